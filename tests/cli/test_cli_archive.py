@@ -96,10 +96,10 @@ def test_a_dry_run_reports_what_it_costs_and_what_loses_money_and_moves_nothing(
     ended = call("archive", "run", MODULE, "--dry-run")
     assert (ended.exit_code, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
-    assert lines[0] == f"{model()}: 3 of 4 hot items would be archived (others: 1 too young)"
+    assert lines[0] == f"{model()}: 3 of 4 hot items would be archived (left in the table: 1 too young)"
     assert "prices of 2026-08-20 in us-east-1" in ended.stdout
     assert [line.split()[-1] for line in lines[4:10]] == ["0", "1", "1", "0", "0", "1"]
-    assert lines[10].startswith("  1 item would lose money")
+    assert lines[10].startswith("  1 item would not pay off")
     (told,) = tell("run", MODULE, "--dry-run")["models"]
     assert (told["model"], told["archived"], told["skipped"]) == (model(), 3, {"too young": 1})
     assert told["paybacks"]["later or never"] == told["losing"] == 1
@@ -132,7 +132,7 @@ def test_items_move_are_shown_and_come_back() -> None:
     assert heads.split()[:2] == ["model", "hot"]
     assert row.split()[0] == model()
     ended = call("archive", "restore", model(), "customer=ada", "number=2")
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "1 item brought back\n")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "1 item restored\n")
     assert find_cold() == ["orders/ada/1.json.gz", "orders/ada/3.json.gz"]
     Path("keys.jsonl").write_text('{"customer": "ada", "number": 1}\n\n{"customer": "bob", "number": 1}\n')
     assert tell("restore", model(), "--keys", "keys.jsonl") == {"restored": 1}
@@ -186,7 +186,7 @@ def test_packs_of_deleted_items_are_compacted_and_then_swept(
     assert call("archive", "sweep", packed, "--yes").stderr == f"{packed}:Order: 1 of 2 objects deleted\n"
     ended = call("archive", "key", f"{packed}:Order", "customer=ada", "number=2")
     assert (ended.exit_code, "pack" in ended.stderr) == (2, True)
-    assert call("archive", "restore", f"{packed}:Order", "--all").stderr == "2 items brought back\n"
+    assert call("archive", "restore", f"{packed}:Order", "--all").stderr == "2 items restored\n"
 
 
 def test_hot_and_cold_items_are_exported_into_one_file() -> None:
@@ -204,12 +204,15 @@ def test_objects_move_to_a_new_template_and_lost_pointers_come_back(folder: Path
     newer = f"newer_{MODULE}"
     (folder / f"{newer}.py").write_text(SHOP.replace("orders/", "cold/"))
     ended = call("archive", "rekey", newer, "--dry-run")
-    assert ended.stderr == f"{newer}:Order: 3 of 3 archived items would move, 0 where they belong\n"
+    assert ended.stderr == f"{newer}:Order: 3 of 3 archived items would be moved, 0 already in place\n"
     assert (tell("rekey", newer)["models"][0]["moved"], len(find_cold())) == (3, 3)
     ended = call("archive", "rekey", newer)
-    assert (ended.exit_code, ended.stderr[-20:]) == (0, "3 where they belong\n")
+    assert (ended.exit_code, ended.stderr[-19:]) == (0, "3 already in place\n")
     ended = call("archive", "rebuild", newer)
-    assert (ended.exit_code, ended.stderr) == (0, f"{newer}:Order: 3 of 3 archived items sound, 0 rebuilt\n")
+    assert (ended.exit_code, ended.stderr) == (
+        0,
+        f"{newer}:Order: 3 of 3 archived items intact, 0 repaired\n",
+    )
     with Database() as db:
         db.files.delete("cold/ada/1.json.gz")
     ended = call("archive", "rebuild", newer)

@@ -80,9 +80,9 @@ def misspelt(*words: str) -> str:
 
 
 def test_init_makes_the_table_once_and_says_so() -> None:
-    assert done("artifacts", "init") == "table holdall was there already\n"
-    assert done("artifacts", "init", "--table", "kept") == "table kept was made\n"
-    assert done("artifacts", "init", "--table", "kept") == "table kept was there already\n"
+    assert done("artifacts", "init") == "table holdall already exists\n"
+    assert done("artifacts", "init", "--table", "kept") == "table kept created\n"
+    assert done("artifacts", "init", "--table", "kept") == "table kept already exists\n"
     with Database(artifacts={"table": "kept"}) as db:  # type: ignore[arg-type]
         assert list(db.artifacts.names()) == []
 
@@ -104,8 +104,8 @@ def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
         "table_created": False,
     }
     assert done("artifacts", "init").splitlines()[:2] == [
-        f"bucket {main} was there already",
-        f"bucket {backup} was there already",
+        f"bucket {main} already exists",
+        f"bucket {backup} already exists",
     ]
     assert done("artifacts", "put", "my-app", "-", typed="in S3").startswith("LATEST of my-app is 5 bytes")
 
@@ -117,7 +117,7 @@ def test_put_and_publish_say_what_is_there_now(folder: Path) -> None:
     (folder / "app.zip").write_bytes(b"one")
     sha256 = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
     assert done("artifacts", "put", "my-app", "app.zip") == f"LATEST of my-app is 3 bytes, sha256 {sha256}\n"
-    said = f"version 1 of my-app is published: 3 bytes, sha256 {sha256}\n"
+    said = f"version 1 of my-app published: 3 bytes, sha256 {sha256}\n"
     assert done("artifacts", "publish", "my-app") == said
     assert done("artifacts", "publish", "my-app") == said, "nothing changed since"
     assert facts("artifacts", "publish", "my-app", "--force")["version"] == "2"
@@ -126,7 +126,7 @@ def test_put_and_publish_say_what_is_there_now(folder: Path) -> None:
 def test_publish_takes_its_content_from_a_path_or_from_stdin(folder: Path) -> None:
     (folder / "app.zip").write_bytes(b"one")
     said = done("artifacts", "publish", "my-app", "--from", "app.zip", "--metadata", "build=7")
-    assert said.startswith("version 1 of my-app is published: 3 bytes")
+    assert said.startswith("version 1 of my-app published: 3 bytes")
     done("artifacts", "publish", "my-app", "--from", "-", typed="two!")
     with Database() as db:
         assert (db.artifacts.download("my-app"), db.artifacts.download("my-app", 1)) == (b"two!", b"one")
@@ -227,7 +227,8 @@ def test_names_are_listed_one_in_a_line() -> None:
     assert shown("artifacts", "list", "--starting-with", "a") == "a\napp\n"
     assert facts("artifacts", "list", "--limit", "2") == {"names": ["a", "app"], "more": True}
     assert (
-        call("artifacts", "list", "--limit", "2").stderr == "there are more than 2: say --limit to see them\n"
+        call("artifacts", "list", "--limit", "2").stderr
+        == "there are more than 2; raise --limit to see them\n"
     )
 
 
@@ -237,7 +238,7 @@ def test_versions_are_listed_with_their_aliases() -> None:
         db.artifacts.put_alias("my-app", "prod", 1, 2, 20)
         db.artifacts.delete("my-app", "LATEST")
     heads, *rows = shown("artifacts", "list", "my-app").splitlines()
-    assert heads.split() == ["version", "size", "made", "sha256", "aliases"]
+    assert heads.split() == ["version", "size", "created", "sha256", "aliases"]
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("2", "prod"), ("1", "prod")]
     listed = facts("artifacts", "list", "my-app", "--deleted")["versions"]
     assert [(each["version"], each["deleted"]) for each in listed] == [
@@ -262,7 +263,7 @@ def test_versions_can_be_narrowed() -> None:
     assert versions("--metadata", "build=1") == ["LATEST", "2"]
     assert versions("--since", "2000-01-01") == ["LATEST", "2", "1"]
     assert versions("--since", "2999-01-01") == []
-    assert done("artifacts", "list", "my-app", "--tag", "team=x") == "there are no such versions of my-app\n"
+    assert done("artifacts", "list", "my-app", "--tag", "team=x") == "no version of my-app matches\n"
 
 
 def test_a_version_is_shown_in_two_columns_or_as_json() -> None:
@@ -287,7 +288,7 @@ def test_a_download_goes_to_a_file_or_to_stdout(folder: Path) -> None:
     published(b"one", b"two")
     assert (
         done("artifacts", "download", "my-app", "1", "--to", "out")
-        == "version 1 of my-app is in out: 3 bytes\n"
+        == "version 1 of my-app written to out: 3 bytes\n"
     )
     assert (folder / "out").read_bytes() == b"one"
     assert shown("artifacts", "download", "my-app", "--to", "-") == "two"
@@ -313,10 +314,10 @@ def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
 
 def test_a_version_is_deleted_and_comes_back() -> None:
     published(b"one")
-    assert done("artifacts", "delete", "my-app", "1") == "version 1 of my-app is deleted\n"
+    assert done("artifacts", "delete", "my-app", "1") == "version 1 of my-app deleted\n"
     nothing = "there is no version 1 of my-app: nothing to delete\n"
     assert done("artifacts", "delete", "my-app", "1") == nothing
-    assert done("artifacts", "restore", "my-app", "1").startswith("version 1 of my-app is there: 3 bytes")
+    assert done("artifacts", "restore", "my-app", "1").startswith("version 1 of my-app restored: 3 bytes")
     assert "is no version" in refused("artifacts", "delete", "my-app", "newest")
 
 
@@ -325,10 +326,10 @@ def test_what_an_alias_serves_is_deleted_only_with_it() -> None:
     done("alias", "set", "my-app", "prod", "1", "--protected")
     assert refused("artifacts", "delete", "my-app", "1") == (
         "error: version 1 of 'my-app' is served by prod\n"
-        "hint: point them elsewhere first, or add --drop-aliases to delete them with it\n"
+        "hint: point those aliases at another version first, or add --drop-aliases to delete them too\n"
     )
     assert refused("artifacts", "delete", "my-app", "1", "--drop-aliases") == (
-        "error: the alias 'prod' of 'my-app' is protected\nhint: add --allow-protected if you mean it\n"
+        "error: the alias 'prod' of 'my-app' is protected\nhint: add --allow-protected if you are sure\n"
     )
     done("artifacts", "delete", "my-app", "1", "--drop-aliases", "--allow-protected")
     assert done("alias", "list", "my-app") == "my-app has no aliases\n"
@@ -341,7 +342,7 @@ def test_prune_deletes_what_its_dry_run_says() -> None:
     dry = call(*words, "--dry-run")
     assert (dry.stdout, dry.stderr) == (
         "2\n",
-        "1 version would be deleted\nversion 1 stays: prod serves it\n",
+        "1 version would be deleted\nversion 1 kept: it is served by prod\n",
     )
     told = facts(*words)
     assert ([each["version"] for each in told["pruned"]], told["dry_run"]) == (["2"], False)
@@ -351,14 +352,14 @@ def test_prune_deletes_what_its_dry_run_says() -> None:
         "3",
         "1",
     ]
-    assert done("artifacts", "prune", "my-app") == "0 versions are deleted\n"
+    assert done("artifacts", "prune", "my-app") == "0 versions deleted\n"
 
 
 def test_purge_frees_the_bytes_and_says_how_many() -> None:
     published(b"one", b"two")
     dry = done("artifacts", "purge", "my-app", "--dry-run")
-    assert dry == "would be gone: 3 versions, 3 objects with 9 bytes\n"
-    assert done("artifacts", "purge", "my-app", "1", "--yes") == "gone: 1 version, 1 object with 3 bytes\n"
+    assert dry == "would be purged: 3 versions, 3 objects with 9 bytes\n"
+    assert done("artifacts", "purge", "my-app", "1", "--yes") == "purged: 1 version, 1 object with 3 bytes\n"
     assert done("artifacts", "purge", "my-app", "1") == "there is no version 1 of my-app: nothing to purge\n"
     assert facts("artifacts", "purge", "my-app", "--yes") == {
         "name": "my-app",
@@ -375,7 +376,8 @@ def test_purge_frees_the_bytes_and_says_how_many() -> None:
 def test_without_a_terminal_nothing_is_purged() -> None:
     published(b"one")
     assert refused("artifacts", "purge", "my-app") == (
-        "error: artifact my-app was not purged: there is no terminal to ask on\nhint: add --yes if you are sure\n"
+        "error: artifact my-app was not purged: there is no terminal to ask for confirmation\n"
+        "hint: add --yes if you are sure\n"
     )
     assert len(facts("artifacts", "list", "my-app")["versions"]) == 2
 
@@ -409,11 +411,11 @@ def test_at_a_terminal_the_name_or_the_version_purges(folder: Path) -> None:
     published(b"one")
     code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", "1", typed="my-app\n")
     assert code == 5
-    assert seen.endswith("error: version 1 of my-app was not purged: that was not the version\n")
-    assert "This purges 1 version, 1 object with 3 bytes of my-app. There is no way back." in seen
+    assert seen.endswith("error: version 1 of my-app was not purged: you did not type the version\n")
+    assert "This purges 1 version, 1 object with 3 bytes of my-app. It cannot be undone." in seen
     code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", typed="my-app\n")
     assert code == 0
-    assert seen.endswith("gone: 2 versions, 2 objects with 6 bytes\n")
+    assert seen.endswith("purged: 2 versions, 2 objects with 6 bytes\n")
 
 
 def test_at_a_terminal_a_bar_shows_how_far_it_is(folder: Path) -> None:
@@ -520,7 +522,7 @@ def test_a_protected_alias_is_changed_on_purpose() -> None:
     published(b"one", b"two")
     done("alias", "set", "my-app", "prod", "1", "--protected")
     for words in (("set", "my-app", "prod", "2"), ("delete", "my-app", "prod")):
-        assert "add --allow-protected if you mean it" in refused("alias", *words)
+        assert "add --allow-protected if you are sure" in refused("alias", *words)
     done("alias", "set", "my-app", "prod", "2", "--allow-protected")
     assert facts("alias", "show", "my-app", "prod")["protected"] is True
     done("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")

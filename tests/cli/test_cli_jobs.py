@@ -116,7 +116,7 @@ def test_a_list_is_cut_at_its_limit_and_says_so() -> None:
         enqueue(bad, number)
     cut = call("jobs", "list", "--limit", "2")
     assert len(cut.stdout.splitlines()) == 3
-    assert cut.stderr == "there are more than 2: say --limit to see them\n"
+    assert cut.stderr == "there are more than 2; raise --limit to see them\n"
     assert json.loads(call("jobs", "list", "--limit", "2", "--json").stdout)["more"] is True
     whole = call("jobs", "list", "--limit", "3")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (4, "")
@@ -128,7 +128,7 @@ def test_nothing_to_list_is_said_on_stderr() -> None:
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no jobs\n")
     enqueue(bad)
     ended = call("jobs", "list", "--state", "dead")
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no such jobs\n")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "no job matches\n")
     assert json.loads(call("jobs", "list", "--queue", "other", "--json").stdout) == {
         "jobs": [],
         "more": False,
@@ -225,7 +225,7 @@ def test_a_job_that_is_not_there_is_an_error(command: str) -> None:
 def test_a_dead_job_is_tried_again() -> None:
     first, second = died(1, 2)
     ended = call("jobs", "retry", first)
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"job {first} to be tried again\n")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"job {first} will be retried\n")
     assert states() == {first: "waiting", second: "dead"}
 
 
@@ -248,10 +248,10 @@ def test_all_dead_jobs_can_be_tried_again_or_those_of_a_queue_or_name() -> None:
     here = died(1, 2)
     there = died(3, queue="slow")
     waiting = enqueue(bad, 4)
-    assert call("jobs", "retry", "--all", "--name", "other").stderr == "0 jobs to be tried again\n"
-    assert call("jobs", "retry", "--all", "--queue", "slow").stderr == "1 job to be tried again\n"
+    assert call("jobs", "retry", "--all", "--name", "other").stderr == "0 jobs will be retried\n"
+    assert call("jobs", "retry", "--all", "--queue", "slow").stderr == "1 job will be retried\n"
     assert states() == {here[0]: "dead", here[1]: "dead", there[0]: "waiting", waiting: "waiting"}
-    assert call("jobs", "retry", "--all", "--name", "cli-bad").stderr == "2 jobs to be tried again\n"
+    assert call("jobs", "retry", "--all", "--name", "cli-bad").stderr == "2 jobs will be retried\n"
     assert set(states().values()) == {"waiting"}
 
 
@@ -301,7 +301,7 @@ def test_purge_can_be_narrowed() -> None:
 def test_purge_can_spare_the_young(words: tuple[str, ...], deleted: int) -> None:
     died(1)
     asked = start("jobs", "purge", *words, folder=Path.cwd(), HOLDALL_URL=URL)
-    assert ("there are no such jobs" in asked.stderr) == (not deleted)
+    assert ("no job matches" in asked.stderr) == (not deleted)
     ended = call("jobs", "purge", "--yes", *words)
     assert ended.stderr == f"{deleted} {'job' if deleted == 1 else 'jobs'} deleted\n"
     assert len(stored()) == 1 - deleted
@@ -312,7 +312,7 @@ def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (5, "")
     assert ended.stderr == (
-        "error: 2 jobs not deleted: there is no terminal to ask on\nhint: add --yes if you are sure\n"
+        "error: 2 jobs not deleted: there is no terminal to ask for confirmation\nhint: add --yes if you are sure\n"
     )
     assert len(stored()) == 2
 
@@ -341,7 +341,7 @@ def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:
     died(1, 2)
     code, seen = at_a_terminal(folder, "n\n")
     assert code == 5
-    assert "Delete 2 jobs? There is no way back." in seen
+    assert "Delete 2 jobs? This cannot be undone." in seen
     assert seen.endswith("error: nothing was deleted\n")
     assert len(stored()) == 2
     code, seen = at_a_terminal(folder, "y\n")
@@ -353,7 +353,7 @@ def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:
 def test_where_there_is_nothing_to_purge_nobody_is_asked(folder: Path) -> None:
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (0, "")
-    assert ended.stderr == "there are no such jobs: nothing to delete\n"
+    assert ended.stderr == "no job matches: nothing to delete\n"
 
 
 # --- refusing ---------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:
         "table Payouts, for Payout: does not fit\n"
         "  wrong       index byAdmin: its keys are boss (S), not admin (S); for Payout\n",
     )
-    assert ended.stderr.startswith("hint: you have to change what is wrong yourself")
+    assert ended.stderr.startswith("hint: Holdall does not alter what is wrong")
     refused = call("table", "create", "--models", "shop.models:Payout")
     assert refused.exit_code == 2
     assert refused.stderr.startswith(
@@ -187,11 +187,19 @@ def test_a_package_stands_for_the_models_of_its_modules_that_it_shows() -> None:
     [
         ("shop.orders", "there is no module shop.orders", "the working directory is searched first"),
         ("nowhere.models", "there is no module nowhere", "the working directory is searched first"),
-        ("shop.users", "module shop.users defines no models", "name the module that does"),
+        ("shop.users", "module shop.users defines no models", "name the module that defines them"),
         ("shop.models:Ordr", "shop.models has no model 'Ordr'", "it has: Order, Payout"),
         ("shop.models:datetime", "shop.models has no model 'datetime'", "it has: Order, Payout"),
-        ("shop.models:Base", "Base is abstract and has no items", "name models that derive from it"),
-        ("shop.models:Model", "Model is abstract and has no items", "name models that derive from it"),
+        (
+            "shop.models:Base",
+            "model Base is abstract, so it has no items",
+            "name the models that derive from it",
+        ),
+        (
+            "shop.models:Model",
+            "model Model is abstract, so it has no items",
+            "name the models that derive from it",
+        ),
         ("shop/models.py", "'shop/models.py' is not a module name", "write it as in an import: app.models"),
         ("", "'' is not a module name", "write it as in an import: app.models"),
     ],
@@ -218,7 +226,7 @@ def test_a_module_that_cannot_be_imported_says_why_and_where(folder: Path, text:
     assert (ended.exit_code, ended.stdout) == (2, "")
     first, second = ended.stderr.splitlines()
     assert first.startswith(f"error: module broken cannot be imported: {problem}")
-    assert second == f"hint: see {folder / 'broken.py'}, line 1"
+    assert second == f"hint: look at {folder / 'broken.py'}, line 1"
     with Database(URL) as db:
         assert not db.table.exists()
 

@@ -164,7 +164,7 @@ def test_a_missing_table_is_an_error_with_a_way_out() -> None:
 def test_delete_with_yes_deletes() -> None:
     filled()
     ended = call("table", "delete", "--yes")
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "table holdall is deleted\n")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "table holdall deleted\n")
     assert not exists()
 
 
@@ -173,7 +173,8 @@ def test_without_a_terminal_nothing_is_deleted() -> None:
     ended = call("table", "delete", typed="holdall\n")
     assert ended.exit_code == 5
     assert ended.stderr == (
-        "error: table holdall was not deleted: there is no terminal to ask on\nhint: add --yes if you are sure\n"
+        "error: table holdall was not deleted: there is no terminal to ask for confirmation\n"
+        "hint: add --yes if you are sure\n"
     )
     assert exists()
 
@@ -208,8 +209,8 @@ def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:
     filled()
     code, seen = at_a_terminal(folder, "holdall\n")
     assert code == 0
-    assert "This deletes table holdall and its 2 items. There is no way back." in seen
-    assert seen.endswith("table holdall is deleted\n")
+    assert "This deletes table holdall and its 2 items. It cannot be undone." in seen
+    assert seen.endswith("table holdall deleted\n")
     assert not exists()
 
 
@@ -218,7 +219,7 @@ def test_at_a_terminal_anything_else_does_not(folder: Path, typed: str) -> None:
     filled()
     code, seen = at_a_terminal(folder, typed)
     assert code == 5
-    assert seen.endswith("error: table holdall was not deleted: that was not its name\n")
+    assert seen.endswith("error: table holdall was not deleted: you typed a different name\n")
     assert exists()
 
 

@@ -228,20 +228,20 @@ def test_a_drain_runs_what_is_due_and_ends(folder: Path) -> None:
         "called one 1",
         "called two 1",
     ]
-    assert ended.stderr.endswith("done: 2 jobs begun, 2 succeeded\n")
+    assert ended.stderr.endswith("done: 2 jobs started, 2 succeeded\n")
     assert [record.arguments for record in stored()] == ['["later"]']
 
 
 def test_without_a_module_a_worker_runs_what_is_holdall_s_own(folder: Path) -> None:
     ended = start("worker", "--drain", folder=folder, HOLDALL_URL=URL)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stderr.splitlines()[0] == "jobs: those of Holdall itself"
+    assert ended.stderr.splitlines()[0] == "jobs: only those of Holdall itself"
 
 
 def test_a_drain_of_nothing_is_a_success(folder: Path) -> None:
     ended = drained(folder=folder)
     assert ended.returncode == 0
-    assert ended.stderr.endswith("done: 0 jobs begun\n")
+    assert ended.stderr.endswith("done: 0 jobs started\n")
 
 
 def test_a_drain_in_which_a_job_was_given_up_ends_with_one(folder: Path) -> None:
@@ -281,13 +281,11 @@ def test_the_first_queue_goes_first(folder: Path) -> None:
 def test_only_the_named_queues_are_worked_on(folder: Path) -> None:
     enqueue("elsewhere", queue="slow")
     ended = drained(folder=folder)
-    assert (
-        "note: queue slow is left to other workers; jobs that go there: elsewhere, nightly\n" in ended.stderr
-    )
-    assert "done: 0 jobs begun" in ended.stderr
+    assert "note: this worker does not serve queue slow; its jobs: elsewhere, nightly\n" in ended.stderr
+    assert "done: 0 jobs started" in ended.stderr
     ended = drained("--queue", "slow", folder=folder)
     assert "\nran elsewhere\n" in ended.stderr
-    assert "note: queue default is left to other workers; jobs that go there: bad," in ended.stderr
+    assert "note: this worker does not serve queue default; its jobs: bad," in ended.stderr
 
 
 def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
@@ -355,7 +353,7 @@ def test_the_first_signal_lets_jobs_end(begin: Callable[..., Running], folder: P
     enqueue("call", "too late")
     (folder / "pipe").write_text("")
     assert worker.end() == 0
-    assert worker.said[-1] == "done: 1 job begun, 1 succeeded"
+    assert worker.said[-1] == "done: 1 job started, 1 succeeded"
     assert worker.program.stdout is not None
     assert json.loads(worker.program.stdout.read())["succeeded"] == 1
     assert [(record.name, record.attempts) for record in stored()] == [("call", 0)]
@@ -367,10 +365,10 @@ def test_the_second_signal_gives_jobs_back_at_once(begin: Callable[..., Running]
     worker = begin("--grace", "3600")
     worker.wait_for("holding")
     worker.tell()
-    assert "1 job may take up to 3600 s to end" in worker.wait_for("SIGTERM")
+    assert "1 job may take up to 3600 s to finish" in worker.wait_for("SIGTERM")
     worker.tell()
     assert worker.end() == 1
-    assert worker.said[-1] == "done: 1 job begun, 1 released"
+    assert worker.said[-1] == "done: 1 job started, 1 released"
     assert not any("Traceback" in line for line in worker.said)
     assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
 
@@ -396,7 +394,7 @@ def test_when_the_time_is_over_jobs_are_given_back(begin: Callable[..., Running]
     worker.wait_for("holding")
     worker.tell()
     assert worker.end() == 0
-    assert worker.said[-1] == "done: 1 job begun, 1 released"
+    assert worker.said[-1] == "done: 1 job started, 1 released"
     assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
 
 
@@ -411,12 +409,12 @@ def test_a_signal_to_the_whole_group_lets_jobs_in_processes_end(
     worker.wait_for("SIGTERM")
     (folder / "pipe").write_text("")
     assert worker.end() == 0
-    assert worker.said[-1] == "done: 1 job begun, 1 succeeded"
+    assert worker.said[-1] == "done: 1 job started, 1 succeeded"
 
 
 def test_an_idle_worker_ends_at_once(begin: Callable[..., Running]) -> None:
     worker = begin()
-    worker.wait_for("idle")
+    worker.wait_for("when idle")
     worker.tell()
     assert worker.end() == 0
     assert "SIGTERM: no job is running" in worker.said
@@ -440,7 +438,7 @@ def test_a_drain_can_be_stopped(begin: Callable[..., Running], folder: Path) -> 
 def test_two_workers_on_one_file_work_at_the_same_time(begin: Callable[..., Running]) -> None:
     workers = [begin("--concurrency", "1", "--poll-interval", "0.05") for _ in range(2)]
     for worker in workers:
-        worker.wait_for("idle")
+        worker.wait_for("when idle")
     enqueue("meet", "r")
     enqueue("meet", "w")
     while stored():
@@ -448,7 +446,7 @@ def test_two_workers_on_one_file_work_at_the_same_time(begin: Callable[..., Runn
     for worker in workers:
         worker.tell()
     assert [worker.end() for worker in workers] == [0, 0]
-    assert [worker.said[-1] for worker in workers] == ["done: 1 job begun, 1 succeeded"] * 2
+    assert [worker.said[-1] for worker in workers] == ["done: 1 job started, 1 succeeded"] * 2
 
 
 def test_two_workers_on_one_file_do_every_job_once(begin: Callable[..., Running]) -> None:
@@ -483,7 +481,7 @@ def test_the_job_of_a_worker_that_was_killed_is_begun_again(
     second.wait_for("SIGTERM")
     (folder / "pipe").write_text("")
     assert second.end() == 0
-    assert second.said[-1] == "done: 1 job begun, 1 succeeded"
+    assert second.said[-1] == "done: 1 job started, 1 succeeded"
     assert stored() == []
 
 
@@ -509,7 +507,7 @@ def test_it_works_over_the_wire(folder: Path, monkeypatch: pytest.MonkeyPatch) -
                 db.jobs.enqueue("note", str(number))
             ended = start("worker", "app", "--drain", "--url", url, folder=folder, **ENVIRONMENT)
             assert ended.returncode == 0, ended.stderr
-            assert ended.stderr.endswith("done: 20 jobs begun, 20 succeeded\n")
+            assert ended.stderr.endswith("done: 20 jobs started, 20 succeeded\n")
             assert [db.get_one(Done, str(number)).runs for number in range(20)] == [1] * 20
         finally:
             db.table.delete()
@@ -520,13 +518,13 @@ def test_it_works_over_the_wire(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_it_says_what_it_runs_and_what_it_costs(begin: Callable[..., Running]) -> None:
     worker = begin("--queue", "urgent", "--queue", "default", "--poll-interval", "2", "--concurrency", "5")
-    worker.wait_for("note: queue slow")
+    worker.wait_for("note: this worker does not serve queue slow")
     worker.tell()
     worker.end()
     assert worker.said[0].startswith("jobs: bad, call, elsewhere, hold, ")
     assert worker.said[1:3] == [
         "queues: urgent, default; up to 5 jobs at a time",
-        "idle: 960 requests a minute at most",
+        "when idle: at most 960 requests per minute",
     ]
 
 
@@ -544,9 +542,9 @@ def test_the_defaults_are_the_librarys() -> None:
 @pytest.mark.parametrize(
     ("words", "problem", "hint"),
     [
-        (("broken",), "module broken cannot be imported: ZeroDivisionError", "see "),
+        (("broken",), "module broken cannot be imported: ZeroDivisionError", "look at "),
         (("nowhere",), "there is no module nowhere", "the working directory is searched first"),
-        (("empty",), "empty declares no job", "name the modules that do"),
+        (("empty",), "no job is declared in empty", "name the modules that declare jobs"),
         (("app", "--hook", "app:nothing"), "app has no function 'nothing'", "write it as module:function"),
         (("app", "--hook", "app"), "'app' does not name a function", "write it as module:function"),
         (("app", "--hook", "app:URL.x"), "app has no function 'URL.x'", "write it as module:function"),

@@ -179,7 +179,7 @@ def test_a_dry_run_changes_nothing() -> None:
     before = stored()
     ended = call("migrate", "shop.models:Order", "--dry-run")
     assert ended.exit_code == 1
-    assert ended.stdout == "shop.models:Order: 3 items, 2 to be brought up to date, 1 failed\n"
+    assert ended.stdout == "shop.models:Order: 3 items, 2 would be brought up to date, 1 failed\n"
     assert stored() == before
 
 
@@ -267,7 +267,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(folder: Path) -> None:
     filled(orders=1100)
     ended = start("migrate", "shop.models:Order", "--dry-run", folder=folder, HOLDALL_URL=URL)
     assert ended.returncode == 0
-    assert ended.stderr == "shop.models:Order: 1,102 items looked at, 1,100 changed\n"
+    assert ended.stderr == "shop.models:Order: 1,102 items read, 1,100 changed\n"
     assert "\x1b" not in ended.stdout + ended.stderr
 
 
@@ -307,7 +307,7 @@ def test_a_run_that_is_stopped_says_that_it_can_be_taken_up_and_is() -> None:
     models.stopping.append(1)
     ended = call("migrate", "shop.models:Order")
     assert ended.exit_code == 1
-    assert ended.stderr.startswith("stopped: the same command goes on from about here\n")
+    assert ended.stderr.startswith("stopped: run the same command again to continue from about here\n")
     models.stopping.clear()
     ended = call("migrate", "shop.models:Order")
     assert (ended.exit_code, converted()) == (0, 3)
@@ -340,7 +340,7 @@ def test_a_run_can_be_begun_anew() -> None:
         ("nothing.models:Order", "there is no module nothing"),
         ("shop.models:Ordr", "shop.models has no model 'Ordr'"),
         ("shop.models:NUMBER", "shop.models has no model 'NUMBER'"),
-        ("shop.models:Base", "Base is abstract"),
+        ("shop.models:Base", "model Base is abstract"),
         ("shop.models:", "shop.models has no model ''"),
         ("broken:Order", "module broken cannot be imported: ZeroDivisionError"),
         ("shop/models.py", "'shop/models.py' is not a module name"),

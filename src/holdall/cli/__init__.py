@@ -1,14 +1,14 @@
-"""The command line ``holdall``: a program on the public API.
+"""The ``holdall`` command, built on the public API.
 
-Importing this is cheap; commands import what they need when they run. Data goes to stdout and everything else to
-stderr. The exit status is 0 when it worked; `holdall.cli.exit_status` lists the others.
+Importing this package is cheap: each command imports what it needs when it runs. Data goes to stdout, everything else
+to stderr. The exit status is 0 on success; `holdall.cli.exit_status` lists the others.
 """
 
 from __future__ import annotations
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command given in this process's arguments."""
     from holdall.cli.program import program
 
     program.main(prog_name="holdall")

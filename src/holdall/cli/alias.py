@@ -1,4 +1,4 @@
-"""``holdall alias``: which versions of an artifact are served, to whom, since when; and back to what it was."""
+"""``holdall alias``: which versions of an artifact are served, to whom and since when; rollbacks and rollouts."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _BAR = 30
 @click.group()
 @place_options
 def alias() -> None:
-    """Say which versions of an artifact are served under a name, such as prod.
+    """Choose which versions of an artifact are served.
 
-    An alias serves one version, or shares traffic between several. Every change is kept in its history, and can be
-    taken back.
+    An alias is a name, such as prod, that serves one version, or splits traffic between several. Every change is
+    recorded in its history and can be rolled back.
     """
 
 
 def _weights(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> dict[int | str, int] | None:
-    """What each version gets, as in ``1=50,2=30,3=20``."""
+    """The weight of each version, as in ``1=50,2=30,3=20``."""
     if text is None:
         return None
     found: dict[int | str, int] = {}
     for pair in text.split(","):
         version, equals, weight = (part.strip() for part in pair.partition("="))
         if not version or not equals or not (weight.isascii() and weight.isdigit()):
-            raise click.BadParameter(f"{text!r} are no weights; write 1=50,2=30,3=20")
+            raise click.BadParameter(f"{text!r} must have the form 1=50,2=30,3=20")
         if version in found:
-            raise click.BadParameter(f"version {version} is there twice")
+            raise click.BadParameter(f"version {version} is given twice")
         found[version] = int(weight)
     return found
 
@@ -58,18 +58,18 @@ def _weights(
 @click.argument("name")
 @click.argument("alias")
 @click.argument("version", required=False)
-@click.option("--secondary", metavar="VERSION", help="Another version, which gets a part of the traffic.")
-@click.option("--weight", type=int, help="How many per cent that gets: 0 to 99.")
+@click.option("--secondary", metavar="VERSION", help="Another version, which gets a share of the traffic.")
+@click.option("--weight", type=int, help="The share of the --secondary version, in per cent: 0 to 99.")
 @click.option(
     "--weights",
     callback=_weights,
     metavar="V=N,...",
-    help="All versions with their weights, in place of VERSION: 1=50,2=30,3=20.",
+    help="All versions with their weights, instead of VERSION: 1=50,2=30,3=20.",
 )
 @click.option(
     "--protected/--unprotected",
     default=None,
-    help="From now on it is changed only with --allow-protected, or no longer so.",
+    help="Protect the alias: later changes then need --allow-protected. Or lift that protection.",
 )
 @allow_protected_option
 @expect_revision_option
@@ -87,15 +87,15 @@ def set_(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Let an alias serve a version: a number, or LATEST; or share its traffic between several.
+    """Make an alias serve a version, or split its traffic.
 
-    With --secondary and --weight, that version gets so many per cent, VERSION the rest. With --weights, any number of
-    versions share it.
+    A version is a number or LATEST. With --secondary and --weight, the secondary version gets that share, in per cent,
+    and VERSION gets the rest. With --weights, any number of versions share the traffic.
     """
     if (version is None) == (options["weights"] is None):
-        raise click.UsageError("say what it serves: a VERSION, or --weights")
+        raise click.UsageError("name what the alias serves: either a VERSION or --weights")
     if (secondary is None) != (weight is None):
-        raise click.UsageError("--secondary and --weight go together")
+        raise click.UsageError("--secondary and --weight must be given together")
     with open_for_change(modules) as db:
         found = db.artifacts.put_alias(name, alias, version, secondary, weight, **options)
     _tell(found, as_json)
@@ -104,11 +104,11 @@ def set_(
 @alias.command("show")
 @click.argument("name")
 @click.argument("alias")
-@click.option("--at", callback=moment, metavar="TIME", help="As it was then.")
+@click.option("--at", callback=moment, metavar="TIME", help="Show the alias as it was at this time.")
 @json_option
 @place_options
 def show_alias(name: str, alias: str, at: datetime | None, as_json: bool) -> None:
-    """Show what an alias serves, or what it served at a time."""
+    """Show what an alias serves, or served at a given time."""
     with open_artifacts() as db:
         found = db.artifacts.alias(name, alias, at=at)
     if as_json:
@@ -155,7 +155,7 @@ def list_(name: str, as_json: bool) -> None:
 @json_option
 @place_options
 def history(name: str, alias: str, limit: int, as_json: bool) -> None:
-    """List the changes of an alias, the newest first; also of one that was deleted."""
+    """List the changes of an alias, newest first. This works for deleted aliases, too."""
     with open_artifacts() as db:
         found = db.artifacts.alias_history(name, alias, limit=limit + 1)
     listed, more = found[:limit], len(found) > limit
@@ -168,16 +168,21 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
     heads = ("change", "at", "what", "serves", "by", "reason")
     show_table(heads, [_row(each) for each in listed])
     if more:
-        say(f"there are more than {limit:,}: say --limit to see them")
+        say(f"there are more than {limit:,}; raise --limit to see them")
 
 
 @alias.command()
 @click.argument("name")
 @click.argument("alias")
 @click.option(
-    "--to", type=click.IntRange(1), metavar="CHANGE", help="Go back to what it served after this change."
+    "--to",
+    type=click.IntRange(1),
+    metavar="CHANGE",
+    help="Return to what it served after this change (see history).",
 )
-@click.option("--to-version", metavar="VERSION", help="Go back to this version, which it served alone.")
+@click.option(
+    "--to-version", metavar="VERSION", help="Return to this version, which must once have been served alone."
+)
 @allow_protected_option
 @expect_revision_option
 @because
@@ -185,13 +190,14 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 @json_option
 @place_options
 def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Let an alias serve again what it served before its last change, the whole split.
+    """Undo the last change of an alias.
 
-    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. The
-    versions that it goes back to must still exist. A protected alias stays protected.
+    It serves again what it served before, including any traffic split. A rollout counts as one change, whether it is
+    finished or still running. A second rollback undoes the change before that. The versions to be served again must
+    still exist. A protected alias stays protected.
     """
     if options["to"] is not None and options["to_version"] is not None:
-        raise click.UsageError("--to and --to-version were both given: pass one or the other")
+        raise click.UsageError("--to and --to-version were both given; pass one or the other")
     with open_for_change(modules) as db:
         found = db.artifacts.rollback_alias(name, alias, **options)
     _tell(found, as_json)
@@ -206,11 +212,11 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
 @app_option
 @place_options
 def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> None:
-    """Delete an alias. Its history and its protection stay, and `holdall alias rollback` brings it back."""
+    """Delete an alias. Its history and protection remain, and `holdall alias rollback` brings it back."""
     with open_for_change(modules) as db:
         deleted = db.artifacts.delete_alias(name, alias, **options)
     if deleted:
-        say(f"alias {alias} of {name} is deleted")
+        say(f"alias {alias} of {name} deleted")
     else:
         say(f"{name} has no alias {alias}: nothing to delete")
 
@@ -223,21 +229,30 @@ def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> N
     "keys",
     metavar="TEXT",
     multiple=True,
-    help="Who asks, like a user's id; can be given several times.",
+    help="A stable key to pick a version for, like a user's ID; can be given several times.",
 )
-@click.option("--salt", metavar="TEXT", help="Deals keys out in another way; the alias unless given.")
-@click.option("--count", type=click.IntRange(1, 10_000_000), help="Pick so often, at random, and count.")
+@click.option(
+    "--salt",
+    metavar="TEXT",
+    help="Distribute keys differently; by default, the salt is the alias's name.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1, 10_000_000),
+    help="Pick this many times at random, and count the results.",
+)
 @json_option
 @place_options
 def resolve(
     name: str, alias: str, keys: tuple[str, ...], salt: str | None, count: int | None, as_json: bool
 ) -> None:
-    """Pick the version to serve: to a key always the same, without one at random by weight.
+    """Pick a version to serve, as an application would.
 
-    Nothing is written. With --count, many are picked, and a chart shows how often each version was.
+    The same --key always gets the same version; without a key, one is picked at random by weight. Nothing is written.
+    With --count, a chart shows how often each version was picked.
     """
     if count is not None and keys:
-        raise click.UsageError("--count picks at random, --key does not: give one of them")
+        raise click.UsageError("--count picks at random and --key does not; pass one or the other")
     with open_artifacts() as db:
         found = db.artifacts.alias(name, alias)
     if count is not None:

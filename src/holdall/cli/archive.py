@@ -1,4 +1,4 @@
-"""``holdall archive``: move old items to a file service, look at what is there, and bring items back."""
+"""``holdall archive``: move old items to a file service, report on them, and bring them back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdall.cli.archive_model import (
 )
 from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
 from holdall.cli.cost import cost_lines, format_saving, report_facts
-from holdall.cli.output import Refusal, json_option, say, show, show_json, show_table
+from holdall.cli.output import Refusal, json_option, refuse_failures, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.place import pairs
 from holdall.cli.progress import count_roughly, interruptible, run_progress
@@ -34,34 +34,35 @@ _key = click.argument("components", metavar="FIELD=VALUE...", nargs=-1, callback
 
 @click.group()
 def archive() -> None:
-    """Move old items of models to a file service, and bring them back; look, sweep and export.
+    """Move old items to a file service, and bring them back.
 
-    A model declares its archive: class Order(Model, archive=Archive(timestamp="placed_at")). MODULE:CLASS is a model,
-    as in app.models:Order; MODULE alone is all its models that have an archive.
+    A model declares its archive: class Order(Model, archive=Archive(timestamp="placed_at")). MODULE:CLASS names a
+    model, as in app.models:Order; MODULE alone names all its models that have an archive. Items in the table are hot;
+    archived items are cold.
     """
 
 
 @archive.command()
 @models_argument
 @dry_run_option
-@click.option("--force", is_flag=True, help="Also when it costs more than it saves in --keep-months.")
+@click.option("--force", is_flag=True, help="Archive even if it costs more than it saves in --keep-months.")
 @click.option(
     "--keep-months",
     type=click.FloatRange(0),
     default=36.0,
     show_default=True,
-    help="How long the items will be kept: a run has to pay for itself by then.",
+    help="How many months the items will be kept; a run must pay for itself within that time.",
 )
-@click.option("--max-items", type=click.IntRange(1), help="Stop after so many items of each model.")
+@click.option("--max-items", type=click.IntRange(1), help="Stop after this many items of each model.")
 @click.option(
     "--segments",
     type=click.IntRange(1, 1000),
     default=4,
     show_default=True,
-    help="Parts of the table to work on side by side.",
+    help="How many parts of the table to process in parallel.",
 )
 @click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="The most capacity units to use in a second."
+    "--rate", type=click.FloatRange(0, min_open=True), help="The most capacity units to use per second."
 )
 @click.option(
     "--price",
@@ -69,9 +70,9 @@ def archive() -> None:
     metavar="NAME=DOLLARS",
     multiple=True,
     callback=pairs,
-    help="A price of your region, such as table_storage=0.306; can be given several times.",
+    help="A price in your region, such as table_storage=0.306; can be given several times.",
 )
-@click.option("--restart", is_flag=True, help="Begin anew, also where an earlier run was stopped.")
+@click.option("--restart", is_flag=True, help="Start over instead of continuing an earlier run.")
 @json_option
 @url_option
 def run(
@@ -88,15 +89,16 @@ def run(
 ) -> None:
     """Archive the items that are old enough.
 
-    It is safe beside programs that use the table, and can be stopped at any time: the same command goes on where it
-    was. On DynamoDB, a run that would not pay for itself in --keep-months is refused. With --dry-run it reports sizes,
-    costs, savings, and the items that would lose money. The exit code is 1 when items could not be archived.
+    You can run it while other programs use the table, and stop it at any time: the same command continues where it
+    stopped. On DynamoDB, a run that would not pay for itself within --keep-months is refused. With --dry-run it
+    reports sizes, costs and savings, and how many items would not pay off. The exit status is 1 if items could not be
+    archived.
     """
     table = _read_prices(prices)
     reports: dict[str, ArchiveReport] = {}
     with open_database() as db:
         for name, model in find_archived(names).items():
-            phrase = _tell_progress(dry_run)
+            phrase = _phrase_progress(dry_run)
             with run_progress(name, count_roughly(db, model), phrase) as progress, interruptible(dry_run):
                 try:
                     reports[name] = db.archive.run(
@@ -115,14 +117,18 @@ def run(
                     raise Refusal.of(
                         error,
                         "--dry-run shows the costs; Archive(min_item_bytes=...) leaves small items in the table, "
-                        "pack=True lets them share objects, and --force archives them all the same",
+                        "Archive(pack=True) stores many of them in one object, and --force archives them anyway",
                     ) from error
             if not as_json:
                 show(_summarize(name, reports[name], dry_run))
     if as_json:
-        told = [{"model": name, **report_facts(report)} for name, report in reports.items()]
-        show_json({"dry_run": dry_run, "models": told})
-    _refuse_failures(reports)
+        facts = [{"model": name, **report_facts(report)} for name, report in reports.items()]
+        show_json({"dry_run": dry_run, "models": facts})
+    refuse_failures(
+        sum(report.failed for report in reports.values()),
+        {name: report.problems for name, report in reports.items()},
+        "could not be archived and stayed in the table",
+    )
 
 
 @archive.command()
@@ -131,7 +137,10 @@ def run(
 @json_option
 @url_option
 def key(name: str, components: Mapping[str, str], as_json: bool) -> None:
-    """Print the key of the object that an item is, or would be, archived to: shop:Order customer=ada number=7."""
+    """Print the key of an item's object in the archive.
+
+    Name the item by its key, as in shop:Order customer=ada number=7. The item need not exist or be archived.
+    """
     with open_database() as db:
         found = db.archive.key(read_key(load_model(name), components))
     if as_json:
@@ -145,7 +154,7 @@ def key(name: str, components: Mapping[str, str], as_json: bool) -> None:
 @json_option
 @url_option
 def report(names: tuple[str, ...], as_json: bool) -> None:
-    """Show how many items are in the table and how many in the archive. It reads the whole table."""
+    """Count the items in the table and in the archive. This reads the whole table."""
     with open_database() as db:
         found = {name: db.archive.report(model) for name, model in find_archived(names).items()}
     if as_json:
@@ -168,7 +177,7 @@ def report(names: tuple[str, ...], as_json: bool) -> None:
 @archive.command()
 @model_argument
 @_key
-@click.option("--all", "everything", is_flag=True, help="All archived items of the model.")
+@click.option("--all", "everything", is_flag=True, help="Restore all archived items of the model.")
 @click.option(
     "--keys",
     type=click.File("r", encoding="utf-8"),
@@ -179,12 +188,13 @@ def report(names: tuple[str, ...], as_json: bool) -> None:
 def restore(
     name: str, components: Mapping[str, str], everything: bool, keys: Iterable[str] | None, as_json: bool
 ) -> None:
-    """Bring archived items back into the table: one by its key, those of a file, or all.
+    """Bring archived items back into the table.
 
-    The object of an item is deleted when the item is whole in the table again.
+    Name one item by its key, as in shop:Order customer=ada number=7, pass a file with --keys, or pass --all. An item's
+    object is deleted once the whole item is back in the table.
     """
     if sum((bool(components), everything, keys is not None)) != 1:
-        raise click.UsageError("give the key of an item as FIELD=VALUE..., or --keys, or --all")
+        raise click.UsageError("name the items in one way: a key as FIELD=VALUE..., --keys, or --all")
     model = load_model(name)
     with open_database() as db:
         if everything:
@@ -195,7 +205,7 @@ def restore(
     if as_json:
         show_json({"restored": restored})
     else:
-        say(f"{format_count(restored, 'item')} brought back")
+        say(f"{format_count(restored, 'item')} restored")
 
 
 for _command in (rekey, rebuild, compact, sweep, export):
@@ -205,15 +215,15 @@ for _command in (rekey, rebuild, compact, sweep, export):
 # --- words ------------------------------------------------------------------------------------------------
 
 
-def _tell_progress(dry_run: bool) -> Callable[[ArchiveReport], str]:
+def _phrase_progress(dry_run: bool) -> Callable[[ArchiveReport], str]:
     started = datetime.now(UTC)
 
     def phrase(report: ArchiveReport) -> str:
         seconds = max((datetime.now(UTC) - started).total_seconds(), 1e-3)
         saved = format_saving(report.estimate.monthly)
         if dry_run:
-            return f"{report.archived:,} to be archived: {saved}"
-        return f"{report.archived:,} archived ({report.archived / seconds:,.0f} a second), {saved}"
+            return f"{report.archived:,} would be archived: {saved}"
+        return f"{report.archived:,} archived ({report.archived / seconds:,.0f} per second), {saved}"
 
     return phrase
 
@@ -222,13 +232,13 @@ def _summarize(name: str, report: ArchiveReport, dry_run: bool) -> str:
     looked_at = report.archived + report.failed + sum(report.skipped.values())
     verb = "would be archived" if dry_run else "archived"
     stay = ", ".join(f"{count:,} {reason}" for reason, count in sorted(report.skipped.items()))
-    kept = f" (others: {stay})" if stay else ""
+    kept = f" (left in the table: {stay})" if stay else ""
     lines = [f"{name}: {report.archived:,} of {format_count(looked_at, 'hot item')} {verb}{kept}"]
     if dry_run:
         lines += [f"  {line}".rstrip() for line in cost_lines(report)]
     elif report.archived:
         lines.append(
-            f"  {format_size(report.item_bytes)} are {format_size(report.object_bytes)} as objects now: "
+            f"  {format_size(report.item_bytes)} in the table became {format_size(report.object_bytes)} of objects: "
             f"{format_saving(report.estimate.monthly)}"
         )
     return "".join(f"{line}\n" for line in lines)
@@ -245,9 +255,6 @@ def _count_facts(name: str, found: Holdings) -> dict[str, Any]:
     }
 
 
-# --- asking and refusing ----------------------------------------------------------------------------------
-
-
 def _read_prices(given: Mapping[str, str]) -> Prices | None:
     if not given:
         return None
@@ -260,20 +267,6 @@ def _read_prices(given: Mapping[str, str]) -> Prices | None:
         return Prices(**found)
     except (TypeError, ValueError):
         raise click.BadParameter(
-            f"{given} are not prices; write table_storage=0.306, table_write=0.000000762",
+            f"{given} are not prices; write table_storage=0.306 or table_write=0.000000762",
             param_hint="--price",
         ) from None
-
-
-def _refuse_failures(reports: Mapping[str, ArchiveReport]) -> None:
-    """List the first items that could not be archived, and end the program so."""
-    failed = sum(report.failed for report in reports.values())
-    if not failed:
-        return
-    for name, report in reports.items():
-        for problem in report.problems:
-            say(f"problem: {name}: {problem}")
-    raise Refusal(
-        f"{format_count(failed, 'item')} could not be archived, and stayed in the table",
-        "remove the cause and run the same command again",
-    )

@@ -1,4 +1,4 @@
-"""The models that commands about the archive name, and keys of their items as one types them."""
+"""The models that archive commands name, and the keys of their items as users type them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 models_argument = click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
 model_argument = click.argument("name", metavar="MODULE:CLASS")
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Change nothing; only report what would be done."
+    "--dry-run", is_flag=True, help="Change nothing; only report what the command would do."
 )
 
 
 def find_archived(names: Sequence[str]) -> dict[str, type[Model]]:
-    """The models of these names; of a module, those that have an archive. Derived models go with their base."""
+    """The models with these names, or a module's models that have an archive; derived models count with their base."""
     from holdall.archive import find_archive
 
     named = load_models([name for name in names if ":" in name])
     found = [*named, *(model for model in load_models(names) if find_archive(model) is not None)]
     if not found:
         raise Refusal(
-            f"no model of {', '.join(names)} has an archive",
-            "declare one: class Order(Model, archive=Archive(timestamp=...))",
+            f"no model in {', '.join(names)} has an archive",
+            "declare one, as in class Order(Model, archive=Archive(timestamp=...))",
             status=ExitStatus.USAGE,
         )
     roots = (model for model in found if not any(base in found for base in model.__mro__[1:]))
@@ -39,26 +39,26 @@ def find_archived(names: Sequence[str]) -> dict[str, type[Model]]:
 
 
 def load_model(name: str) -> type[Model]:
-    """The one model of this name."""
+    """The one model with this name."""
     if ":" not in name:
-        raise click.UsageError(f"{name!r} names a module; name one model, as in {name}:Order")
+        raise click.UsageError(f"{name!r} is a module; name one model of it, as in {name}:Order")
     return load_models([name])[0]
 
 
 def read_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:
-    """The key that was typed: each field's text as a value of its type."""
+    """The key that the user typed, each text converted to its field's type."""
     return model.key(**{name: _read_component(model, name, text) for name, text in texts.items()})
 
 
 def read_keys(model: type[Model], lines: Iterable[str]) -> list[ModelKey[Any]]:
-    """Keys as JSON, one in each line."""
+    """Keys as JSON, one per line."""
     found = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            said = json.loads(line)
-            texts = {name: text if isinstance(text, str) else json.dumps(text) for name, text in said.items()}
+            key = json.loads(line)
+            texts = {name: text if isinstance(text, str) else json.dumps(text) for name, text in key.items()}
         except (ValueError, AttributeError):
             raise click.BadParameter(f"line {number} is not a JSON object", param_hint="--keys") from None
         found.append(read_key(model, texts))
@@ -70,8 +70,8 @@ def _read_component(model: type[Model], name: str, text: str) -> Any:
 
     field = getattr(model, name, None)
     if not isinstance(field, Field):
-        return text  # making the key reports that there is no such field
+        return text  # Model.key then reports the unknown field
     try:
         return field.codec.adapter.validate_strings(text, strict=False)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a value of {model.__name__}.{name}") from None
+        raise click.BadParameter(f"{text!r} is not a valid value for {model.__name__}.{name}") from None

@@ -1,11 +1,12 @@
-"""``holdall archive rekey``, ``rebuild``, ``compact``, ``sweep`` and ``export``: what an archive needs now and then."""
+"""``holdall archive rekey``, ``rebuild``, ``compact``, ``sweep`` and ``export``: maintenance of an archive."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,7 +18,14 @@ from holdall.cli.archive_model import (
     models_argument,
 )
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, json_option, say, show_json
+from holdall.cli.output import (
+    Refusal,
+    json_option,
+    refuse_failures,
+    require_terminal,
+    say,
+    show_json,
+)
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import count_roughly, run_progress
 from holdall.cli.session import open_database, url_option
@@ -33,134 +41,125 @@ if TYPE_CHECKING:
         ExportReport,
     )
 
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+
+
+def _upkeep_options(function: F) -> F:
+    """Models, ``--dry-run``, ``--json`` and ``--url``."""
+    return models_argument(dry_run_option(json_option(url_option(function))))
+
+
+def _older_than_option(things: str) -> Callable[[F], F]:
+    return click.option(
+        "--older-than",
+        callback=duration,
+        metavar="DURATION",
+        default="7d",
+        show_default=True,
+        help=f"Only {things} older than this: 7d, 2w.",
+    )
+
+
+def _show_reports(
+    found: dict[str, R], dry_run: bool, as_json: bool, describe: Callable[[R, bool], str]
+) -> None:
+    """Print each model's report: as JSON, or as the line that ``describe`` returns."""
+    if as_json:
+        facts = [{"model": name, **asdict(each)} for name, each in found.items()]  # type: ignore[call-overload]
+        show_json({"dry_run": dry_run, "models": facts})
+    else:
+        for name, each in found.items():
+            say(f"{name}: {describe(each, dry_run)}")
+
 
 @click.command()
-@models_argument
-@dry_run_option
-@json_option
-@url_option
+@_upkeep_options
 def rekey(names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Move archived objects to the keys of the present template, after that was changed.
+    """Move objects to new keys after the key template changed.
 
-    Items are read from where they are until then. It reads the whole table, can be stopped at any time and run again.
+    Until an object has moved, its item is read from the old key. This reads the whole table. You can stop it at any
+    time and run it again.
     """
     with open_database() as db:
         found = {
             name: db.archive.rekey(model, dry_run=dry_run) for name, model in find_archived(names).items()
         }
-    if as_json:
-        told = [{"model": name, **_rekey_facts(each)} for name, each in found.items()]
-        show_json({"dry_run": dry_run, "models": told})
-    else:
-        verb = "would move" if dry_run else "moved"
-        for name, each in found.items():
-            changed = f", {each.changed:,} changed meanwhile" if each.changed else ""
-            say(
-                f"{name}: {each.moved:,} of {format_count(each.examined, 'archived item')} {verb}, "
-                f"{each.current:,} where they belong{changed}"
-            )
-    problems = [f"{name}: {problem}" for name, each in found.items() for problem in each.problems]
-    _refuse(
-        problems, sum(each.failed for each in found.values()), "could not be moved, and is read as before"
+    _show_reports(found, dry_run, as_json, _describe_rekey)
+    refuse_failures(
+        sum(each.failed for each in found.values()),
+        {name: each.problems for name, each in found.items()},
+        "could not be moved and can still be read from the old key",
     )
 
 
 @click.command()
-@models_argument
-@dry_run_option
-@json_option
-@url_option
+@_upkeep_options
 def rebuild(names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Point items whose pointer or object is damaged to the newest of their objects that verifies.
+    """Repair archived items that cannot be read.
 
-    It reads the whole table and every archived object. The exit code is 1 when no object was found for an item.
+    An item whose pointer or object is damaged is pointed to its newest intact object. This reads the whole table and
+    every archived object. The exit status is 1 if an item has no intact object.
     """
     with open_database() as db:
         found = {
             name: db.archive.rebuild_pointers(model, dry_run=dry_run)
             for name, model in find_archived(names).items()
         }
-    if as_json:
-        told = [{"model": name, **_rebuild_facts(each)} for name, each in found.items()]
-        show_json({"dry_run": dry_run, "models": told})
-    else:
-        verb = "would be rebuilt" if dry_run else "rebuilt"
-        for name, each in found.items():
-            older = f", {each.older:,} of them with older content" if each.older else ""
-            say(
-                f"{name}: {each.sound:,} of {format_count(each.examined, 'archived item')} sound, "
-                f"{each.rebuilt:,} {verb}{older}"
-            )
-    problems = [f"{name}: {problem}" for name, each in found.items() for problem in each.problems]
-    _refuse(problems, sum(each.lost for each in found.values()), "has no object any more")
+    _show_reports(found, dry_run, as_json, _describe_rebuild)
+    refuse_failures(
+        sum(each.lost for each in found.values()),
+        {name: each.problems for name, each in found.items()},
+        "could not be repaired: no intact object was found",
+        "bring the objects back from an older version of the bucket",
+    )
 
 
 @click.command()
-@models_argument
-@dry_run_option
+@_upkeep_options
 @click.option(
     "--live-share",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.5,
     show_default=True,
-    help="Rewrite packs of which less than this is needed; 1: of which anything is not.",
+    help="Rewrite packs of which less than this share is still needed; 1: packs with anything not needed.",
 )
-@click.option(
-    "--older-than",
-    callback=duration,
-    metavar="DURATION",
-    default="7d",
-    show_default=True,
-    help="Only packs that are older: 7d, 2w.",
-)
-@json_option
-@url_option
+@_older_than_option("packs")
 def compact(
     names: tuple[str, ...], dry_run: bool, live_share: float, older_than: timedelta, as_json: bool
 ) -> None:
-    """Rewrite packs that are mostly of items which were changed or deleted since. For models with pack=True.
+    """Rewrite packs whose items are mostly no longer needed.
 
-    A sweep deletes the old packs. It can be stopped at any time and run again. The exit code is 1 when an item is
+    This is for models with Archive(pack=True), whose packs still hold items that were changed or deleted since. A later
+    sweep deletes the old packs. You can stop it at any time and run it again. The exit status is 1 if a packed item is
     damaged.
     """
     options: dict[str, Any] = {"dry_run": dry_run, "live_share": live_share, "older_than": older_than}
     with open_database() as db:
         found = {name: db.archive.compact(model, **options) for name, model in find_archived(names).items()}
-    if as_json:
-        told = [{"model": name, **_compaction_facts(each)} for name, each in found.items()]
-        show_json({"dry_run": dry_run, "models": told})
-    else:
-        verb = "would be rewritten" if dry_run else "rewritten"
-        for name, each in found.items():
-            say(
-                f"{name}: {each.rewritten:,} of {format_count(each.packs, 'pack')} {verb}, "
-                f"with {format_count(each.moved, 'item')}; {format_size(each.dead_bytes)} were not needed"
-            )
-    _refuse([], sum(each.damaged for each in found.values()), "damaged in its pack, and left there")
+    _show_reports(found, dry_run, as_json, _describe_compaction)
+    refuse_failures(
+        sum(each.damaged for each in found.values()),
+        {},
+        "could not be moved to a new pack: the stored content is damaged",
+        "bring the packs back from an older version of the bucket",
+    )
 
 
 @click.command()
-@models_argument
-@dry_run_option
+@_upkeep_options
+@_older_than_option("objects")
 @click.option(
-    "--older-than",
-    callback=duration,
-    metavar="DURATION",
-    default="7d",
-    show_default=True,
-    help="Only objects that are older: 7d, 2w.",
-)
-@click.option(
-    "--prefix", metavar="TEXT", help="What keys begin with, if not as the template says; for one model."
+    "--prefix",
+    metavar="TEXT",
+    help="Look at objects whose keys have this prefix, not the template's; for one model only.",
 )
 @click.option(
     "--exclusive",
     is_flag=True,
-    help="Delete also where the server ignores conditions: nothing may archive meanwhile.",
+    help="Delete even if the server ignores conditions; make sure that nothing is archived meanwhile.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-@url_option
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def sweep(
     names: tuple[str, ...],
     dry_run: bool,
@@ -170,28 +169,24 @@ def sweep(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete objects that no item points to: what interrupted runs and later writes left behind.
+    """Delete objects that no item points to.
 
-    You are asked first. Without a terminal to ask on, nothing is deleted unless you say --yes.
+    Interrupted runs and later writes leave such objects behind. You are asked for confirmation. Without a terminal,
+    nothing is deleted unless you pass --yes.
     """
     models = find_archived(names)
     if prefix is not None and len(models) != 1:
-        raise click.UsageError("--prefix is for one model")
+        raise click.UsageError(f"--prefix needs exactly one model, and {len(models):,} are named")
     options: dict[str, Any] = {"older_than": older_than, "prefix": prefix}
     with open_database() as db:
         found = {name: db.archive.sweep(model, dry_run=True, **options) for name, model in models.items()}
         doomed = sum(each.unreferenced for each in found.values())
         if doomed and not dry_run:
-            _confirm(doomed, yes)
+            if not yes:
+                _confirm(format_count(doomed, "object"))
             for name, model in models.items():
                 found[name] = db.archive.sweep(model, dry_run=False, exclusive=exclusive, **options)
-    if as_json:
-        told = [{"model": name, **_sweep_facts(each)} for name, each in found.items()]
-        show_json({"dry_run": dry_run, "models": told})
-        return
-    for name, each in found.items():
-        count, verb = (each.unreferenced, "would be deleted") if dry_run else (each.deleted, "deleted")
-        say(f"{name}: {count:,} of {format_count(each.examined, 'object')} {verb}{_tell_kept(each)}")
+    _show_reports(found, dry_run, as_json, _describe_sweep)
 
 
 @click.command()
@@ -203,100 +198,63 @@ def sweep(
     type=click.Choice(["dynamodb-json", "parquet"]),
     default="dynamodb-json",
     show_default=True,
-    help="Lines that DynamoDB can import from S3, gzipped; or Parquet, which needs pyarrow.",
+    help="Gzipped lines that DynamoDB can import from S3, or Parquet, which needs pyarrow.",
 )
 @json_option
 @url_option
 def export(name: str, target: Path, format_: ExportFormat, as_json: bool) -> None:
-    """Write all items of a model, hot and cold, into a file. It reads the whole table."""
+    """Write all items of a model, hot and cold, into a file. This reads the whole table."""
     model = load_model(name)
-    with open_database() as db, run_progress(name, count_roughly(db, model), _tell_export) as progress:
+    with open_database() as db, run_progress(name, count_roughly(db, model), _describe_export) as progress:
         done = db.archive.export(model, to=target, format=format_, progress=progress)
     if as_json:
         show_json({"items": done.items, "cold": done.cold, "bytes": done.bytes})
     else:
-        say(f"{target}: {_tell_export(done)}, {format_size(done.bytes)}")
+        say(f"{target}: {_describe_export(done)}, {format_size(done.bytes)}")
 
 
 # --- words ------------------------------------------------------------------------------------------------
 
 
-def _tell_export(report: ExportReport) -> str:
+def _describe_rekey(found: ArchiveRekey, dry_run: bool) -> str:
+    changed = f", {found.changed:,} changed meanwhile" if found.changed else ""
+    return (
+        f"{found.moved:,} of {format_count(found.examined, 'archived item')} "
+        f"{'would be moved' if dry_run else 'moved'}, {found.current:,} already in place{changed}"
+    )
+
+
+def _describe_rebuild(found: ArchiveRebuild, dry_run: bool) -> str:
+    older = f", {found.older:,} of them with older content" if found.older else ""
+    return (
+        f"{found.sound:,} of {format_count(found.examined, 'archived item')} intact, "
+        f"{found.rebuilt:,} {'would be repaired' if dry_run else 'repaired'}{older}"
+    )
+
+
+def _describe_compaction(found: Compaction, dry_run: bool) -> str:
+    return (
+        f"{found.rewritten:,} of {format_count(found.packs, 'pack')} "
+        f"{'would be rewritten' if dry_run else 'rewritten'}, with {format_count(found.moved, 'item')}; "
+        f"{format_size(found.dead_bytes)} no longer needed"
+    )
+
+
+def _describe_sweep(found: ArchiveSweep, dry_run: bool) -> str:
+    count, verb = (found.unreferenced, "would be deleted") if dry_run else (found.deleted, "deleted")
+    text = f"{count:,} of {format_count(found.examined, 'object')} {verb}"
+    if found.foreign:
+        text += f"; {found.foreign:,} kept, because they do not belong to this table"
+    if found.retained:
+        text += f"; {found.retained:,} kept, because only --exclusive deletes them"
+    return text
+
+
+def _describe_export(report: ExportReport) -> str:
     return f"{format_count(report.items, 'item')}, {report.cold:,} of them archived"
 
 
-def _tell_kept(found: ArchiveSweep) -> str:
-    kept = f"; {found.foreign:,} not of this table, and kept" if found.foreign else ""
-    if found.retained:
-        kept += f"; {found.retained:,} kept, as this server ignores conditions: see --exclusive"
-    return kept
-
-
-def _rekey_facts(found: ArchiveRekey) -> dict[str, Any]:
-    return {
-        "examined": found.examined,
-        "moved": found.moved,
-        "current": found.current,
-        "changed": found.changed,
-        "failed": found.failed,
-        "problems": list(found.problems),
-    }
-
-
-def _rebuild_facts(found: ArchiveRebuild) -> dict[str, Any]:
-    return {
-        "examined": found.examined,
-        "sound": found.sound,
-        "rebuilt": found.rebuilt,
-        "older": found.older,
-        "changed": found.changed,
-        "lost": found.lost,
-        "problems": list(found.problems),
-    }
-
-
-def _compaction_facts(found: Compaction) -> dict[str, Any]:
-    return {
-        "packs": found.packs,
-        "live_bytes": found.live_bytes,
-        "dead_bytes": found.dead_bytes,
-        "rewritten": found.rewritten,
-        "moved": found.moved,
-        "damaged": found.damaged,
-    }
-
-
-def _sweep_facts(found: ArchiveSweep) -> dict[str, Any]:
-    return {
-        "examined": found.examined,
-        "unreferenced": found.unreferenced,
-        "deleted": found.deleted,
-        "retained": found.retained,
-        "foreign": found.foreign,
-    }
-
-
-# --- asking and refusing ----------------------------------------------------------------------------------
-
-
-def _confirm(doomed: int, yes: bool) -> None:
-    many = format_count(doomed, "object")
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Refusal(
-            f"{many} not deleted: there is no terminal to ask on",
-            "add --yes if you are sure",
-            status=ExitStatus.REFUSED,
-        )
-    if not click.confirm(f"Delete {many} that no item points to? There is no way back.", err=True):
+def _confirm(many: str) -> None:
+    require_terminal(f"{many} not deleted")
+    if not click.confirm(f"Delete {many} that no item points to? This cannot be undone.", err=True):
         raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
-
-
-def _refuse(problems: list[str], count: int, what: str) -> None:
-    """End the program, after the first problems, if there are any."""
-    if not count:
-        return
-    for problem in problems:
-        say(f"problem: {problem}")
-    raise Refusal(f"{format_count(count, 'item')}: {what}", "remove the cause and run the same command again")

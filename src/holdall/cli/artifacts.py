@@ -1,4 +1,4 @@
-"""``holdall artifacts``: put them, publish versions, look at them, hand them out, and delete what is old."""
+"""``holdall artifacts``: put artifacts, publish versions, list, show and download them, and delete old ones."""
 
 from __future__ import annotations
 
@@ -40,37 +40,45 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _key_option = click.option(
-    "--key", metavar="TEXT", help="Who asks: decides what an alias with several versions serves."
+    "--key",
+    metavar="TEXT",
+    help="A stable key, like a user's ID, that selects a version if an alias splits traffic.",
 )
 
 
 def _content_options(function: F) -> F:
-    """Options that are kept with content."""
+    """Options that are stored with the content."""
     function = click.option(
         "--tag",
         "tags",
         metavar="NAME=VALUE",
         multiple=True,
         callback=pairs,
-        help="A tag of the object; may be repeated.",
+        help="A tag for the object; can be given several times.",
     )(function)
     function = click.option(
         "--metadata",
         metavar="NAME=VALUE",
         multiple=True,
         callback=pairs,
-        help="Kept with it; may be repeated.",
+        help="Metadata to store with it; can be given several times.",
     )(function)
-    return click.option("--content-type", metavar="TYPE", help="What it is, like application/zip.")(function)
+    return click.option("--content-type", metavar="TYPE", help="The content type, like application/zip.")(
+        function
+    )
 
 
 def _expectation_options(function: F) -> F:
-    """Options that a change demands of the artifact."""
+    """Options that make a change depend on the artifact's state."""
     function = expect_revision_option(function)
     function = click.option(
-        "--expect-version", metavar="N", help="Only if this is the newest version; 0: if there is none."
+        "--expect-version",
+        metavar="N",
+        help="Fail unless this is the newest version; 0 means that there is none yet.",
     )(function)
-    return click.option("--expect-sha256", metavar="HEX", help="Only if LATEST has this digest.")(function)
+    return click.option("--expect-sha256", metavar="HEX", help="Fail unless LATEST has this digest.")(
+        function
+    )
 
 
 def _content(source: str) -> Any:
@@ -80,10 +88,10 @@ def _content(source: str) -> Any:
 @click.group()
 @place_options
 def artifacts() -> None:
-    """Put artifacts, publish them as numbered versions, and look after those there are.
+    """Store artifacts, and publish them as numbered versions.
 
-    What was put last is LATEST. Publishing turns it into the next version, which never changes. `holdall alias` decides
-    which versions are served.
+    The content that was stored last is called LATEST. Publishing makes it the next version, which never changes.
+    `holdall alias` decides which versions are served.
     """
 
 
@@ -91,18 +99,18 @@ def artifacts() -> None:
 @json_option
 @place_options
 def init(as_json: bool) -> None:
-    """Create the bucket and the table for artifacts, where they are missing, and say so.
+    """Create the bucket and the table for artifacts.
 
-    The bucket is made in the region of its service, with what S3 sets by itself. What is there stays as it is, so
-    running it again is harmless.
+    The bucket is created in the region of its service, with S3's default settings. What already exists is not changed,
+    so you can safely run it again.
     """
     with open_artifacts() as db:
         buckets = db.create_buckets(db.artifacts.settings.service)
         existed = _table_exists(db)
         table = db.artifacts.create_table()
     for bucket, made in buckets.items():
-        say(f"bucket {bucket} was {'made' if made else 'there already'}")
-    say(f"table {table} was {'there already' if existed else 'made'}")
+        say(f"bucket {bucket} {'created' if made else 'already exists'}")
+    say(f"table {table} {'already exists' if existed else 'created'}")
     if as_json:
         show_json({"buckets": buckets, "table": table, "table_created": not existed})
 
@@ -115,9 +123,9 @@ def init(as_json: bool) -> None:
 @json_option
 @place_options
 def put(name: str, source: str, as_json: bool, **options: Any) -> None:
-    """Make a file or a directory the LATEST of an artifact; SOURCE may be - for stdin.
+    """Store a file or a directory as LATEST of an artifact. SOURCE is a path, or - for stdin.
 
-    When that is LATEST already, nothing is uploaded.
+    If LATEST already has this content, nothing is uploaded.
     """
     with open_for_change() as db, _local_files(), transfer(name) as progress:
         found = db.artifacts.put(name, _content(source), progress=progress, **options)
@@ -126,12 +134,12 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 
 @artifacts.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Also when nothing changed since the newest version.")
+@click.option("--force", is_flag=True, help="Publish even if nothing has changed since the newest version.")
 @click.option(
     "--from",
     "source",
     metavar="PATH",
-    help="A file or directory to publish, - for stdin; it also becomes LATEST.",
+    help="A file or directory to publish, or - for stdin; it also becomes LATEST.",
 )
 @_content_options
 @_expectation_options
@@ -139,9 +147,10 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 @json_option
 @place_options
 def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Publish LATEST as the next version, which never changes; with --from, publish a file or a directory.
+    """Publish LATEST as the next version, which never changes.
 
-    If the newest version already has the same content, type, metadata and tags, it is shown, and no version is made.
+    With --from, publish a file or a directory instead. If the newest version already has the same content, type,
+    metadata and tags, no version is created, and that one is shown.
     """
     if source is None:
         if any(options.pop(each) for each in ("content_type", "metadata", "tags")):
@@ -151,13 +160,15 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
     else:
         with open_for_change(modules) as db, _local_files(), transfer(name) as progress:
             found = db.artifacts.publish(name, _content(source), progress=progress, **options)
-    tell_artifact(found, "is published:", as_json)
+    tell_artifact(found, "published:", as_json)
 
 
 @artifacts.command("list")
 @click.argument("name", required=False)
-@click.option("--starting-with", metavar="TEXT", default="", help="Only names that begin so.")
-@click.option("--deleted", is_flag=True, help="Also deleted versions, or artifacts of which all are.")
+@click.option("--starting-with", metavar="TEXT", default="", help="Only names with this prefix.")
+@click.option(
+    "--deleted", is_flag=True, help="Include deleted versions, and artifacts with only deleted versions."
+)
 @click.option(
     "--tag", "tags", metavar="NAME=VALUE", multiple=True, callback=pairs, help="Only versions with this tag."
 )
@@ -168,8 +179,10 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
     callback=pairs,
     help="Only versions with this metadata.",
 )
-@click.option("--since", callback=moment, metavar="TIME", help="Only versions made at or after.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most to list.")
+@click.option("--since", callback=moment, metavar="TIME", help="Only versions created at this time or later.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most entries to list."
+)
 @json_option
 @place_options
 def list_(
@@ -182,14 +195,14 @@ def list_(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List the names of all artifacts, or, with a NAME, its versions: LATEST first, then the newest first."""
+    """List all artifacts, or the versions of one. LATEST comes first, then the newest version."""
     if name is None:
         if tags or metadata or since:
-            raise click.UsageError("--tag, --metadata and --since are for the versions of a NAME")
+            raise click.UsageError("--tag, --metadata and --since need a NAME, whose versions they select")
         _list_names(starting_with, deleted, limit, as_json)
         return
     if starting_with:
-        raise click.UsageError("--starting-with is for names: give no NAME")
+        raise click.UsageError("--starting-with selects names, so it cannot be combined with a NAME")
     where: Where = {"deleted": None if deleted else False}
     if tags:
         where["tags"] = tags
@@ -204,23 +217,23 @@ def list_(
         show_json({"versions": [each.describe() for each in listed], "more": more})
         return
     if not listed:
-        say(f"there are no such versions of {name}")
+        say(f"no version of {name} matches" if tags or metadata or since else f"{name} has no versions")
         return
-    heads = ("version", "size", "made", "sha256", "aliases")
+    heads = ("version", "size", "created", "sha256", "aliases")
     show_table((*heads, "deleted") if deleted else heads, [artifact_row(each, deleted) for each in listed])
     if more:
-        say(f"there are more than {limit:,}: say --limit to see them")
+        say(f"there are more than {limit:,}; raise --limit to see them")
 
 
 @artifacts.command("show")
 @click.argument("name")
 @click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False)
 @_key_option
-@click.option("--deleted", is_flag=True, help="Also if it is deleted.")
+@click.option("--deleted", is_flag=True, help="Show it even if it is deleted.")
 @json_option
 @place_options
 def show_artifact(name: str, reference: str | None, key: str | None, deleted: bool, as_json: bool) -> None:
-    """Show a version, or what an alias serves; LATEST without either."""
+    """Show a version, or the one that an alias serves. The default is LATEST."""
     with open_artifacts() as db:
         found = db.artifacts.get(name, reference, key=key, deleted=deleted)
     if as_json:
@@ -232,22 +245,23 @@ def show_artifact(name: str, reference: str | None, key: str | None, deleted: bo
 @artifacts.command()
 @click.argument("name")
 @click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False)
-@click.option("--to", metavar="PATH", required=True, help="The path to write to; - for stdout.")
+@click.option("--to", metavar="PATH", required=True, help="The path to write to, or - for stdout.")
 @_key_option
-@click.option("--resume", is_flag=True, help="Go on with a download to the same path that was broken off.")
-@click.option("--no-cache", is_flag=True, help="Go past the cache that the settings name.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted download to the same path.")
+@click.option("--no-cache", is_flag=True, help="Do not use the cache that the settings name.")
 @json_option
 @place_options
 def download(
     name: str, reference: str | None, to: str, key: str | None, resume: bool, no_cache: bool, as_json: bool
 ) -> None:
-    """Write a version, or what an alias serves, to a path or to stdout; LATEST without either.
+    """Write a version to a file, a directory or stdout.
 
-    All of it is checked against its digest. A file or directory appears when it is complete and right; a directory
-    needs a path where nothing is yet.
+    Name a version, or an alias to get the version that it serves; the default is LATEST. Everything is checked against
+    its digest. The file or directory appears only when it is complete and correct; for a directory, the path must not
+    exist yet.
     """
     if to == "-" and as_json:
-        raise click.UsageError("stdout cannot have the bytes and the JSON: give a path")
+        raise click.UsageError("--json needs stdout, too; pass a path to --to")
     target: Any = sys.stdout.buffer if to == "-" else to
     with open_artifacts() as db, _local_files(), transfer(name) as progress:
         found = db.artifacts.get(name, reference, key=key)
@@ -256,7 +270,7 @@ def download(
     if as_json:
         show_json({**found.describe(), "path": to})
     if to != "-":
-        say(f"{what_is(name, found.version)} is in {to}: {size_of(found)}")
+        say(f"{what_is(name, found.version)} written to {to}: {size_of(found)}")
 
 
 for _command in (delete, restore, prune, purge):
@@ -267,9 +281,10 @@ for _command in (delete, restore, prune, purge):
 @json_option
 @place_options
 def reindex(as_json: bool) -> None:
-    """List artifacts anew, those too that the package versioned has made. The whole table is read for it.
+    """Rebuild the list of artifacts.
 
-    What uploads that died long ago have left in the service is deleted.
+    The new list includes artifacts made with the package `versioned`. This reads the whole table. It also deletes
+    objects that interrupted uploads left behind long ago.
     """
     with open_artifacts() as db:
         found = db.artifacts.reindex()
@@ -289,8 +304,8 @@ def reindex(as_json: bool) -> None:
     )
     if found.objects:
         say(
-            f"{format_count(found.objects, 'object')} with {format_size(found.bytes)} deleted, "
-            "which belonged to nothing"
+            f"{format_count(found.objects, 'object')} ({format_size(found.bytes)}) deleted, "
+            "left by interrupted uploads"
         )
 
 
@@ -299,7 +314,7 @@ def reindex(as_json: bool) -> None:
 
 @contextmanager
 def _local_files() -> Iterator[None]:
-    """What this machine has against reading or writing a file is a refusal; that nobody reads on is not."""
+    """Report errors in reading or writing local files as refusals; a closed pipe is not an error."""
     try:
         yield
     except (HoldallError, BrokenPipeError):
@@ -332,8 +347,8 @@ def _list_names(prefix: str, deleted: bool, limit: int, as_json: bool) -> None:
         show_json({"names": listed, "more": more})
         return
     if not listed:
-        say("there are no such artifacts" if prefix else "there are no artifacts")
+        say(f"no artifact's name starts with {prefix}" if prefix else "there are no artifacts")
     for each in listed:
         show(f"{escape(each)}\n")
     if more:
-        say(f"there are more than {limit:,}: say --limit to see them")
+        say(f"there are more than {limit:,}; raise --limit to see them")

@@ -1,4 +1,4 @@
-"""``holdall blobs``: look at files, upload, download, attach and purge them; sweep and check."""
+"""``holdall blobs``: list, upload, download, attach and purge attached files; sweep and check them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdall.cli.output import (
 )
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import transfer
-from holdall.cli.session import open_database, url_option
+from holdall.cli.session import command_text, open_database, url_option
 from holdall.errors import ForeignKeyViolation, RecordNotFound
 
 if TYPE_CHECKING:
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 @click.group()
 def blobs() -> None:
-    """Look at attached files; upload, download, attach and purge them; sweep and check.
+    """Upload, attach, list, download, purge and check files.
 
-    A blob is a stored file with its name and type. It is deleted only when no attachment refers to it.
+    A blob is a stored file with its name and type. A blob that is attached to something is never deleted.
     """
 
 
 @blobs.command("list")
 @click.argument("record_type", metavar="OWNER")
 @click.argument("record_id", metavar="ID")
-@click.option("--name", metavar="NAME", help="Only what is attached under this name.")
+@click.option("--name", metavar="NAME", help="Only files attached under this name.")
 @json_option
 @url_option
 def list_(record_type: str, record_id: str, name: str | None, as_json: bool) -> None:
-    """List what is attached to an owner, named by its class (or record type) and its id."""
+    """List the files attached to an owner. OWNER is its class (or record type), and ID is its ID."""
     with open_database() as db:
         found = list(db.blobs.list(record_type, record_id, name))
     if as_json:
         show_json({"attachments": [_place(each) | {"blob": _facts(each.blob)} for each in found]})
         return
     if not found:
-        say("nothing is attached")
+        say(f"{record_type} {record_id} has no attached files" + (f" under {name}" if name else ""))
         return
     rows = [
         (
@@ -88,12 +88,12 @@ def show_blob(id: str, as_json: bool) -> None:
 
 @blobs.command()
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--filename", metavar="NAME", help="Its name, if it is not the file's own.")
-@click.option("--type", "content_type", metavar="TYPE", help="Its content type, if the bytes do not show it.")
-@click.option("--service", metavar="NAME", help="The service to store it in.")
+@click.option("--filename", metavar="NAME", help="The blob's name, if not the file's.")
 @click.option(
-    "--dedupe", is_flag=True, help="Use the blob that has the same bytes, name and type, if there is one."
+    "--type", "content_type", metavar="TYPE", help="The content type, if the bytes do not reveal it."
 )
+@click.option("--service", metavar="NAME", help="The file service to store it in.")
+@click.option("--dedupe", is_flag=True, help="Reuse an existing blob with the same bytes, name and type.")
 @json_option
 @url_option
 def upload(
@@ -125,17 +125,17 @@ def upload(
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
-    help="The file to write; by default its own name in this directory.",
+    help="The file to write; by default, the blob's name in the working directory.",
 )
 @url_option
 def download(id: str, to: Path | None) -> None:
-    """Write a blob's bytes into a file, and verify them."""
+    """Write a blob's bytes to a file, and verify them."""
     with open_database() as db:
         blob = db.blobs.find(id)
         place = to or Path(str(blob.filename))
         if to is None and place.exists():
             raise Refusal(
-                f"{place} exists already", "name another file with --to", status=ExitStatus.CONFLICT
+                f"{place} already exists", "name another file with --to", status=ExitStatus.CONFLICT
             )
         with transfer(str(blob.filename)) as progress:
             db.blobs.download(blob, place, progress=progress)
@@ -147,7 +147,10 @@ def download(id: str, to: Path | None) -> None:
 @json_option
 @url_option
 def analyze(ids: tuple[str, ...], as_json: bool) -> None:
-    """Find out what the bytes of blobs say about them (sizes, durations), and keep it as their metadata."""
+    """Analyze the bytes of blobs, and store metadata.
+
+    The metadata is what the bytes reveal, such as the width and height of a picture or the duration of a video.
+    """
     with open_database() as db:
         found = [db.blobs.analyze(id) for id in ids]
     if as_json:
@@ -159,10 +162,13 @@ def analyze(ids: tuple[str, ...], as_json: bool) -> None:
 @blobs.command()
 @click.argument("id")
 @click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--size", metavar="WIDTHxHEIGHT", help="The largest size that the picture may have.")
+@click.option("--size", metavar="WIDTHxHEIGHT", help="The largest size that the picture may have, in pixels.")
 @url_option
 def picture(id: str, target: Path, size: str | None) -> None:
-    """Write a picture of a blob into a file; of a PDF its first page, of a video its first frame."""
+    """Write a picture of a blob to a file.
+
+    The picture shows the first page of a PDF, or the first frame of a video.
+    """
     with open_database() as db:
         blob = db.blobs.representation(id, None if size is None else _read_size(size))
         db.blobs.download(blob, target)
@@ -172,7 +178,7 @@ def picture(id: str, target: Path, size: str | None) -> None:
 def _read_size(text: str) -> Variant:
     sides = text.split("x")
     if len(sides) != 2 or not all(each.isdecimal() and int(each) for each in sides):
-        raise click.BadParameter(f"{text!r} is no size", param_hint="--size")
+        raise click.BadParameter(f"{text!r} is not a size; write 800x600", param_hint="--size")
     return Variant(resize_to_limit=(int(sides[0]), int(sides[1])))
 
 
@@ -182,14 +188,16 @@ def _read_size(text: str) -> Variant:
 @click.argument("record_id", metavar="OWNER-ID")
 @click.argument("name")
 @click.option(
-    "--one", is_flag=True, help="Replace what is there; its blob is purged unless something else has it."
+    "--one",
+    is_flag=True,
+    help="Replace the current attachment of that name; its blob is purged unless it is attached elsewhere.",
 )
 @url_option
 def attach(id: str, record_type: str, record_id: str, name: str, one: bool) -> None:
-    """Attach a blob to an owner, under a name. The owner is not looked up."""
+    """Attach a blob to an owner, under a name. It is not checked whether the owner exists."""
     with open_database() as db:
         db.blobs.attach(id, record_type=record_type, record_id=record_id, name=name, one=one)
-    say(f"{id} is attached as {name} of {record_type} {record_id}")
+    say(f"{id} attached to {record_type} {record_id} as {name}")
 
 
 @blobs.command()
@@ -198,11 +206,11 @@ def attach(id: str, record_type: str, record_id: str, name: str, one: bool) -> N
 @click.argument("record_id", metavar="OWNER-ID")
 @click.argument("name")
 @click.option(
-    "--purge", is_flag=True, help="Have a worker delete the blob, too, unless something else has it."
+    "--purge", is_flag=True, help="Have a worker delete the blob, too, unless it is attached elsewhere."
 )
 @url_option
 def detach(attachment: str, record_type: str, record_id: str, name: str, purge: bool) -> None:
-    """Remove an attachment; its blob stays."""
+    """Remove an attachment by its ID. The blob stays unless you pass --purge."""
     with open_database() as db:
         done = db.blobs.detach(
             attachment,
@@ -211,19 +219,19 @@ def detach(attachment: str, record_type: str, record_id: str, name: str, purge: 
             name=name,
             dependent="purge_later" if purge else False,
         )
-    say("detached" if done else "it was not attached")
+    say(f"{attachment} {'detached' if done else 'was not attached'}")
 
 
 @blobs.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--later", is_flag=True, help="Leave it to a worker.")
+@click.option("--later", is_flag=True, help="Have a worker do it.")
 @url_option
 def purge(ids: tuple[str, ...], later: bool) -> None:
-    """Delete blobs with their bytes, except those that something has attached."""
+    """Delete blobs with their bytes, unless they are attached."""
     with open_database() as db:
         if later:
             db.blobs.purge_later(*ids)
-            say(f"{format_count(len(ids), 'blob')} to be purged")
+            say(f"{format_count(len(ids), 'blob')} will be purged by a worker")
             return
         missing: list[str] = []
         kept: list[str] = []
@@ -243,19 +251,22 @@ def purge(ids: tuple[str, ...], later: bool) -> None:
         )
     if kept:
         raise Refusal(
-            f"attached somewhere, and kept: {', '.join(kept)}",
-            "see where with holdall blobs show ID",
+            f"{format_count(len(kept), 'blob')} kept because of attachments: {', '.join(kept)}",
+            f"{command_text('blobs show ID')} shows where a blob is attached",
             status=ExitStatus.REFUSED,
             code=ForeignKeyViolation.code,
         )
 
 
 @blobs.command()
-@click.option("--dry-run", is_flag=True, help="Only count what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Delete nothing; only count what would be deleted.")
 @json_option
 @url_option
 def sweep(dry_run: bool, as_json: bool) -> None:
-    """Delete blobs that nothing has attached and bytes that interrupted uploads left, after two days."""
+    """Delete unattached blobs that are two days old.
+
+    This also deletes bytes left by uploads that were interrupted more than two days ago.
+    """
     with open_database() as db:
         report = db.blobs.sweep(dry_run=dry_run)
     if as_json:
@@ -264,17 +275,21 @@ def sweep(dry_run: bool, as_json: bool) -> None:
     verb = "would be deleted" if dry_run else "deleted"
     say(
         f"{format_count(report.blobs, 'blob')} and the bytes of {format_count(report.bytes, 'upload')} {verb}; "
-        f"{format_count(report.attached, 'blob')} kept: attached"
+        f"{format_count(report.attached, 'attached blob')} kept"
     )
 
 
 @blobs.command()
-@click.option("--repair", is_flag=True, help="Correct what can be corrected.")
-@click.option("--no-bytes", is_flag=True, help="Do not ask the services whether the bytes are there.")
+@click.option("--repair", is_flag=True, help="Repair what can be repaired.")
+@click.option("--no-bytes", is_flag=True, help="Do not check whether the bytes exist in the file services.")
 @json_option
 @url_option
 def check(repair: bool, no_bytes: bool, as_json: bool) -> None:
-    """Compare counts, references, attachments and bytes; report what --repair would do. It reads the whole table."""
+    """Check that blobs, attachments and bytes are consistent.
+
+    It compares blobs with their attachments, counts, references and bytes, and reports what --repair would do. This
+    reads the whole table. The exit status is 4 if there are findings that were not repaired.
+    """
     with open_database() as db:
         report = db.blobs.check(repair=repair, bytes=not no_bytes)
     findings: list[dict[str, Any]] = [
@@ -293,9 +308,9 @@ def check(repair: bool, no_bytes: bool, as_json: bool) -> None:
     else:
         counts = ((report.blobs, "blob"), (report.attachments, "attachment"), (len(findings), "finding"))
         say(", ".join(format_count(*each) for each in counts))
-        rows = [(each["message"], each["repair"] or "nothing can be done") for each in findings]
+        rows = [(each["message"], each["repair"] or "no repair is possible") for each in findings]
         if rows:
-            show_table(("found", "done" if repair else "a repair would"), rows)
+            show_table(("finding", "repair" if repair else "repair would"), rows)
     if len(findings) > report.repaired:
         raise click.exceptions.Exit(ExitStatus.CONFLICT)
 
@@ -303,7 +318,7 @@ def check(repair: bool, no_bytes: bool, as_json: bool) -> None:
 @blobs.command()
 @url_option
 def reindex() -> None:
-    """Add to blobs the references of attachments that a Rails application wrote. It reads the whole table."""
+    """Add references to blobs that a Rails application wrote. This reads the whole table."""
     with open_database() as db:
         changed = db.blobs.reindex()
     say(f"{format_count(changed, 'blob')} changed")

@@ -1,4 +1,4 @@
-"""Money: what an archive run costs and saves, as commands print it."""
+"""What an archive run costs and saves, as commands print it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLASSES = ("3 months", "6 months", "12 months", "24 months", "36 months", "late
 
 
 def format_money(dollars: float) -> str:
-    """An amount in dollars, in cents or with its first two digits."""
+    """An amount in dollars, to the cent, or to two significant digits if it is smaller."""
     if dollars == 0:
         return "$0"
     digits = max(2, 1 - floor(log10(abs(dollars))))
@@ -23,17 +23,17 @@ def format_money(dollars: float) -> str:
 
 
 def format_saving(monthly: float) -> str:
-    """What is saved each month, or lost."""
+    """The monthly saving, or loss."""
     return f"{'saves' if monthly >= 0 else 'loses'} {format_money(abs(monthly))} a month"
 
 
 def format_months(months: float) -> str:
-    """A time in months."""
+    """A number of months."""
     return f"{months:,.1f} months"
 
 
 def cost_lines(report: ArchiveReport) -> list[str]:
-    """What a run costs once, what it saves, and when it has paid for itself, in lines with a histogram."""
+    """Lines on what a run costs once, what it saves and when it has paid for itself, with a histogram."""
     if not report.archived:
         return []
     estimate, prices = report.estimate, report.prices
@@ -45,7 +45,7 @@ def cost_lines(report: ArchiveReport) -> list[str]:
     lines = [
         f"{format_size(report.item_bytes)} in the table, {format_size(report.object_bytes)} as objects",
         f"costs {format_money(estimate.once)} once, {format_saving(estimate.monthly)}: {payback}",
-        f"(prices of {prices.date} in {prices.region}; items by the time after which each has paid for itself)",
+        f"(prices of {prices.date} in {prices.region}; below, how many items pay for themselves within each time)",
     ]
     most = max(report.paybacks)
     for name, count in zip(_CLASSES, report.paybacks, strict=True):
@@ -53,14 +53,14 @@ def cost_lines(report: ArchiveReport) -> list[str]:
         lines.append(f"{name:<14}  {bar:<{_BAR}}  {count:,}")
     if report.losing:
         lines.append(
-            f"{format_count(report.losing, 'item')} would lose money within three years: "
+            f"{format_count(report.losing, 'item')} would not pay off within three years: "
             "Archive(min_item_bytes=...) leaves small items in the table"
         )
     return lines
 
 
 def report_facts(report: ArchiveReport) -> dict[str, Any]:
-    """A run's report for JSON; a payback that never comes is null."""
+    """A run's report for JSON; its payback is null if it never pays for itself."""
     months = report.estimate.payback_months
     return {
         "scanned": report.scanned,

@@ -1,12 +1,12 @@
 """Exit statuses: what a script can learn from a failed command without reading its message.
 
 =====  ============  =====================================================================================
- 1     error         anything not listed here
+ 1     error         any failure not listed here
  2     usage         the command line, a setting or a value in it is wrong
- 3     not found     what the command names does not exist
- 4     conflict      something changed meanwhile, or exists already; look again, then decide
- 5     refused       possible, but forbidden: permissions, protection, still in use
- 6     unavailable   the store did not answer, is throttling or busy; trying again later can help
+ 3     not found     the thing that the command names does not exist
+ 4     conflict      something changed in the meantime or already exists; look again, then decide
+ 5     refused       not permitted, protected, still in use, or not confirmed
+ 6     unavailable   the store is unreachable, throttling or busy; try again later
 =====  ============  =====================================================================================
 """
 
@@ -77,7 +77,7 @@ _STATUSES: dict[ExitStatus, tuple[type[BaseException], ...]] = {
     ExitStatus.NOT_FOUND: (LookupError, ObjectNotFoundError),
     ExitStatus.USAGE: (InvalidRequestError, ConfigurationError),
 }
-"""The first match counts."""
+"""The first match wins."""
 
 
 def exit_status(error: HoldallError) -> ExitStatus:

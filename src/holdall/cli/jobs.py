@@ -1,8 +1,7 @@
-"""``holdall jobs``: look at jobs, try dead ones again, delete them."""
+"""``holdall jobs``: list and show jobs, retry dead ones, delete them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, format_time, json_option, say, show, show_json, show_pairs, show_table
+from holdall.cli.output import (
+    Refusal,
+    format_time,
+    json_option,
+    require_terminal,
+    say,
+    show,
+    show_json,
+    show_pairs,
+    show_table,
+)
 from holdall.cli.session import open_database, url_option
 from holdall.cli.times import duration, moment
 from holdall.errors import JobBusyError, JobNotFoundError, MalformedJobError
@@ -23,29 +32,29 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MANY = 10_000
-"""Up to so many are counted before you are asked whether to delete them."""
+"""The most jobs counted before the user is asked whether to delete them."""
 
 
 def _queue_option(function: F) -> F:
-    return click.option("--queue", metavar="NAME", help="Only of this queue.")(function)
+    return click.option("--queue", metavar="NAME", help="Only jobs in this queue.")(function)
 
 
 def _name_option(function: F) -> F:
-    return click.option("--name", metavar="NAME", help="Only of jobs with this name.")(function)
+    return click.option("--name", metavar="NAME", help="Only jobs with this name.")(function)
 
 
 @click.group()
 def jobs() -> None:
-    """List jobs and show them, try dead ones again, and delete them.
+    """List and show jobs, retry dead ones, and delete them.
 
-    A job is waiting (also for its time to come), running (a worker has it, or had and died), or dead: it failed as
-    often as it may. Jobs that succeeded are gone.
+    A job is waiting (for a worker, or for its scheduled time), running (a worker has taken it), or dead (its last
+    permitted attempt failed). Jobs that succeed are deleted.
     """
 
 
 @jobs.command("list")
 @_queue_option
-@click.option("--state", type=click.Choice(["waiting", "running", "dead"]), help="Only those in this state.")
+@click.option("--state", type=click.Choice(["waiting", "running", "dead"]), help="Only jobs in this state.")
 @_name_option
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most jobs to list."
@@ -53,7 +62,7 @@ def jobs() -> None:
 @json_option
 @url_option
 def list_(queue: str | None, state: JobState | None, name: str | None, limit: int, as_json: bool) -> None:
-    """List jobs in the order in which they are due, then the dead in the order in which they died."""
+    """List jobs: first by when they are due, then the dead ones."""
     with open_database() as db:
         found = db.jobs.list(queue=queue, state=state, name=name, limit=limit + 1)
     listed = found[:limit]
@@ -61,11 +70,11 @@ def list_(queue: str | None, state: JobState | None, name: str | None, limit: in
         show_json({"jobs": [_facts(record) for record in listed], "more": len(found) > limit})
         return
     if not listed:
-        say("there are no such jobs" if queue or state or name else "there are no jobs")
+        say("no job matches" if queue or state or name else "there are no jobs")
         return
     show_table(("id", "job", "queue", "state", "attempts", "due or died"), [_row(each) for each in listed])
     if len(found) > limit:
-        say(f"there are more than {limit:,}: say --limit to see them")
+        say(f"there are more than {limit:,}; raise --limit to see them")
 
 
 @jobs.command()
@@ -73,7 +82,7 @@ def list_(queue: str | None, state: JobState | None, name: str | None, limit: in
 @json_option
 @url_option
 def counts(queue: str | None, as_json: bool) -> None:
-    """Count the jobs of each queue. Every job is read for it."""
+    """Count the jobs in each queue. This reads every job."""
     with open_database() as db:
         found = db.jobs.counts(queue=queue)
     if as_json:
@@ -91,9 +100,9 @@ def counts(queue: str | None, as_json: bool) -> None:
 @json_option
 @url_option
 def show_job(id: str, as_json: bool) -> None:
-    """Show a job with its arguments and the error that its last attempt ended with.
+    """Show a job with its arguments and the error of its last attempt.
 
-    For an item that could not be read as a job, shows the whole item.
+    If the stored item is not a valid job, the whole item is shown.
     """
     with open_database() as db:
         record = db.jobs.get(id)
@@ -111,38 +120,38 @@ def show_job(id: str, as_json: bool) -> None:
     if record.error is not None:
         show(f"\n{record.error}\n")
     if record.raw is not None:
-        show("\nthe original item:\n")
+        show("\nthe stored item:\n")
         show_json(record.raw)
 
 
 @jobs.command()
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="All dead jobs, or those of --queue and --name.")
+@click.option("--all", "every", is_flag=True, help="Retry all dead jobs that match --queue and --name.")
 @_queue_option
 @_name_option
 @url_option
 def retry(ids: tuple[str, ...], every: bool, queue: str | None, name: str | None) -> None:
-    """Let dead jobs wait again, with all their attempts before them.
+    """Run dead jobs again, with all their attempts restored.
 
-    A job of a given ID that waits for its time is due at once. Jobs whose key another one has taken meanwhile stay
-    dead.
+    A waiting job that you name by its ID becomes due now. A dead job stays dead if another job has taken its key in
+    the meantime.
     """
     if every == bool(ids):
-        raise click.UsageError("say which jobs: their IDs, or --all")
+        raise click.UsageError("name the jobs by their IDs, or pass --all")
     if not every and (queue or name):
-        raise click.UsageError("--queue and --name go with --all")
+        raise click.UsageError("--queue and --name need --all")
     with open_database() as db:
         if every:
-            say(f"{_jobs(db.jobs.retry_all(queue=queue, name=name))} to be tried again")
+            say(f"{_jobs(db.jobs.retry_all(queue=queue, name=name))} will be retried")
         else:
-            _each(ids, db.jobs.retry, "to be tried again")
+            _each(ids, db.jobs.retry, "will be retried")
 
 
 @jobs.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @url_option
 def delete(ids: tuple[str, ...]) -> None:
-    """Delete single jobs that are not running. See purge for many."""
+    """Delete jobs by their IDs, unless they are running. To delete many at once, use purge."""
     with open_database() as db:
         _each(ids, db.jobs.delete, "deleted")
 
@@ -157,11 +166,16 @@ def delete(ids: tuple[str, ...]) -> None:
 )
 @_queue_option
 @_name_option
-@click.option("--before", callback=moment, metavar="TIME", help="Only those that died, or were due, before.")
 @click.option(
-    "--older-than", callback=duration, metavar="DURATION", help="The same, counted from now: 12h, 7d, 2w."
+    "--before", callback=moment, metavar="TIME", help="Only jobs that died, or were due, before this time."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--older-than",
+    callback=duration,
+    metavar="DURATION",
+    help="Only jobs that died, or were due, longer ago than this: 12h, 7d, 2w.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def purge(
     state: JobState,
@@ -171,13 +185,13 @@ def purge(
     older_than: timedelta | None,
     yes: bool,
 ) -> None:
-    """Delete dead jobs, or those that wait.
+    """Delete all dead jobs, or all waiting ones, that match the options.
 
-    You are asked first. Without a terminal to ask on, nothing is deleted unless you say --yes.
+    You are asked for confirmation. Without a terminal, nothing is deleted unless you pass --yes.
     """
     if older_than is not None:
         if before is not None:
-            raise click.UsageError("--before and --older-than say the same: give one of them")
+            raise click.UsageError("--before and --older-than were both given; pass one or the other")
         before = datetime.now(UTC) - older_than
     with open_database() as db:
         if not yes and not _confirm(db, state, queue, name, before):
@@ -207,20 +221,15 @@ def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> Non
 def _confirm(
     db: Database, state: JobState, queue: str | None, name: str | None, before: datetime | None
 ) -> bool:
-    """Whether to go on, after saying how many it is about; not when there are none."""
+    """Ask whether to delete the jobs, after counting them; False if there are none."""
     found = db.jobs.list(state=state, queue=queue, name=name, limit=_MANY + 1)
     count = sum(before is None or (record.died or record.due) < before for record in found)
     if count == 0:
-        say("there are no such jobs: nothing to delete")
+        say("no job matches: nothing to delete")
         return False
     many = f"more than {_MANY:,} jobs" if count > _MANY else _jobs(count)
-    if not sys.stdin.isatty():
-        raise Refusal(
-            f"{many} not deleted: there is no terminal to ask on",
-            "add --yes if you are sure",
-            status=ExitStatus.REFUSED,
-        )
-    if not click.confirm(f"Delete {many}? There is no way back.", err=True):
+    require_terminal(f"{many} not deleted")
+    if not click.confirm(f"Delete {many}? This cannot be undone.", err=True):
         raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
     return True
 
@@ -229,7 +238,7 @@ def _confirm(
 
 
 def _facts(record: JobRecord) -> dict[str, Any]:
-    """A job for another program; the names in it stay."""
+    """A job as JSON data; programs rely on these names."""
     return {
         "id": record.id,
         "name": record.name,
@@ -265,7 +274,7 @@ def _words(record: JobRecord) -> dict[str, str]:
         words["key"] = f"{record.key}{kept}"
     if record.lease is not None:
         words["lease"] = (
-            f"{record.lease.seconds:g} s, until {format_time(record.lease.until)} unless prolonged"
+            f"{record.lease.seconds:g} s, until {format_time(record.lease.until)} unless extended"
         )
     if record.died is not None:
         words["died"] = format_time(record.died)

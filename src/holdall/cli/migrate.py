@@ -1,4 +1,4 @@
-"""``holdall migrate``: bring stored items of models up to date."""
+"""``holdall migrate``: bring the stored items of models up to date."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from holdall.cli.module import load_models
-from holdall.cli.output import Refusal, json_option, say, show, show_json
+from holdall.cli.output import json_option, refuse_failures, show, show_json
+from holdall.cli.phrase import format_count
 from holdall.cli.progress import count_roughly, interruptible, run_progress
 from holdall.cli.session import open_database, url_option
 
@@ -23,23 +24,25 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="Parts of the table to work on side by side.",
+    help="How many parts of the table to process in parallel.",
 )
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write in a second.")
-@click.option("--dry-run", is_flag=True, help="Only count what would be changed.")
-@click.option("--restart", is_flag=True, help="Begin anew, also where an earlier run was stopped.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write per second.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; only count the items that would change.")
+@click.option("--restart", is_flag=True, help="Start over instead of continuing an earlier run.")
 @json_option
 @url_option
 def migrate(
     names: tuple[str, ...], segments: int, rate: float | None, dry_run: bool, restart: bool, as_json: bool
 ) -> None:
-    """Bring all stored items of models up to date with their classes.
+    """Bring stored items up to date with their models.
 
-    That is what their migrations convert, what their fields' aliases rename, and the attributes of new indexes.
-    MODULE:CLASS is a model with those derived from it, as in app.models:Order; MODULE alone is all its models.
+    This applies the models' migrations, renames attributes by the fields' aliases, and adds the attributes that new
+    indexes need. MODULE:CLASS names a model together with the models derived from it, as in app.models:Order; MODULE
+    alone names all models of the module.
 
-    It is safe beside programs that use the table, and when it is run twice. A run that was stopped goes on where it
-    was. The exit code is 1 when items could not be brought up to date; the first of them are listed.
+    You can run it while other programs use the table, and as often as you like. After an interruption, the same
+    command continues where it stopped. The exit status is 1 if items could not be brought up to date; the first of
+    them are listed.
     """
     models = {f"{model.__module__}:{model.__qualname__}": model for model in _roots(load_models(names))}
     reports: dict[str, MigrationReport] = {}
@@ -52,42 +55,26 @@ def migrate(
             if not as_json:
                 show(_summary(name, reports[name], dry_run))
     if as_json:
-        told = [{"model": name, **report._asdict()} for name, report in reports.items()]
-        show_json({"dry_run": dry_run, "models": told})
-    _refuse_failures(reports)
+        facts = [{"model": name, **report._asdict()} for name, report in reports.items()]
+        show_json({"dry_run": dry_run, "models": facts})
+    refuse_failures(
+        sum(report.failed for report in reports.values()),
+        {name: report.problems for name, report in reports.items()},
+        "could not be brought up to date",
+        "correct the items or the model's conversions,",
+    )
 
 
 def _roots(models: list[type[Model]]) -> list[type[Model]]:
-    """Without those that derive from another, as they are looked after with that."""
+    """The models without those that derive from another one of them, which are migrated with their base."""
     return [model for model in models if not any(base in models for base in model.__mro__[1:])]
 
 
 def _summary(name: str, report: MigrationReport, dry_run: bool) -> str:
-    done = "to be brought up to date" if dry_run else "brought up to date"
+    done = "would be brought up to date" if dry_run else "brought up to date"
     failed = f", {report.failed:,} failed" if report.failed else ""
-    return f"{name}: {_items(report.found)}, {report.changed:,} {done}{failed}\n"
+    return f"{name}: {format_count(report.found, 'item')}, {report.changed:,} {done}{failed}\n"
 
 
 def _phrase(report: MigrationReport) -> str:
     return f"{report.changed:,} changed"
-
-
-def _items(count: int) -> str:
-    return f"{count:,} {'item' if count == 1 else 'items'}"
-
-
-def _refuse_failures(reports: dict[str, MigrationReport]) -> None:
-    """Tell of the first items that could not be brought up to date, and end the program so."""
-    failed = sum(report.failed for report in reports.values())
-    if not failed:
-        return
-    for name, report in reports.items():
-        for problem in report.problems:
-            say(f"problem: {name}: {problem}")
-    untold = failed - sum(len(report.problems) for report in reports.values())
-    if untold > 0:
-        say(f"… and {untold:,} more")
-    raise Refusal(
-        f"{_items(failed)} could not be brought up to date",
-        "put them or the conversions right, and run the same command again",
-    )

@@ -1,4 +1,4 @@
-"""What a command is about, named by its module or as a part of one: models, functions."""
+"""Models and functions that a command names as MODULE or MODULE:NAME."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def models_option(*, required: bool = False) -> Callable[[F], F]:
-    """``--models``, as often as one likes."""
+    """``--models``, which can be given several times."""
     return click.option(
         "--models",
         "names",
         metavar="MODULE[:CLASS]",
         multiple=True,
         required=required,
-        help="The models of a module, or one of them; can be given several times.",
+        help="A module whose models to use, or one model of it; can be given several times.",
     )
 
 
 def load_models(names: Sequence[str]) -> list[type[Model]]:
-    """The models of these names, each once. A bare module stands for all it defines that are not abstract."""
+    """The models with these names, each once. A bare module means every model it defines that is not abstract."""
     return list(dict.fromkeys(model for name in names for model in _load(name)))
 
 
@@ -47,13 +47,13 @@ def _load(name: str) -> list[type[Model]]:
     if not found:
         raise _refuse_name(
             f"module {place} defines no models",
-            "name the module that does, or one class as module:Class; abstract classes do not count",
+            "name the module that defines them, or one class as module:Class; abstract classes do not count",
         )
     return found
 
 
 def load_module(name: str) -> ModuleType:
-    """A module, looked for in the working directory first, as `python` would."""
+    """Import a module; the working directory is searched first, as Python does."""
     import sys
     from importlib import import_module
     from pathlib import Path
@@ -66,20 +66,20 @@ def load_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except HoldallError:
-        raise  # it says itself which model or job is wrong
+        raise  # its message names the model or job that is wrong
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _refuse_broken(name, error) from error
         raise _refuse_name(
             f"there is no module {error.name}",
-            "the working directory is searched first, then what is installed",
+            "the working directory is searched first, then the installed packages",
         ) from error
-    except Exception as error:  # whatever a module may do
+    except Exception as error:  # a module can raise anything while it is imported
         raise _refuse_broken(name, error) from error
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """The function of a name, as module:function."""
+    """The function that ``module:function`` names."""
     place, colon, path = name.partition(":")
     if not colon:
         raise _refuse_name(f"{name!r} does not name a function", "write it as module:function")
@@ -91,7 +91,7 @@ def load_function(name: str) -> Callable[..., Any]:
 
 
 def _part(module: ModuleType, path: str) -> Any:
-    """What a dotted path leads to in a module; None when it leads nowhere."""
+    """The object at a dotted path in a module; None if there is none."""
     found: Any = module
     for part in path.split("."):
         found = getattr(found, part, None)
@@ -107,7 +107,9 @@ def _class(module: ModuleType, path: str) -> type[Model]:
         names = ", ".join(model.__name__ for model in find_models(vars(module), module.__name__))
         raise _refuse_name(f"{module.__name__} has no model {path!r}", f"it has: {names or 'none'}")
     if not find_models({path: found}, found.__module__):
-        raise _refuse_name(f"{path} is abstract and has no items", "name models that derive from it")
+        raise _refuse_name(
+            f"model {path} is abstract, so it has no items", "name the models that derive from it"
+        )
     return found
 
 
@@ -117,12 +119,13 @@ def _refuse_name(message: str, hint: str) -> Refusal:
 
 def _refuse_broken(name: str, error: Exception) -> Refusal:
     return _refuse_name(
-        f"module {name} cannot be imported: {type(error).__name__}: {error}", f"see {_place(error) or name}"
+        f"module {name} cannot be imported: {type(error).__name__}: {error}",
+        f"look at {_place(error) or name}",
     )
 
 
 def _place(error: Exception) -> str | None:
-    """Where it happened, as far as that is somebody's text: the importing itself is not."""
+    """The file and line where the error happened, without the frames of Python's import machinery."""
     from traceback import extract_tb
 
     if isinstance(error, SyntaxError) and error.filename is not None:

@@ -1,13 +1,14 @@
-"""What commands print: data on stdout, everything else on stderr, nothing that needs colour.
+"""What commands print: data on stdout, everything else on stderr; no output depends on colour.
 
-Names, metadata and messages can come from anyone who can write to the table. A terminal obeys some characters instead
-of showing them, so everything printed here has those escaped, as in ``\\x1b``.
+Names, metadata and messages can come from anyone who can write to the table, and a terminal obeys control characters
+instead of showing them. Everything printed here has them escaped, as in ``\\x1b``.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any, TypeVar
@@ -28,8 +29,8 @@ _JSON = "holdall.json"
 class Refusal(click.ClickException):
     """Ends a command that could not do its work.
 
-    ``code`` is the error's own; a failure that only the command line knows has the name of its status as its code. With
-    ``--json`` the error is also an object, on stderr like every message.
+    ``code`` is the code of the Holdall error; a failure that only the command line knows has the name of its exit
+    status instead. With ``--json`` the error is printed as a JSON object, on stderr like every message.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Refusal(click.ClickException):
 
     @classmethod
     def of(cls, error: HoldallError, hint: str | None = None) -> Refusal:
-        """The refusal that reports an error; ``hint`` replaces the error's own."""
+        """The refusal that reports an error; ``hint`` replaces the error's hint."""
         return cls(error.message, hint or error.hint, status=exit_status(error), code=error.code)
 
     @property
@@ -58,7 +59,7 @@ class Refusal(click.ClickException):
         return self.status
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print what happened, and what to do about it."""
+        """Print the message and the hint."""
         if self._as_json:
             facts = {"code": self.code, "message": self.message, "hint": self.hint}
             click.echo(json.dumps({"error": facts}), file=file, err=True)
@@ -69,19 +70,47 @@ class Refusal(click.ClickException):
 
 
 def escape(text: str) -> str:
-    """A text on one line, its control characters as escapes."""
+    """A text on one line, with its control characters escaped."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def escape_lines(text: str) -> str:
-    """The same for text of several lines: line ends and tabs stay."""
+    """The same for text of several lines: newlines and tabs stay."""
     return _UNBROKEN.sub(lambda found: escape(found[0]), text)
 
 
+def require_terminal(undone: str) -> None:
+    """Refuse to go on unless there is a terminal on which to ask; ``undone`` says what has not happened."""
+    if not sys.stdin.isatty():
+        raise Refusal(
+            f"{undone}: there is no terminal to ask for confirmation",
+            "add --yes if you are sure",
+            status=ExitStatus.REFUSED,
+        )
+
+
+def refuse_failures(
+    failed: int, problems: Mapping[str, Sequence[str]], outcome: str, hint: str = "remove the cause"
+) -> None:
+    """If items failed, list the first problems of each model, and end the program.
+
+    ``outcome`` completes "3 items ..."; ``hint`` completes "... and run the same command again".
+    """
+    if not failed:
+        return
+    lines = [f"{name}: {problem}" for name, each in problems.items() for problem in each]
+    for line in lines:
+        say(f"problem: {line}")
+    if lines and failed > len(lines):
+        say(f"… and {failed - len(lines):,} more")
+    items = f"{failed:,} {'item' if failed == 1 else 'items'}"
+    raise Refusal(f"{items} {outcome}", f"{hint} and run the same command again")
+
+
 def json_option(function: F) -> F:
-    """``--json``: the command's data, and its error if it fails, for another program."""
+    """``--json``: the command's data, and its error if it fails, as JSON."""
     return click.option(
         "--json", "as_json", is_flag=True, callback=_remember_json, help="Print the data as JSON."
     )(function)
@@ -98,7 +127,7 @@ def say(text: str) -> None:
 
 
 def show(text: str) -> None:
-    """Print data; it ends with a line's end already."""
+    """Print data that already ends with a newline."""
     click.echo(escape_lines(text), nl=False)
 
 
@@ -108,7 +137,7 @@ def show_json(data: Mapping[str, Any]) -> None:
 
 
 def format_json(data: Any, indent: int | None = None) -> str:
-    """Data as JSON; a decimal number becomes a JSON number, anything else that JSON lacks becomes text."""
+    """Data as JSON; a decimal becomes a JSON number, any other type that JSON lacks becomes a string."""
     from decimal import Decimal
 
     def convert(value: object) -> float | str:
@@ -118,14 +147,14 @@ def format_json(data: Any, indent: int | None = None) -> str:
 
 
 def show_pairs(pairs: Mapping[str, str]) -> None:
-    """Print names and what they are, in two columns."""
+    """Print names and values in two columns."""
     pairs = {escape(name): escape(text) for name, text in pairs.items()}
     width = max(map(len, pairs))
     show("".join(f"{name:<{width}}  {text}\n" for name, text in pairs.items()))
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns, their heads above."""
+    """Print rows in columns, under their headings."""
     rows = [[escape(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
@@ -134,5 +163,5 @@ def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def format_time(moment: datetime) -> str:
-    """A moment as people read it, to the second."""
+    """A time, to the second, for people to read."""
     return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Words for artifacts: what commands say of them, and the cells and lines in which they show them."""
+"""Words for people: artifacts in messages, lines and table cells; sizes and counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def tell_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
-    """What became of a command that gives an artifact."""
+    """Print the artifact that a command changed; ``done`` says what happened to it."""
     if as_json:
         show_json(artifact.describe())
     else:
@@ -21,7 +21,7 @@ def tell_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
 
 
 def artifact_row(artifact: Artifact, deleted: bool) -> tuple[str, ...]:
-    """A line of a list; ``deleted``: with a cell for when that was."""
+    """A row of a list; with ``deleted``, its last cell is the time of deletion."""
     moment = "" if artifact.update_at is None else format_time(artifact.update_at)
     cells = (
         artifact.version,
@@ -37,13 +37,13 @@ def artifact_row(artifact: Artifact, deleted: bool) -> tuple[str, ...]:
 
 
 def artifact_words(artifact: Artifact) -> dict[str, str]:
-    """All that is known of it, by what it is called."""
+    """Everything known about an artifact, by label."""
     words = {
         "name": artifact.name,
         "version": artifact.version,
         "size": size_of(artifact) + (", a directory" if artifact.manifest else ""),
         "sha256": artifact.sha256 or "unknown",
-        "made": "unknown" if artifact.update_at is None else format_time(artifact.update_at),
+        "created": "unknown" if artifact.update_at is None else format_time(artifact.update_at),
     }
     if artifact.content_type is not None:
         words["type"] = artifact.content_type
@@ -58,7 +58,7 @@ def artifact_words(artifact: Artifact) -> dict[str, str]:
 
 
 def size_of(artifact: Artifact) -> str:
-    """How large it is."""
+    """An artifact's size."""
     return "?" if artifact.size is None else format_size(artifact.size)
 
 
@@ -80,7 +80,7 @@ def what_is(name: str, version: str | None) -> str:
 
 
 def format_size(size: int) -> str:
-    """Bytes as people read them."""
+    """A number of bytes, for people to read."""
     if size < 1000:
         return f"{size} {'byte' if size == 1 else 'bytes'}"
     amount = float(size)
@@ -92,5 +92,5 @@ def format_size(size: int) -> str:
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things."""
+    """A count with its noun: ``1 item``, ``2 items``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

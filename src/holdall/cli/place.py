@@ -1,4 +1,5 @@
-"""What the commands about artifacts share: where those are, whose handlers hear of a change, and how they are shown."""
+"""Shared by the commands for artifacts: the options that say where artifacts are stored, which modules' event
+handlers run, and what a change expects."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ def _remember(context: click.Context, parameter: click.Parameter, value: str | N
 
 
 def place_options(function: F) -> F:
-    """``--url`` and where the artifacts are, before or after the command's name; the last one counts."""
+    """``--url`` and where artifacts are stored, before or after the command's name; the last one wins."""
     options = {
-        "--service": ("NAME", "The service of files that has their bytes."),
-        "--suffix": ("TEXT", "What objects' keys end with, like .zip."),
-        "--prefix": ("TEXT", "What objects' keys begin with."),
-        "--table": ("NAME", "A table of artifacts alone, in place of the database's."),
+        "--service": ("NAME", "The file service that stores the artifacts' bytes."),
+        "--suffix": ("TEXT", "The suffix of object keys, like .zip."),
+        "--prefix": ("TEXT", "The prefix of object keys."),
+        "--table": ("NAME", "A separate table for artifacts, instead of the database's table."),
     }
     for name, (metavar, text) in options.items():
         function = click.option(name, metavar=metavar, expose_value=False, callback=_remember, help=text)(
@@ -42,64 +43,70 @@ def place_options(function: F) -> F:
 
 
 def open_artifacts() -> Database:
-    """The database of this command line, its artifacts where the options say; else where the settings do."""
+    """The database of this command; options that say where artifacts are stored override the settings."""
     given: dict[str, Any] | None = click.get_current_context().meta.get(_PLACE)
     if not given:
         return open_database()
     from dataclasses import replace
 
     with settings_only() as db:
-        known = db.artifacts.settings  # what is not said here stays as it is set elsewhere
+        known = db.artifacts.settings  # options that were not given keep their settings
     return open_database(artifacts=replace(known, **given))
 
 
 def app_option(function: F) -> F:
-    """``--app``: whose handlers hear of the change."""
+    """``--app``: the modules whose event handlers run."""
     return click.option(
         "--app",
         "modules",
         metavar="MODULE",
         multiple=True,
-        help="A module with handlers that are to hear of it; can be given several times.",
+        help="A module whose event handlers are called for this change; can be given several times.",
     )(function)
 
 
 def allow_protected_option(function: F) -> F:
     """``--allow-protected``."""
-    return click.option("--allow-protected", is_flag=True, help="Also if the alias is protected.")(function)
+    return click.option("--allow-protected", is_flag=True, help="Allow changes to protected aliases.")(
+        function
+    )
 
 
 def expect_revision_option(function: F) -> F:
     """``--expect-revision``."""
-    return click.option("--expect-revision", metavar="TEXT", help="Only if it still has this revision.")(
+    return click.option("--expect-revision", metavar="TEXT", help="Fail unless it still has this revision.")(
         function
     )
 
 
 @contextmanager
 def open_for_change(modules: Sequence[str] = ()) -> Iterator[Database]:
-    """The database, for a change that the handlers of these modules hear of; refusals name options, not arguments."""
+    """The database, for a change that calls the event handlers of these modules.
+
+    Hints name the command's options instead of Python arguments.
+    """
     for module in modules:
         load_module(module)
     with open_artifacts() as db:
         try:
             yield db
         except ProtectedAliasError as error:
-            raise Refusal.of(error, "add --allow-protected if you mean it") from error
+            raise Refusal.of(error, "add --allow-protected if you are sure") from error
         except ArtifactInUseError as error:
             raise Refusal.of(
-                error, "point them elsewhere first, or add --drop-aliases to delete them with it"
+                error,
+                "point those aliases at another version first, or add --drop-aliases to delete them too",
             ) from error
 
 
 def pairs(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
-    """What was given as NAME=VALUE, any number of times."""
+    """The values of an option that is given as NAME=VALUE any number of times."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise click.BadParameter(f"{text!r} is no pair; write name=value")
+            raise click.BadParameter(f"{text!r} must have the form NAME=VALUE")
         if name in found:
-            raise click.BadParameter(f"{name!r} is there twice")
+            raise click.BadParameter(f"{name!r} is given twice")
         found[name] = value
     return found

@@ -1,4 +1,4 @@
-"""The root of the command line: global options, the groups, and errors as messages."""
+"""The root of the command line: global options, command groups, and errors printed as messages."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Program(click.Group):
 @click.version_option(holdall.__version__, message="%(prog)s %(version)s")
 @url_option
 def program() -> None:
-    """Look after a Holdall database.
+    """Manage a Holdall database: its table, jobs, files, artifacts and archive.
 
-    The database is the one that --url names, else HOLDALL_URL, else url in ./holdall.toml, else embedded:holdall.db.
-    Other settings come from the URL's query, from HOLDALL_... variables and from holdall.toml.
+    The database is given by --url, else by the variable HOLDALL_URL, else by url in ./holdall.toml; the default is
+    embedded:holdall.db. Other settings come from the URL's query, from HOLDALL_... variables and from holdall.toml.
     """
 
 
@@ -46,11 +46,11 @@ def program() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a shell's script for completing commands and options.
+    """Print a script that completes commands in your shell.
 
     \b
-    bash   put in ~/.bashrc:   eval "$(holdall completion bash)"
-    zsh    put in ~/.zshrc:    eval "$(holdall completion zsh)"
+    bash   add to ~/.bashrc:   eval "$(holdall completion bash)"
+    zsh    add to ~/.zshrc:    eval "$(holdall completion zsh)"
     fish   run once:           holdall completion fish > ~/.config/fish/completions/holdall.fish
     """
     from click.shell_completion import get_completion_class

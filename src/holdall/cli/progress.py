@@ -1,4 +1,4 @@
-"""How far a transfer, or a run over a table, is: a bar on stderr at a terminal; elsewhere a line now and then."""
+"""The progress of transfers and of runs over a table: a bar on stderr at a terminal; elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from holdall import Database, Model
 
 _LINE_EVERY = 1000
-"""Items between two lines of progress, where there is no terminal."""
+"""Items between two lines of progress when there is no terminal."""
 
 
 class RunReport(Protocol):
-    """How far a run over a table has come."""
+    """The progress of a run over a table."""
 
     @property
     def scanned(self) -> int:
-        """The items that were looked at."""
+        """The number of items read so far."""
 
 
 R = TypeVar("R", bound=RunReport)
@@ -32,7 +32,7 @@ R = TypeVar("R", bound=RunReport)
 
 @contextmanager
 def transfer(label: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A function to be told how many bytes are done, and of how many; None where nobody watches."""
+    """A function to call with the bytes transferred so far and the total; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -54,27 +54,25 @@ def _bar(label: str, total: int | None) -> Any:
     def size(done: int | None) -> str:
         return format_size(done or 0)
 
-    known: dict[str, Any] = {"iterable": _nobody_knows()} if total is None else {"length": total}
-    return click.progressbar(**known, label=escape(label), item_show_func=size, file=sys.stderr)
+    return click.progressbar(**_length(total), label=escape(label), item_show_func=size, file=sys.stderr)
 
 
-def _nobody_knows() -> Iterator[int]:
-    """Something to go through whose length cannot be told."""
-    yield from ()
+def _length(total: int | None) -> dict[str, Any]:
+    """The length argument of a bar; an iterator without a length hint stands for an unknown length."""
+    return {"iterable": filter(None, ())} if total is None else {"length": total}
 
 
 @contextmanager
 def run_progress(name: str, total: int | None, phrase: Callable[[R], str]) -> Iterator[Callable[[R], None]]:
-    """A function to be told how far a run is; ``phrase`` is what it has done. Segments may report at once."""
+    """A function to call with the report of a run; ``phrase`` words it. Segments may call it concurrently."""
     from threading import Lock
 
     lock = Lock()
     if not sys.stderr.isatty():
         yield _print_lines(name, phrase, lock)
         return
-    length: dict[str, Any] = {"iterable": _nobody_knows()} if total is None else {"length": total}
     with click.progressbar(
-        **length, label=escape(name), show_pos=True, item_show_func=lambda text: text, file=sys.stderr
+        **_length(total), label=escape(name), show_pos=True, item_show_func=lambda text: text, file=sys.stderr
     ) as bar:
 
         def update(report: R) -> None:
@@ -85,25 +83,25 @@ def run_progress(name: str, total: int | None, phrase: Callable[[R], str]) -> It
 
         yield update
         if bar.length is not None:
-            bar.length = bar.pos  # the store counts now and then, and may have been mistaken
+            bar.length = bar.pos  # the store counts its items only now and then, so the total was a guess
             bar.update(0)
 
 
 def _print_lines(name: str, phrase: Callable[[R], str], lock: Any) -> Callable[[R], None]:
-    told = 0
+    printed = 0
 
     def update(report: R) -> None:
-        nonlocal told
+        nonlocal printed
         with lock:
-            if report.scanned - told >= _LINE_EVERY:
-                told = report.scanned
-                say(f"{name}: {report.scanned:,} items looked at, {phrase(report)}")
+            if report.scanned - printed >= _LINE_EVERY:
+                printed = report.scanned
+                say(f"{name}: {report.scanned:,} items read, {phrase(report)}")
 
     return update
 
 
 def count_roughly(db: Database, model: type[Model]) -> int | None:
-    """About how many items there are to look at; None where nobody knows."""
+    """About how many items there are to read; None if unknown."""
     if not db.table.exists() or db.table.name not in {
         each.name for each in db.table.plan(models=[model]).tables
     }:
@@ -113,10 +111,10 @@ def count_roughly(db: Database, model: type[Model]) -> int | None:
 
 @contextmanager
 def interruptible(dry_run: bool) -> Iterator[None]:
-    """Say, when the user stops a run over a table, that the next one goes on there."""
+    """When the user stops a run over a table, print that the next run continues from there."""
     try:
         yield
     except KeyboardInterrupt:
         if not dry_run:
-            say("stopped: the same command goes on from about here")
+            say("stopped: run the same command again to continue from about here")
         raise

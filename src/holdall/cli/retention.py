@@ -1,15 +1,14 @@
-"""What becomes of old versions: deleted, restored, pruned, purged. Commands of ``holdall artifacts``."""
+"""``holdall artifacts delete``, ``restore``, ``prune`` and ``purge``: the end of old versions."""
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, json_option, say, show, show_json
+from holdall.cli.output import Refusal, json_option, require_terminal, say, show, show_json
 from holdall.cli.phrase import format_count, format_size, tell_artifact, what_is
 from holdall.cli.place import (
     allow_protected_option,
@@ -33,14 +32,15 @@ if TYPE_CHECKING:
 @app_option
 @place_options
 def delete(name: str, version: str, modules: tuple[str, ...], **options: Any) -> None:
-    """Delete a version, a number or LATEST; it can be restored until it is purged.
+    """Delete a version (a number or LATEST).
 
-    What an alias serves is not deleted, unless you say --drop-aliases. What is not there is no error.
+    It can be restored until it is purged. A version that an alias serves is not deleted unless you pass --drop-aliases.
+    It is not an error if the version does not exist.
     """
     with open_for_change(modules) as db:
         deleted = db.artifacts.delete(name, version, **options)
     if deleted:
-        say(f"{what_is(name, version)} is deleted")
+        say(f"{what_is(name, version)} deleted")
     else:
         say(f"there is no {what_is(name, version)}: nothing to delete")
 
@@ -52,10 +52,10 @@ def delete(name: str, version: str, modules: tuple[str, ...], **options: Any) ->
 @json_option
 @place_options
 def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) -> None:
-    """Bring a deleted version back, a number or LATEST."""
+    """Restore a deleted version (a number or LATEST)."""
     with open_for_change(modules) as db:
         found = db.artifacts.restore(name, version)
-    tell_artifact(found, "is there:", as_json)
+    tell_artifact(found, "restored:", as_json)
 
 
 @click.command()
@@ -65,7 +65,7 @@ def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) ->
     type=click.IntRange(0),
     default=10,
     show_default=True,
-    help="Versions that stay however old.",
+    help="How many of the newest versions to keep, however old they are.",
 )
 @click.option(
     "--older-than",
@@ -73,18 +73,18 @@ def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) ->
     default="90d",
     show_default=True,
     metavar="DURATION",
-    help="Younger ones stay: 12h, 7d, 2w.",
+    help="Keep versions younger than this: 12h, 7d, 2w.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Delete nothing; only report what would be deleted.")
 @app_option
 @json_option
 @place_options
 def prune(
     name: str, keep_last: int, older_than: timedelta, dry_run: bool, modules: tuple[str, ...], as_json: bool
 ) -> None:
-    """Delete old versions of an artifact; they can be restored until they are purged.
+    """Delete old versions of an artifact.
 
-    LATEST stays, and so does what an alias serves.
+    They can be restored until they are purged. LATEST and versions that an alias serves are kept.
     """
     with open_for_change(modules) as db:
         report = db.artifacts.prune(name, keep_last=keep_last, older_than=older_than, dry_run=dry_run)
@@ -102,11 +102,9 @@ def prune(
     for each in report.pruned:
         show(f"{each.version}\n")
     count = len(report.pruned)
-    say(
-        f"{format_count(count, 'version')} {'would be' if dry_run else 'is' if count == 1 else 'are'} deleted"
-    )
+    say(f"{format_count(count, 'version')} {'would be deleted' if dry_run else 'deleted'}")
     for each in report.in_use:
-        say(f"version {each.version} stays: {', '.join(each.aliases) or 'an alias'} serves it")
+        say(f"version {each.version} kept: it is served by {', '.join(each.aliases) or 'an alias'}")
 
 
 @click.command()
@@ -114,8 +112,8 @@ def prune(
 @click.argument("version", required=False)
 @click.option("--drop-aliases", is_flag=True, help="Delete the aliases that serve it, too.")
 @allow_protected_option
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Purge nothing; only report what would be purged.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @app_option
 @json_option
 @place_options
@@ -128,16 +126,17 @@ def purge(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Delete a version for good, or, without a VERSION, the artifact with all of them, and free the bytes.
+    """Permanently delete a version, or a whole artifact.
 
-    You are asked to type the version, or the artifact's name. Without a terminal to ask on, nothing is purged unless
-    you say --yes. Numbers are not used again. What is not there is no error.
+    Without a VERSION, the artifact is deleted with all its versions. You confirm by typing the version, or the
+    artifact's name. Without a terminal, nothing is purged unless you pass --yes. Version numbers are not reused. It is
+    not an error if the version or artifact does not exist.
     """
     with open_for_change(modules) as db:
         report = db.artifacts.purge(name, version, dry_run=True, **options)
         if report.versions and not dry_run and not yes:
             _confirm(name, version, report)
-        if not dry_run and (report.versions or yes):  # also to go on with a purge that was broken off
+        if not dry_run and (report.versions or yes):  # --yes also continues a purge that was interrupted
             report = db.artifacts.purge(name, version, **options)
     if as_json:
         show_json(
@@ -153,22 +152,17 @@ def purge(
     elif not report.versions:
         say(f"there is no {what_is(name, version)}: nothing to purge")
     else:
-        say(f"{'would be gone' if dry_run else 'gone'}: {_describe_purge(report)}")
+        say(f"{'would be purged' if dry_run else 'purged'}: {_describe_purge(report)}")
 
 
 def _confirm(name: str, version: str | None, report: PurgeReport) -> None:
     what = what_is(name, version)
-    if not sys.stdin.isatty():
-        raise Refusal(
-            f"{what} was not purged: there is no terminal to ask on",
-            "add --yes if you are sure",
-            status=ExitStatus.REFUSED,
-        )
-    say(f"This purges {_describe_purge(report)} of {name}. There is no way back.")
+    require_terminal(f"{what} was not purged")
+    say(f"This purges {_describe_purge(report)} of {name}. It cannot be undone.")
     wanted, called = (name, "artifact's name") if version is None else (version, "version")
     typed = click.prompt(f"Type the {called} to purge it", default="", show_default=False, err=True)
     if typed != wanted:
-        raise Refusal(f"{what} was not purged: that was not the {called}", status=ExitStatus.REFUSED)
+        raise Refusal(f"{what} was not purged: you did not type the {called}", status=ExitStatus.REFUSED)
 
 
 def _describe_purge(report: PurgeReport) -> str:

@@ -1,4 +1,4 @@
-"""``holdall alias rollout``: let an alias go from one version to another in stages."""
+"""``holdall alias rollout``: move an alias from one version to another in stages."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def because(function: F) -> F:
-    """``--by`` and ``--reason``, for the history."""
-    function = click.option("--reason", metavar="TEXT", help="Why, for the history.")(function)
-    return click.option("--by", metavar="TEXT", help="Who it is, for the history.")(function)
+    """``--by`` and ``--reason``, for the alias's history."""
+    function = click.option("--reason", metavar="TEXT", help="Why you make the change, for the history.")(
+        function
+    )
+    return click.option("--by", metavar="TEXT", help="Who makes the change, for the history.")(function)
 
 
 def _stages(
     context: click.Context, parameter: click.Parameter, texts: Sequence[str]
 ) -> list[tuple[int, timedelta | None]]:
-    """Stages as one writes them: ``5:1h``, or ``50`` to wait for an approval."""
+    """Stages as users type them: ``5:1h``, or ``50`` to wait for approval."""
     found = []
     for text in texts:
         percent, colon, time = text.partition(":")
         if not (percent.isascii() and percent.isdigit()) or (colon and not time):
-            raise click.BadParameter(f"{text!r} is no stage; write 5:1h, or 50 to wait for an approval")
+            raise click.BadParameter(f"{text!r} is not a stage; write 5:1h, or 50 to wait for approval")
         found.append((int(percent), duration(context, parameter, time or None)))
     return found
 
@@ -47,9 +49,10 @@ def _stages(
 @click.group()
 @place_options
 def rollout() -> None:
-    """Let an alias go from one version to another in stages, a part of its traffic at a time.
+    """Move an alias to another version in stages.
 
-    A worker begins each stage when its time has come. Changing the alias in any other way ends the rollout.
+    Each stage gives the new version a larger share of the traffic. A worker starts each stage when it is due. Any other
+    change to the alias ends the rollout.
     """
 
 
@@ -64,9 +67,12 @@ def rollout() -> None:
     multiple=True,
     required=True,
     callback=_stages,
-    help="What VERSION gets, and for how long: 5:1h; without a time, until you advance it. 100 follows the last.",
+    help="The share of VERSION in per cent, and for how long: 5:1h. A stage without a duration lasts until you "
+    "advance it. After the last stage, VERSION gets 100 per cent.",
 )
-@click.option("--approve", is_flag=True, help="Wait for an approval also where a stage's time is over.")
+@click.option(
+    "--approve", is_flag=True, help="Wait for approval after every stage, even if it has a duration."
+)
 @allow_protected_option
 @expect_revision_option
 @because
@@ -82,7 +88,7 @@ def start(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Begin to let an alias serve VERSION in place of the one that it serves, with the first stage."""
+    """Start a rollout of VERSION; its first stage begins now."""
     with open_for_change(modules) as db:
         found = db.artifacts.start_rollout(name, alias, version, stages, **options)
     _tell(found, as_json)
@@ -94,7 +100,7 @@ def start(
 @json_option
 @place_options
 def show(name: str, alias: str, as_json: bool) -> None:
-    """Show the rollout of an alias, or the last there was."""
+    """Show the current rollout of an alias, or its last one."""
     with open_artifacts() as db:
         found = db.artifacts.rollout(name, alias)
     if as_json:
@@ -113,7 +119,10 @@ def show(name: str, alias: str, as_json: bool) -> None:
 @json_option
 @place_options
 def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Begin the next stage now: approve it, cut the current one short, or try again after a failure."""
+    """Start the next stage now.
+
+    This approves a stage that waits, ends the current stage early, or retries after a failure.
+    """
     with open_for_change(modules) as db:
         found = db.artifacts.advance_rollout(name, alias, **options)
     _tell(found, as_json)
@@ -125,7 +134,7 @@ def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **op
 @json_option
 @place_options
 def pause(name: str, alias: str, as_json: bool) -> None:
-    """Keep a rollout at its stage, until it is resumed or aborted."""
+    """Pause a rollout at its current stage."""
     with open_for_change() as db:
         found = db.artifacts.pause_rollout(name, alias)
     _tell(found, as_json)
@@ -137,7 +146,7 @@ def pause(name: str, alias: str, as_json: bool) -> None:
 @json_option
 @place_options
 def resume(name: str, alias: str, as_json: bool) -> None:
-    """Let a paused rollout go on, with the time that its stage had left."""
+    """Resume a paused rollout, with the time that its stage had left."""
     with open_for_change() as db:
         found = db.artifacts.resume_rollout(name, alias)
     _tell(found, as_json)
@@ -152,7 +161,7 @@ def resume(name: str, alias: str, as_json: bool) -> None:
 @json_option
 @place_options
 def abort(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """End a rollout: the alias serves what it served before."""
+    """End a rollout; the alias serves again what it served before."""
     with open_for_change(modules) as db:
         found = db.artifacts.abort_rollout(name, alias, **options)
     _tell(found, as_json)

@@ -1,4 +1,4 @@
-"""The database a command works on."""
+"""The database that a command works on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _remember(context: click.Context, parameter: click.Parameter, url: str | Non
 
 
 def url_option(function: F) -> F:
-    """``--url``, before or after the command's name; the last one counts."""
+    """``--url``, before or after the command's name; the last one wins."""
     return click.option(
         "--url",
         metavar="URL",
@@ -33,34 +33,34 @@ def url_option(function: F) -> F:
 
 
 def open_database(artifacts: ArtifactSettings | None = None) -> Database:
-    """The database of this command line. It creates nothing by itself: only a command that says so does."""
+    """The database of this command. Opening it creates no table; only the commands meant for that do."""
     from holdall import Database
 
     return Database(_url(), manage_table=False, artifacts=artifacts)
 
 
 def settings_only() -> Database:
-    """A database with the settings of this command line and nothing behind it: no file, no connection."""
+    """A database with the settings of this command, but without a store: it opens no file and no connection."""
     from holdall import Database
 
     return Database(_url(), manage_table=False, backend=_Nothing())
 
 
 class _Nothing:
-    """In place of a store, for what needs none."""
+    """A stand-in for the store, for commands that only need the settings."""
 
     def send_blocking(self, request: object) -> NoReturn:
-        raise NotImplementedError("this command sends nothing")
+        raise NotImplementedError("this command does not contact the store")
 
     async def send_awaiting(self, request: object) -> NoReturn:
-        raise NotImplementedError("this command sends nothing")
+        raise NotImplementedError("this command does not contact the store")
 
     def close(self) -> None:
         """Nothing to close."""
 
 
 def command_text(words: str) -> str:
-    """A command on the same database as this one, for a hint; settings from the environment apply there too."""
+    """A command on this command's database, for a hint; settings from the environment apply to it, too."""
     from shlex import quote
 
     url = _url()

@@ -1,15 +1,22 @@
-"""``holdall table``: the one table of a database, and those of its models."""
+"""``holdall table``: the table of a database, and the tables that models declare for themselves."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models, models_option
-from holdall.cli.output import Refusal, json_option, say, show, show_json, show_pairs
+from holdall.cli.output import (
+    Refusal,
+    json_option,
+    require_terminal,
+    say,
+    show,
+    show_json,
+    show_pairs,
+)
 from holdall.cli.session import command_text, open_database, settings_only, url_option
 
 if TYPE_CHECKING:
@@ -22,13 +29,16 @@ if TYPE_CHECKING:
 _mode_option = click.option(
     "--mode",
     type=click.Choice(["A", "B"]),
-    help="Of a new table: A has a string sort key (default), B a numeric one and an index.",
+    help="For a new table: A (default) has a string sort key; B has a numeric one, and an index.",
 )
 
 
 @click.group()
 def table() -> None:
-    """Create, describe, plan, delete or export the table of a database, and those of its models."""
+    """Create, describe, check, export or delete the table.
+
+    This is the database's table. Commands with --models also handle the separate tables of those models.
+    """
 
 
 @table.command()
@@ -37,13 +47,13 @@ def table() -> None:
 @json_option
 @url_option
 def create(mode: Mode | None, names: tuple[str, ...], as_json: bool) -> None:
-    """Create what is missing of the table, and wait until it can be used.
+    """Create the table and whatever else is missing.
 
-    That is the table itself, the index that a numeric sort key needs, and expiry by _ttl. What is there stays as it
-    is, so running it again is harmless.
+    This creates the table itself, the index that a numeric sort key needs, and expiry by the attribute _ttl, and waits
+    until they can be used. It never alters what exists, so you can safely run it again.
 
-    With --models, also the indexes that those models need, and their own tables. Where something is there that is
-    wrong for them, nothing is created.
+    With --models, it also creates the indexes and separate tables that those models need. If an existing table or
+    index does not fit the models, nothing is created.
     """
     models = load_models(names)
     with open_database() as db:
@@ -64,10 +74,10 @@ def create(mode: Mode | None, names: tuple[str, ...], as_json: bool) -> None:
 @url_option
 @click.pass_context
 def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
-    """Show what models need of their tables against what the tables have.
+    """Compare the tables with what models need.
 
-    Nothing is changed. The exit code is 1 when something is missing or wrong; an index that no model needs is only
-    mentioned.
+    Nothing is changed. The exit status is 1 if something is missing or wrong; an index that no model needs is listed,
+    but is not an error.
     """
     models = load_models(names)
     with open_database() as db:
@@ -80,20 +90,22 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
         return
     create = command_text(f"table create {' '.join(f'--models {name}' for name in names)}")
     if any(table.faulty for table in found.tables):
-        say(f"hint: you have to change what is wrong yourself; {create} shows what it should be")
+        say(
+            f"hint: Holdall does not alter what is wrong, so change it yourself; {create} shows what is needed"
+        )
     else:
         say(f"hint: {create} adds what is missing")
     context.exit(1)
 
 
 @table.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def delete(yes: bool) -> None:
-    """Delete the table with everything in it, and wait until it is gone.
+    """Delete the table with everything in it.
 
-    You are asked to type the table's name. Without a terminal to ask on, nothing is deleted unless you say --yes. A
-    table that is not there is no error.
+    You confirm by typing the table's name, and the command waits until the table is gone. Without a terminal, nothing
+    is deleted unless you pass --yes. It is not an error if the table does not exist.
     """
     with open_database() as db:
         if not db.table.exists():
@@ -102,14 +114,14 @@ def delete(yes: bool) -> None:
         if not yes:
             _confirm(db)
         db.table.delete()
-        say(f"table {db.table.name} is deleted")
+        say(f"table {db.table.name} deleted")
 
 
 @table.command()
 @json_option
 @url_option
 def describe(as_json: bool) -> None:
-    """Show the table: its keys, indexes, size, and how Holdall uses it."""
+    """Show the table: keys, indexes, size, how Holdall uses it."""
     with open_database() as db:
         facts = _facts(db, db.table.describe())
     if as_json:
@@ -128,25 +140,25 @@ def describe(as_json: bool) -> None:
     type=click.Choice(["json", "yaml"]),
     default="json",
     show_default=True,
-    help="How to write it down.",
+    help="The format of the template.",
 )
 @_mode_option
 @click.option(
-    "--existing", is_flag=True, help="The table as it is there, in place of the one create would make."
+    "--existing", is_flag=True, help="Describe the table that exists, not the one that create would make."
 )
 @models_option()
 @url_option
 def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ...]) -> None:
     """Print the table as a CloudFormation template.
 
-    It holds the table that create would make, and a policy of the actions that Holdall needs. Nothing is looked up
-    for it, unless you say --existing. Deleting the stack later leaves the table.
+    It contains the table that create would make, and a policy with the actions that Holdall needs. Without --existing,
+    no connection is made, so no credentials are needed. Deleting the stack later keeps the table.
 
-    With --models, also the indexes that those models need, and their own tables.
+    With --models, it also contains the indexes and separate tables that those models need.
     """
     if mode is not None and existing:
         raise click.UsageError(
-            "--mode is for a new table, --existing for one that is there: give one of them"
+            "--mode is for a new table and --existing for an existing one; pass one or the other"
         )
     models = load_models(names)
     with open_database() if existing else settings_only() as db:
@@ -155,20 +167,15 @@ def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ..
 
 def _confirm(db: Database) -> None:
     name = db.table.name
-    if not sys.stdin.isatty():
-        raise Refusal(
-            f"table {name} was not deleted: there is no terminal to ask on",
-            "add --yes if you are sure",
-            status=ExitStatus.REFUSED,
-        )
-    say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. There is no way back.")
+    require_terminal(f"table {name} was not deleted")
+    say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. It cannot be undone.")
     typed = click.prompt("Type the table's name to delete it", default="", show_default=False, err=True)
     if typed != name:
-        raise Refusal(f"table {name} was not deleted: that was not its name", status=ExitStatus.REFUSED)
+        raise Refusal(f"table {name} was not deleted: you typed a different name", status=ExitStatus.REFUSED)
 
 
 def _own_tables(db: Database, models: Sequence[type[Model]]) -> list[TableDescription]:
-    """The tables of models' own, as they are."""
+    """The separate tables of these models, as they exist."""
     from holdall.core import DescribeTable
 
     planned = db.table.plan(models=models).tables if models else ()
@@ -180,7 +187,7 @@ def _ready(description: TableDescription) -> str:
 
 
 def _facts(db: Database, description: TableDescription) -> dict[str, Any]:
-    """The table for another program; the names in it stay."""
+    """The table as JSON data; programs rely on these names."""
     from holdall.errors import ConfigurationError
 
     mode: str | None = None

@@ -1,4 +1,4 @@
-"""Times and durations as one types them: callbacks of options."""
+"""Times and durations as users type them: callbacks for options."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def moment(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
-    """A moment in ISO 8601, in UTC where it has no zone of its own."""
+    """A time in ISO 8601; UTC unless it names a time zone."""
     if text is None:
         return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no time; write 2026-11-15 or 2026-11-15T09:30+01:00") from None
+        raise click.BadParameter(
+            f"{text!r} is not a time; write 2026-11-15 or 2026-11-15T09:30+01:00"
+        ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def duration(context: click.Context, parameter: click.Parameter, text: str | None) -> timedelta | None:
-    """How long: a number with its unit."""
+    """A duration: a number and its unit."""
     if text is None:
         return None
     found = re.fullmatch(r"([0-9]{1,5})([smhdw])", text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no duration; write 30m, 12h, 7d or 2w")
+        raise click.BadParameter(f"{text!r} is not a duration; write 30m, 12h, 7d or 2w")
     return timedelta(**{_UNITS[found[2]]: int(found[1])})

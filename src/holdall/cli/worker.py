@@ -1,6 +1,6 @@
-"""``holdall worker``: the program that runs jobs, until it is told to stop or nothing is left to do.
+"""``holdall worker``: run jobs until a signal stops it or, with ``--drain``, until no due job is left.
 
-The first SIGTERM or SIGINT lets the jobs in hand end, the second gives them back at once.
+The first SIGTERM or SIGINT lets running jobs finish; the second returns them to their queues at once.
 """
 
 from __future__ import annotations
@@ -35,42 +35,42 @@ _SHARDS = 16
     multiple=True,
     default=("default",),
     show_default=True,
-    help="A queue to work on; can be given several times, and the first goes first.",
+    help="A queue to take jobs from; can be given several times, in order of priority.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 1000),
     default=10,
     show_default=True,
-    help="The most jobs to run at a time.",
+    help="The most jobs to run at the same time.",
 )
 @click.option(
     "--lease",
     type=click.FloatRange(0.01, 86400),
     default=30.0,
     show_default=True,
-    help="Seconds after which others may take the jobs of a worker that died.",
+    help="Seconds after which another worker may take the jobs of a worker that died.",
 )
 @click.option(
     "--poll-interval",
     type=click.FloatRange(0.01, 86400),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks at an empty queue.",
+    help="Seconds between two checks of an empty queue.",
 )
 @click.option(
     "--grace",
     type=click.FloatRange(0, 86400),
     default=25.0,
     show_default=True,
-    help="Seconds that running jobs have to end after a signal.",
+    help="Seconds that running jobs have to finish after a signal.",
 )
 @click.option(
     "--processes",
     type=click.IntRange(1, 1000),
-    help="The most processes for jobs declared with process=True.  [default: as many as processors]",
+    help="The most processes for jobs declared with process=True.  [default: one per processor]",
 )
-@click.option("--drain", is_flag=True, help="Run what is due, and end when nothing is left.")
+@click.option("--drain", is_flag=True, help="Run the jobs that are due, then exit.")
 @click.option(
     "--hook",
     "hooks",
@@ -79,7 +79,7 @@ _SHARDS = 16
     help="A function to call with each event; can be given several times.",
 )
 @json_option
-@click.option("-v", "--verbose", count=True, help="Tell of every job that ended; twice, of every step.")
+@click.option("-v", "--verbose", count=True, help="Log every job that ends; -vv logs every step.")
 @url_option
 @click.pass_context
 def worker(
@@ -94,14 +94,14 @@ def worker(
 ) -> None:
     """Run jobs.
 
-    MODULE declares them, itself or in what it imports; the working directory is searched first, as Python does. Jobs
-    of other names are left to other workers, as many as there may be. Without a MODULE it runs those of Holdall
-    itself, which move rollouts on and copy files to mirrors; they run in every worker.
+    MODULE declares the jobs, or imports modules that do; the working directory is searched first, as Python does. Jobs
+    that no MODULE declares are left for other workers; run as many workers as you like. Without a MODULE, only
+    Holdall's own jobs run, which advance rollouts and copy files to mirrors, for example; every worker runs those.
 
-    SIGTERM or ctrl-C lets the jobs in hand end, for as long as --grace says; those that do not are given back. A
-    second one gives them back at once.
+    SIGTERM or Ctrl-C lets running jobs finish for up to --grace seconds; then they are returned to their queues. A
+    second signal returns them at once.
 
-    The exit code is 0 after a stop. With --drain it is 1 when jobs were given up, so that cron tells you.
+    The exit status is 0 after a signal. With --drain it is 1 if a job failed for good, so that cron reports it.
     """
     import asyncio
 
@@ -115,17 +115,18 @@ def worker(
     if drain and metrics.dead:
         raise Refusal(
             f"{format_count(metrics.dead, 'job')} failed for good",
-            f"{command_text('jobs list --state dead')} lists them, {command_text('jobs show ID')} shows why",
+            f"{command_text('jobs list --state dead')} lists dead jobs, and {command_text('jobs show ID')} shows why "
+            "one failed",
         )
     context.exit(1 if hurried else 0)
 
 
 async def _work(jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool) -> tuple[WorkerMetrics, bool]:
-    """Work; gives what was done, and whether it had to end at once."""
+    """Run jobs; returns the metrics, and whether a second signal forced the worker to stop."""
     import asyncio
 
     async with open_database().aio as db:
-        await db.table.layout()  # a database that cannot be had is told of now; later it is waited for
+        await db.table.layout()  # fail now if the database is unreachable; later the worker waits for it
         worker = db.worker(**options)
         working = asyncio.ensure_future(worker.drain() if drain else worker.run())
         signals = 0
@@ -140,7 +141,7 @@ async def _work(jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool) 
                 working.cancel()
 
         _on_signals(stop)
-        _tell_plan(jobs, worker.queues, options["concurrency"], options["poll_interval"], drain)
+        _announce(jobs, worker.queues, options["concurrency"], options["poll_interval"], drain)
         try:
             await working
         except asyncio.CancelledError:
@@ -149,17 +150,17 @@ async def _work(jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool) 
         return worker.metrics, signals > 1
 
 
-def _on_signals(told: Callable[[str], None]) -> None:
-    """Have it called with the name of each signal that asks us to end."""
+def _on_signals(stop: Callable[[str], None]) -> None:
+    """Call ``stop`` with the name of each signal that asks the process to end."""
     import asyncio
     import signal
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told, number.name)
+        loop.add_signal_handler(number, stop, number.name)
 
 
-# --- what it says -----------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------------------
 
 
 def _load_jobs(modules: Sequence[str]) -> dict[str, AnyJob]:
@@ -171,31 +172,31 @@ def _load_jobs(modules: Sequence[str]) -> dict[str, AnyJob]:
     yours = [name for name in declared_jobs() if not _is_ours(name)]
     if modules and not yours:
         raise Refusal(
-            f"{', '.join(modules)} declares no job",
-            'name the modules that do, with @holdall.job("name"), or one that imports them',
+            f"no job is declared in {', '.join(modules)}",
+            'name the modules that declare jobs with @holdall.job("name"), or one that imports them',
             status=ExitStatus.USAGE,
         )
     return declared_jobs()
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a job is one of Holdall's own, which go without saying."""
+    """Whether a job is one of Holdall's own, which are not listed."""
     return name.startswith("holdall.")
 
 
-def _tell_plan(
+def _announce(
     jobs: dict[str, AnyJob], queues: Sequence[str], concurrency: int, poll_interval: float, drain: bool
 ) -> None:
     yours = sorted(name for name in jobs if not _is_ours(name))
-    say(f"jobs: {', '.join(_describe_job(jobs[name]) for name in yours) or 'those of Holdall itself'}")
+    say(f"jobs: {', '.join(_describe_job(jobs[name]) for name in yours) or 'only those of Holdall itself'}")
     say(f"queues: {', '.join(queues)}; up to {format_count(concurrency, 'job')} at a time")
     if not drain:
         idle = _SHARDS * 60 / poll_interval * len(queues)
-        say(f"idle: {idle:,.0f} requests a minute at most")
+        say(f"when idle: at most {idle:,.0f} requests per minute")
     elsewhere = sorted({job.options.queue for job in jobs.values()} - {*queues})
     for queue in elsewhere:
         names = ", ".join(sorted(job.name for job in jobs.values() if job.options.queue == queue))
-        say(f"note: queue {queue} is left to other workers; jobs that go there: {names}")
+        say(f"note: this worker does not serve queue {queue}; its jobs: {names}")
 
 
 def _describe_job(job: AnyJob) -> str:
@@ -206,8 +207,8 @@ def _farewell(running: int, grace: float) -> str:
     if not running:
         return "no job is running"
     return (
-        f"{format_count(running, 'job')} may take up to {grace:g} s to end; "
-        "once more, and they are given back at once"
+        f"{format_count(running, 'job')} may take up to {grace:g} s to finish; "
+        "signal again to return them to their queues at once"
     )
 
 
@@ -215,11 +216,11 @@ def _summary(metrics: WorkerMetrics) -> str:
     counts = metrics.as_dict()
     names = ("succeeded", "failed", "dead", "dropped", "superseded", "lost", "released")
     ended = [f"{counts[name]:,} {name}" for name in names if counts[name]]
-    return f"{format_count(metrics.started, 'job')} begun" + "".join(f", {text}" for text in ended)
+    return f"{format_count(metrics.started, 'job')} started" + "".join(f", {text}" for text in ended)
 
 
 def _configure_logging(verbose: int) -> None:
-    """Lines on stderr, unless the application has said where they go; of other packages never what debugging shows."""
+    """Log to stderr unless the application has configured logging; other packages log at INFO at most."""
     import logging
 
     class Lines(logging.Formatter):
