@@ -270,8 +270,8 @@ async def test_a_cache_that_cannot_be_written_is_told_of_once_and_done_without(
         for number, content in enumerate(contents, 1):
             for to in ways_out(store):
                 assert came(await store.download("app", number, to), to) == content
-    assert [record.message.split(":")[0] for record in caplog.records] == [
-        f"the cache of artifacts {store.cache} cannot be written"
+    assert [record.message.split(", so")[0] for record in caplog.records] == [
+        f"the artifact cache {store.cache} cannot be written"
     ]
 
 

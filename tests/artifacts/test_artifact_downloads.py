@@ -105,7 +105,7 @@ async def test_where_nothing_can_go_nothing_is_fetched(store: Store) -> None:
     with pytest.raises(InvalidOptionsError, match="there is no directory"):
         await store.download("app", to=store.directory / "missing" / "it")
     for nonsense in (17, [b""]):
-        with pytest.raises(InvalidOptionsError, match="was given to download to"):
+        with pytest.raises(InvalidOptionsError, match="needs a path or a stream"):
             await store.download("app", to=nonsense)
     assert store.gets() == []
     with pytest.raises(ArtifactNotFoundError):
@@ -363,7 +363,11 @@ async def test_a_directory_takes_the_place_of_an_empty_one_and_of_nothing_else(
     (full / "mine").touch()
     file.touch()
     (store.directory / "link").symlink_to(empty)
-    for place, problem in ((full, "is not empty"), (file, "there is a file"), (file / "in", "no directory")):
+    for place, problem in (
+        (full, "is not empty"),
+        (file, "is not a directory"),
+        (file / "in", "no directory"),
+    ):
         with pytest.raises(InvalidOptionsError, match=problem):
             await store.download("app", 1, place)
     with monkeypatch.context() as patched:

@@ -71,7 +71,7 @@ def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
             run(gather_directory(rig.context, linked))
         special = rig.folder({"a": b"x"})
         os.mkfifo(special / "pipe")
-        with pytest.raises(InvalidArtifactError, match="'pipe' is not an ordinary file"):
+        with pytest.raises(InvalidArtifactError, match="'pipe' is not a regular file"):
             run(gather_directory(rig.context, special))
 
 

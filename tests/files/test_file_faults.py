@@ -94,7 +94,7 @@ async def test_when_giving_up_fails_too_the_first_trouble_is_told_with_a_note(fi
     with pytest.raises(ServiceUnavailableError, match="no UploadPart") as caught:
         await files.files.put("it", DATA)
     (note,) = caught.value.__notes__
-    assert "could not be given up: service-unavailable" in note
+    assert "could not be aborted, so its parts remain: service-unavailable" in note
 
 
 @everywhere

@@ -163,7 +163,7 @@ async def test_a_service_that_gives_nothing_is_not_asked_for_ever(files: Rig) ->
 
     async with files.opened("it") as handle:
         files.service.inner = Silent()
-        with pytest.raises(IntegrityError, match="gave no bytes"):
+        with pytest.raises(IntegrityError, match="returned no bytes"):
             await handle.read()
 
 

@@ -20,7 +20,7 @@ def plain(name: str) -> None:
     db = current_job().database(Database)
     db.run(lambda tx: tx.create(Note, name=name))
 
-    with pytest.raises(InvalidOptionsError, match="not a AsyncDatabase"):
+    with pytest.raises(InvalidOptionsError, match="not AsyncDatabase"):
         current_job().database(AsyncDatabase)
 
 
@@ -30,7 +30,7 @@ async def awaiting(name: str) -> None:
     async with db.transaction() as tx:
         tx.create(Note, name=name)
 
-    with pytest.raises(InvalidOptionsError, match="not a Database"):
+    with pytest.raises(InvalidOptionsError, match="not Database"):
         current_job().database(Database)
 
 

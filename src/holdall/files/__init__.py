@@ -1,6 +1,6 @@
-"""Files: bytes under keys, in services on disk, in memory or in S3; one way to put and get them.
+"""Files: bytes under keys, in a service on disk, in memory or in S3, with the same calls for each.
 
-Flows over the requests of `holdall.core.objects`; ``db.files`` is their shell.
+``db.files`` is the public interface. The flows behind it send the requests of `holdall.core.objects`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``db.files``: bytes under keys, in both colours."""
+"""``db.files``: bytes under keys, sync and async."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdall.files.upkeep import Listing
 
 
 class Files:
-    """The files of one service; ``files["archive"]`` are those of another."""
+    """The files of one service; ``files["archive"]`` gives access to those of the service ``archive``."""
 
     @internal
     def __init__(self, context: Context, service: str) -> None:
@@ -51,28 +51,28 @@ class Files:
     def stream(
         self, key: str, *, start: int = 0, size: int | None = None, if_match: str | None = None
     ) -> Iterator[bytes]:
-        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+        """Iterate over the bytes from ``start`` on, or ``size`` of them, in pieces, to pass them on as they arrive.
 
-        They all come from the object with the etag ``if_match``, or from the one that is there when the first piece is
-        fetched; they are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        All pieces come from one object: the one with the etag ``if_match``, or the one that exists when the first piece
+        is fetched. They are not checked against its digests. A slow reader holds no connection and at most 2 MB.
         """
         return BlockingPages(
             Pieces(self._context, key, start, size, if_match=if_match), self._context.context
         )
 
     def open(self, key: str) -> ObjectHandle:
-        """An object to read from in a ``with`` block, in pieces and from any place."""
+        """Open an object in a ``with`` block, to read it in pieces and from any position."""
         return ObjectHandle(self._context.context, self.service, key)
 
     def list(self, prefix: str = "") -> Iterator[ListedObject]:
-        """The objects whose keys begin with a prefix, in the order of the keys; fetched as you iterate."""
+        """Iterate over the objects whose keys begin with a prefix, in key order; pages are fetched as you iterate."""
         listing = Listing(self._context.context, self.service, prefix)
         while (page := run(listing.next_page(), self._context.context)) is not None:
             yield from page.objects
 
 
 class AsyncFiles:
-    """The files of one service; ``files["archive"]`` are those of another."""
+    """The files of one service; ``files["archive"]`` gives access to those of the service ``archive``."""
 
     @internal
     def __init__(self, context: Context, service: str) -> None:
@@ -105,21 +105,21 @@ class AsyncFiles:
     def stream(
         self, key: str, *, start: int = 0, size: int | None = None, if_match: str | None = None
     ) -> AsyncIterator[bytes]:
-        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, for programs that pass them on.
+        """Iterate over the bytes from ``start`` on, or ``size`` of them, in pieces, to pass them on as they arrive.
 
-        They all come from the object with the etag ``if_match``, or from the one that is there when the first piece is
-        fetched; they are not checked against its digests. A slow reader holds no connection, and at most 2 MB.
+        All pieces come from one object: the one with the etag ``if_match``, or the one that exists when the first piece
+        is fetched. They are not checked against its digests. A slow reader holds no connection and at most 2 MB.
         """
         return AwaitingPages(
             Pieces(self._context, key, start, size, if_match=if_match), self._context.context
         )
 
     def open(self, key: str) -> AsyncObjectHandle:
-        """An object to read from in an ``async with`` block, in pieces and from any place."""
+        """Open an object in an ``async with`` block, to read it in pieces and from any position."""
         return AsyncObjectHandle(self._context.context, self.service, key)
 
     async def list(self, prefix: str = "") -> AsyncIterator[ListedObject]:
-        """The objects whose keys begin with a prefix, in the order of the keys; fetched as you iterate."""
+        """Iterate over the objects whose keys begin with a prefix, in key order; pages are fetched as you iterate."""
         listing = Listing(self._context.context, self.service, prefix)
         while (page := await wait(listing.next_page(), self._context.context)) is not None:
             for each in page.objects:

@@ -1,7 +1,7 @@
 """The flow that joins several objects into one, if possible without their bytes passing through this process.
 
-A service copies parts of an upload from other objects. All parts but the last have a minimum size, so an object that is
-too small is fetched and sent together with as much of what follows as a part needs.
+A service can copy parts of an upload from other objects. Every part but the last has a minimum size, so an object that
+is too small is fetched and sent together with as many of the following bytes as a part needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf
 
 _MOST_COPIED = MAX_PART // 5
-"""Bytes in one copied part."""
+"""The most bytes in one copied part."""
 
 
 async def compose(
@@ -46,14 +46,14 @@ async def compose(
     if_absent: bool = False,
     if_match: str | None = None,
 ) -> ObjectInfo:
-    """Join the bytes of objects into a new object; the sources stay as they are.
+    """Join the bytes of several objects into one new object; the sources are not changed.
 
-    No source may change meanwhile: `PreconditionFailedError` if one does. ``if_absent`` and ``if_match`` as for a put.
+    Raises `PreconditionFailedError` if a source changes meanwhile. ``if_absent`` and ``if_match`` are as in `put`.
     """
     context, service = shelf.context, shelf.service
     if isinstance(sources, str) or not sources:
         raise InvalidOptionsError(
-            "compose needs the keys of the objects to compose", hint="a list of one or more"
+            "compose needs the keys of the objects to join", hint="pass a list of one or more keys"
         )
     port = context.port
     put_id = port.new_id() if if_absent else None
@@ -64,7 +64,7 @@ async def compose(
     infos = [outcome.result() for outcome in outcomes]
     total = sum(info.size for info in infos)
     if total > MAX_OBJECT:
-        raise InvalidRequestError(f"{total:,} bytes are more than any object can have")
+        raise InvalidRequestError(f"the objects have {total:,} bytes together; the limit is {MAX_OBJECT:,}")
     if total < MIN_PART:
         pieces = await port.gather([_read(context, service, info, 0, info.size) for info in infos])
         body = b"".join([piece.result() for piece in pieces])
@@ -88,7 +88,7 @@ async def _read(context: Context, service: str, info: ObjectInfo, start: int, si
 
 
 class _Composition:
-    """Parts being made of objects."""
+    """The parts of an upload that are made from other objects."""
 
     def __init__(self, context: Context, service: str, upload: Upload, infos: Sequence[ObjectInfo]) -> None:
         self._context = context
@@ -107,7 +107,7 @@ class _Composition:
         return self._parts
 
     async def _take(self, info: ObjectInfo) -> None:
-        """Complete the part at hand, copy the rest as it is, and keep what is too small for a part at hand."""
+        """Complete the held part, copy the rest as parts, and hold the bytes that are too few for a part."""
         start = 0
         if self._held:
             start = min(info.size, MIN_PART - len(self._held))

@@ -1,7 +1,7 @@
-"""Flows that read objects: whole, in ranges, into files.
+"""Flows that read objects: whole, in ranges, or into files.
 
-A large object is read in ranges, each on the condition that the object is still the one that the first came from. So no
-connection is held, and a download that breaks off can be resumed. A file appears under its name only when it is
+A large object is read in ranges, each on condition that the object is still the one that the first range came from. No
+connection is held open, and an interrupted download can be resumed. A file appears under its name only when it is
 complete and its digests are right.
 """
 
@@ -56,11 +56,11 @@ Take: TypeAlias = Callable[[bytes], Coroutine[Any, Any, None]]
 """Takes the next bytes."""
 
 Vet: TypeAlias = Callable[[ObjectInfo], None]
-"""Looks at an object before any of its bytes is taken, and refuses it by raising."""
+"""Inspects an object before any of its bytes are read, and refuses it by raising."""
 
 
 async def head(shelf: Shelf, key: str) -> ObjectInfo:
-    """What is known of an object, without its bytes; `ObjectNotFoundError` when there is none."""
+    """An object's size, headers, etag and digests, without its bytes; `ObjectNotFoundError` if it is missing."""
     return await shelf.context.port.send(HeadObject(shelf.service, key))
 
 
@@ -76,13 +76,14 @@ async def exists(shelf: Shelf, key: str) -> bool:
 async def get(
     shelf: Shelf, key: str, *, start: int = 0, size: int | None = None, verify: bool = True
 ) -> bytes:
-    """The bytes of an object, or ``size`` of them from ``start`` on.
+    """The bytes of an object, or ``size`` of them from ``start`` on; `ObjectNotFoundError` if it is missing.
 
-    Whole ones are checked against the digests that the object was kept with, where there are any: `IntegrityError`.
+    A whole object is checked against the digests that were stored with it, if any: `IntegrityError` if they differ.
+    ``verify=False`` skips the check.
     """
     if size == 0:
         if start < 0:
-            raise InvalidRequestError(f"no bytes from {start} on is no range")
+            raise InvalidRequestError(f"start must be 0 or more, not {start}")
         await head(shelf, key)
         return b""
     pieces: list[bytes] = []
@@ -104,13 +105,13 @@ async def download(
     progress: Progress | None = None,
     resume: bool = False,
 ) -> ObjectInfo:
-    """Write an object into a file by its path, or into a stream of yours.
+    """Write an object into a file, given by its path, or into a stream.
 
-    The file appears under its name when it is complete and its digests are right; what was there is replaced. A stream
-    has all bytes by the time that an `IntegrityError` reports wrong ones. ``resume`` continues a download into the same
-    file that broke off, if the object is still the same, and leaves one that fails to be resumed.
-    Files that killed downloads left in the directory are removed after an hour, or after a week if they could be
-    resumed.
+    The file appears under its name, replacing any file there, only when it is complete and its digests are right. A
+    stream has already received all bytes when an `IntegrityError` reports that they are wrong. ``resume`` continues an
+    interrupted download into the same file, if the object is still the same; if this download fails, a later call can
+    resume it. Partial files that killed processes left in the directory are removed after an hour, or after a week if
+    they could be resumed.
     """
     port = shelf.context.port
     wanted = Wanted(shelf, key, verify)
@@ -121,11 +122,11 @@ async def download(
 
 
 async def find_place(context: Context, to: Any) -> Path:
-    """The path that a caller means, after removing what killed downloads left beside it."""
+    """The path that the caller passed, after removing the files that killed downloads left beside it."""
     if not isinstance(to, str) and not hasattr(to, "__fspath__"):
         raise InvalidOptionsError(
-            f"a {type(to).__name__} was given to download to",
-            hint="give a path, or a stream with a write method",
+            f"a download needs a path or a stream to write to, not a value of type {type(to).__name__}",
+            hint="pass a path, or an object with a write method",
         )
     visits = context.state.of(Visits)
     return await context.port.offload(prepare_place, to, visits, context.port.now())
@@ -133,7 +134,7 @@ async def find_place(context: Context, to: Any) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An object to read, and what to check: its own digests, one that it must have (base64), anything else."""
+    """An object to read, and what to check: its stored digests, a SHA-256 it must have (base64), or anything else."""
 
     shelf: Shelf
     key: str
@@ -143,7 +144,7 @@ class Wanted:
 
 
 async def read_into(wanted: Wanted, take: Take, meter: Meter) -> ObjectInfo:
-    """Hand the bytes of an object over, in order; whether they are the right ones shows after the last."""
+    """Pass the bytes of an object on, in order; whether they are correct is known only after the last."""
     return await _Download(wanted, take, meter).read()
 
 
@@ -177,7 +178,7 @@ def resumable_mark(*parts: str) -> str:
 
 
 async def give(port: Port, stream: Any, piece: bytes) -> None:
-    """Write all of a piece to a user's stream; some take less at a time, and return how much."""
+    """Write a whole piece to the caller's stream, whose ``write`` may accept fewer bytes and return how many."""
     while piece:
         count = await port.call(stream.write, piece)
         if not isinstance(count, int) or count >= len(piece):
@@ -186,16 +187,16 @@ async def give(port: Port, stream: Any, piece: bytes) -> None:
 
 
 def guess_part_size(size: int, parts: int) -> int | None:
-    """The size of an object's parts, if it was uploaded as Holdall or common tools do it; None otherwise."""
+    """The size of an object's parts, if it was uploaded the way Holdall or common tools do; None otherwise."""
     sizes = (max(MIN_PART, -(-size // MAX_PARTS)), *(mebibytes * 1024**2 for mebibytes in _PART_SIZES))
     fitting = (each for each in sizes if -(-size // each) == parts)
     return next(fitting, size if parts == 1 and size else None)
 
 
 class _Download:
-    """An object being read: its bytes are handed over or written in order, checked in the end, and reported.
+    """An object being read: its bytes are passed on or written in order, checked at the end, and reported.
 
-    ``known`` is the object that it has to be.
+    ``known`` is the object that it must be.
     """
 
     def __init__(
@@ -212,9 +213,9 @@ class _Download:
         self._at = self._end = 0
 
     async def read(self, start: int = 0, size: int | None = None) -> ObjectInfo:
-        """Hand the bytes over; several ranges are fetched side by side if the service's traits say so."""
+        """Pass the bytes on; several ranges are fetched concurrently if the service's traits suggest it."""
         if isinstance(self._to, Draft) and self._digests is not None:
-            for at in range(0, start, _TURN):  # what an earlier download left
+            for at in range(0, start, _TURN):  # the bytes that an earlier download left
                 await self._port.offload(hash_draft, self._to, self._digests, at, min(_TURN, start - at))
         traits = await self._port.send(DescribeService(self._service))
         step = traits.part_size
@@ -237,7 +238,7 @@ class _Download:
                 await self._take(await self._port.send(ranges[0]))
                 continue
             outcomes = await self._port.gather([self._port.send(each) for each in ranges], limit=len(ranges))
-            while outcomes:  # none of them is held longer than it has to be
+            while outcomes:  # so that no range is held longer than necessary
                 await self._take(outcomes.pop(0).result())
         if isinstance(self._digests, PartDigests):
             await self._check_parts(info, self._digests)
@@ -246,7 +247,7 @@ class _Download:
         return info
 
     def _digests_for(self, info: ObjectInfo) -> Digests | None:
-        """Those that the object was stored with; of two the one that cannot be forged, which is also the faster."""
+        """The digests that the object was stored with; of two, SHA-256, which cannot be forged and is also faster."""
         if self._wanted.sha256 is not None:
             return Digests(["sha256"])
         if not self._wanted.verify:
@@ -262,7 +263,7 @@ class _Download:
     async def _take(self, piece: ObjectRange) -> None:
         body = piece.body
         if piece.start != self._at or (not body and self._at < self._end) or len(body) > self._left:
-            raise IntegrityError(f"the service gave other bytes of {self._key!r:.80} than were asked for")
+            raise IntegrityError(f"the service returned other bytes of {self._key!r:.80} than were requested")
         if isinstance(self._to, Draft):
             await self._port.offload(write_draft, self._to, body, self._digests)
         else:
@@ -277,13 +278,13 @@ class _Download:
         return max(0, self._end - self._at)
 
     async def _check_parts(self, info: ObjectInfo, digests: PartDigests) -> None:
-        """Check that the bytes have the etag. The size of the parts was a guess: before a mismatch is reported, the
-        service is asked."""
+        """Check that the bytes have the etag. The part size was a guess, so the service is asked for it before a
+        mismatch is reported."""
         self._check(info, digests)
         if digests.etag == info.etag or not await self._has_parts_of(info, digests.part_size):
             return
         raise IntegrityError(
-            f"the bytes of {info.key!r:.80} have the etag {digests.etag}, and should have {info.etag}"
+            f"the bytes of {info.key!r:.80} have the etag {digests.etag}, but should have {info.etag}"
         )
 
     async def _has_parts_of(self, info: ObjectInfo, part_size: int) -> bool:
@@ -294,9 +295,11 @@ class _Download:
         return True
 
     def _check(self, info: ObjectInfo, digests: Digests) -> None:
-        """That the bytes are those that were kept, as far as the object itself tells, and those that were asked for."""
+        """Check that the bytes have the digests stored with the object, and the SHA-256 that the caller asked for."""
         if digests.size != info.size:
-            raise IntegrityError(f"{digests.size:,} bytes of {info.key!r:.80} came, and it has {info.size:,}")
+            raise IntegrityError(
+                f"{digests.size:,} bytes of {info.key!r:.80} were received, but it has {info.size:,}"
+            )
         for name, kept in (
             ("md5", info.md5),
             ("sha256", info.sha256 if self._wanted.verify else None),
@@ -305,5 +308,5 @@ class _Download:
             found = getattr(digests, name)
             if found is not None and kept is not None and kept != found:
                 raise IntegrityError(
-                    f"the bytes of {info.key!r:.80} have the {name} {found}, and should have {kept}"
+                    f"the bytes of {info.key!r:.80} have the {name} {found}, but should have {kept}"
                 )

@@ -1,7 +1,7 @@
-"""Objects opened for reading: for ``with`` and ``async with``, read in pieces, from any place.
+"""Objects opened for reading in a ``with`` or ``async with`` block, in pieces and from any position.
 
-They hold no connection: each piece is a range of its own, on the condition that the object is still the one that was
-opened. Pieces are read ahead, up to a few megabytes at a time, so small reads cost no requests.
+A handle holds no connection: each piece is a separate range request, on condition that the object is still the one that
+was opened. Up to a few megabytes are read ahead at a time, so most small reads need no request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEAST = 256 * 1024
 
 
 class _Position:
-    """Where one is in an object, in no colour."""
+    """The position in an object, shared by the sync and the async handle."""
 
     def __init__(self, context: Context, service: str, key: str) -> None:
         self.context = context
@@ -44,7 +44,7 @@ class _Position:
         self._step = (await port.send(DescribeService(self._service))).part_size
 
     async def read(self, size: int | None) -> bytes:
-        """Up to ``size`` bytes, all that are left when it is negative."""
+        """Up to ``size`` bytes; if that is negative or None, all that are left."""
         info = self.require_open()
         left = max(0, info.size - self.at)
         wanted = left if size is None or size < 0 else min(size, left)
@@ -58,9 +58,9 @@ class _Position:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def _hold_from_here(self, wanted: int) -> int:
-        """Where in what is held this place is; it is fetched when it is not there.
+        """Return where the current position is in the held bytes, fetching them first if they do not include it.
 
-        That is more each time that one reads on, and little after a jump.
+        Sequential reads fetch more each time; a read after a seek fetches little.
         """
         skip = self.at - self._held_at
         if not 0 <= skip < len(self._held):
@@ -74,7 +74,7 @@ class _Position:
             skip = 0
             if not self._held:
                 raise IntegrityError(
-                    f"the service gave no bytes of {self._key!r:.80}, and there should be some"
+                    f"the service returned no bytes of {self._key!r:.80} at {self.at:,}, before its end"
                 )
         return skip
 
@@ -87,14 +87,17 @@ class _Position:
         info = self.require_open()
         base = {0: 0, 1: self.at, 2: info.size}.get(whence)
         if base is None or base + offset < 0:
-            raise InvalidOptionsError(f"there is no place {offset} from {whence}")
+            raise InvalidOptionsError(
+                f"the offset {offset} from whence={whence} is not a position in the object",
+                hint="whence must be 0, 1 or 2, and the position must not be before the beginning",
+            )
         self.at = base + offset
         return self.at
 
     def require_open(self) -> ObjectInfo:
-        """The object, unless it was closed."""
+        """The object; refused if the handle is not open."""
         if self.closed or self.info is None:
-            raise InvalidRequestError("the object is not open", hint="read it inside of its with block")
+            raise InvalidRequestError("the object is not open", hint="read it inside its with block")
         return self.info
 
     def close(self) -> None:
@@ -109,7 +112,7 @@ class _Handle:
 
     @property
     def info(self) -> ObjectInfo:
-        """What is known of the object."""
+        """The object's size, headers, etag and digests."""
         return self._place.require_open()
 
     def tell(self) -> int:
@@ -117,31 +120,31 @@ class _Handle:
         return self._place.at
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to another place: from the beginning (0), from here (1) or from the end (2)."""
+        """Move to another position, counted from the beginning (0), from here (1) or from the end (2)."""
         return self._place.seek(offset, whence)
 
     def readable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
 
 class ObjectHandle(_Handle):
-    """An object to read from."""
+    """An object that is open for reading."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to ``size`` bytes, all that are left without one; empty at the end."""
+        """Read up to ``size`` bytes, or all that are left; empty at the end."""
         return run(self._place.read(size), self._place.context)
 
     def pieces(
         self, start: int = 0, size: int | None = None, *, piece_size: int = _PIECE, ahead: int = 2
     ) -> Iterator[bytes]:
-        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, wherever the handle is.
+        """Iterate over the bytes from ``start`` on, or ``size`` of them, in pieces, whatever the handle's position.
 
-        At most ``ahead`` pieces are fetched at a time and held; nothing is fetched between two of them. They are not
+        At most ``ahead`` pieces are fetched and held at a time; no request is open between two of them. They are not
         checked against the object's digests.
         """
         return BlockingPages(self._place.pieces(start, size, piece_size, ahead), self._place.context)
@@ -151,7 +154,7 @@ class ObjectHandle(_Handle):
             yield piece
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Close the handle and free the bytes that it holds."""
         self._place.close()
 
     def __enter__(self) -> Self:
@@ -165,18 +168,18 @@ class ObjectHandle(_Handle):
 
 
 class AsyncObjectHandle(_Handle):
-    """An object to read from."""
+    """An object that is open for reading."""
 
     async def read(self, size: int | None = -1) -> bytes:
-        """Up to ``size`` bytes, all that are left without one; empty at the end."""
+        """Read up to ``size`` bytes, or all that are left; empty at the end."""
         return await wait(self._place.read(size), self._place.context)
 
     def pieces(
         self, start: int = 0, size: int | None = None, *, piece_size: int = _PIECE, ahead: int = 2
     ) -> AsyncIterator[bytes]:
-        """The bytes from ``start`` on, or ``size`` of them, as pieces in order, wherever the handle is.
+        """Iterate over the bytes from ``start`` on, or ``size`` of them, in pieces, whatever the handle's position.
 
-        At most ``ahead`` pieces are fetched at a time and held; nothing is fetched between two of them. They are not
+        At most ``ahead`` pieces are fetched and held at a time; no request is open between two of them. They are not
         checked against the object's digests.
         """
         return AwaitingPages(self._place.pieces(start, size, piece_size, ahead), self._place.context)
@@ -186,7 +189,7 @@ class AsyncObjectHandle(_Handle):
             yield piece
 
     async def close(self) -> None:
-        """Let go of what is held."""
+        """Close the handle and free the bytes that it holds."""
         self._place.close()
 
     async def __aenter__(self) -> Self:

@@ -1,8 +1,8 @@
-"""Mirrors: services that are to have all that another has.
+"""Mirrors: services that hold a copy of everything in another service, their primary.
 
-Reads and URLs are the primary's. What is put there is copied by a job, which is enqueued once the bytes are there: so
-mirrors lag behind, and a process that dies right between the two leaves one object behind for `check_mirrors` to find.
-Deletions go to all at once.
+Reads and URLs use the primary. After an object is put there, a job copies it to the mirrors, so mirrors lag behind. A
+process that dies between the put and the enqueueing of the job leaves one object uncopied, which `check_mirrors` finds.
+Deletions go to all services at once.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _DIGEST = re.compile(r"[0-9a-f]{32}(-[0-9]+)?")
 
 
 async def mirror(context: Context, service: str, key: str) -> None:
-    """Have an object copied to the mirrors of its service, if that has any."""
+    """Have a job copy an object to the mirrors of its service, if it has any."""
     if (await context.port.send(DescribeService(service))).mirrors:
         await context.hook("plan_copies")(context, service, key)
 
 
 async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
-    """Make each mirror have an object as its service has it; return how many copies that took.
+    """Make an object the same in each mirror as in its service; return how many copies were made.
 
-    A mirror that cannot be written to does not keep the others from theirs.
+    If one mirror cannot be written, the others still get their copy.
     """
     mirrors = (await context.port.send(DescribeService(service))).mirrors
     copies, errors = 0, []
@@ -67,7 +67,7 @@ async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
         try:
             copies += await _follow(context, service, name, key)
         except HoldallError as error:
-            error.add_note(f"this happened on the way from {service} to {name}")
+            error.add_note(f"this happened while an object was copied from {service} to {name}")
             errors.append(error)
     if errors:
         raise errors[0]
@@ -75,9 +75,9 @@ async def copy_to_mirrors(context: Context, service: str, key: str) -> int:
 
 
 async def _follow(context: Context, service: str, name: str, key: str) -> int:
-    """Copy an object until the mirror has what the service has: it may be replaced, or deleted, while we are at it.
+    """Copy an object until the mirror has what the service has: it may be replaced or deleted during the copy.
 
-    A deletion goes to all, so one that comes between our reading and our writing has been at the mirror too early.
+    A deletion goes to all services, so one between our read and our write reaches the mirror too early.
     """
     copies = 0
     for _ in range(_TRIES):
@@ -98,7 +98,8 @@ async def _follow(context: Context, service: str, name: str, key: str) -> int:
         if (now and now.etag) == (info and info.etag):
             return copies
     raise ServiceUnavailableError(
-        f"the object {key!r:.80} changed each time that it was copied to {name}", hint="copy it later"
+        f"the object {key!r:.80} changed during each of {_TRIES} attempts to copy it to {name}",
+        hint="try again later",
     )
 
 
@@ -110,7 +111,7 @@ async def _find_object(context: Context, service: str, key: str) -> ObjectInfo |
 
 
 def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
-    """Whether two services have the same bytes; None when they have no digest in common that could tell."""
+    """Whether two services have the same bytes; None if they have no digest in common to compare."""
     if one.size != other.size:
         return False
     if _is_digest(one.etag) and one.etag == other.etag:
@@ -124,12 +125,12 @@ def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
 
 
 def _is_digest(etag: str) -> bool:
-    """Whether an etag is a digest of the bytes, as S3's are; any other means something to its own service alone."""
+    """Whether an etag is a digest of the bytes, as S3's are; any other etag is meaningful only to its own service."""
     return _DIGEST.fullmatch(etag) is not None
 
 
 async def _copy(context: Context, service: str, info: ObjectInfo, to: str) -> None:
-    """Copy an object from one service to another, a part at a time, on the condition that it stays the same."""
+    """Copy an object from one service to another, a part at a time, on condition that it stays the same."""
     port = context.port
     traits: ServiceTraits = await port.send(DescribeService(to))
     tags = await _read_tags(context, service, info.key)
@@ -159,13 +160,13 @@ async def _copy(context: Context, service: str, info: ObjectInfo, to: str) -> No
 async def _read_tags(context: Context, service: str, key: str) -> Mapping[str, str]:
     try:
         return await context.port.send(GetTags(service, key))
-    except ConfigurationError:  # its server keeps none
+    except ConfigurationError:  # its server does not support tags
         return {}
 
 
 def _refuse_damaged(info: ObjectInfo) -> IntegrityError:
     return IntegrityError(
-        f"the bytes of {info.key!r:.80} are not those that its digests speak of; not copied"
+        f"the bytes of {info.key!r:.80} do not have the digests stored with it, so it was not copied"
     )
 
 
@@ -174,9 +175,11 @@ def _refuse_damaged(info: ObjectInfo) -> IntegrityError:
 
 @dataclass(frozen=True, slots=True)
 class MirrorReport:
-    """How a mirror compares with its primary: how many objects were looked at, are missing, are others, are too many.
+    """How a mirror compares with its primary.
 
-    ``copied`` is how many of the first two were put right, ``keys`` the first of those that were not as they should be.
+    ``compared`` objects of the primary were looked at; of these, ``missing`` are not in the mirror and ``different``
+    have other bytes there. ``surplus`` objects are only in the mirror. ``copied`` is how many missing and different
+    objects were repaired, and ``keys`` has the keys of the first objects with a problem.
     """
 
     mirror: str
@@ -195,9 +198,10 @@ async def check_mirrors(
     prefix: str = "",
     progress: Callable[[int], Any] | None = None,
 ) -> list[MirrorReport]:
-    """Compare each mirror of a service with it, key by key; with ``repair`` copy what is missing or different.
+    """Compare each mirror of the service with it, key by key; with ``repair``, copy missing and different objects.
 
-    Surplus objects are reported, and left alone. Both are listed page by page, so memory does not grow with them.
+    Surplus objects are reported but not deleted. Both services are listed page by page, so memory use does not grow
+    with the number of objects.
     """
     context, service = shelf.context, shelf.service
     traits = await context.port.send(DescribeService(service))
@@ -257,7 +261,7 @@ def _compare_keys(one: ListedObject | None, other: ListedObject | None) -> int:
 async def _has_same(
     context: Context, service: str, name: str, one: ListedObject, other: ListedObject | None
 ) -> bool:
-    """Whether both have the same; where their listings cannot tell, each is asked for what it knows of the object."""
+    """Whether both have the same bytes; if their listings cannot tell, each is asked for the object's digests."""
     assert other is not None
     if one.size != other.size:
         return False
@@ -268,7 +272,7 @@ async def _has_same(
 
 
 class _Walk:
-    """The objects of a service in the order of their keys, a page at a time."""
+    """The objects of a service in key order, a page at a time."""
 
     def __init__(self, context: Context, service: str, prefix: str) -> None:
         self._context = context

@@ -1,7 +1,7 @@
-"""Uploads in parts: begun, filled, completed; given up, with all their parts, when anything goes wrong.
+"""Uploads in parts: begun, filled and completed, or aborted together with all parts if anything goes wrong.
 
-Nothing can be seen under the key before the last request, and that one shows all of it or nothing. An upload that fails
-or is cancelled is aborted, but for two cases: when the completion may have happened, and when it is to be resumed.
+Nothing is visible under the key before the last request, which makes all of it visible or nothing. An upload that fails
+or is cancelled is aborted, except in two cases: if it may have been completed, and if the caller wants to resume it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from holdall.errors import (
 )
 
 Have: TypeAlias = Mapping[int, Part]
-"""The parts that an upload has, by number."""
+"""The parts that an upload already has, by number."""
 
 Fill: TypeAlias = Callable[[Upload, Have], Coroutine[Any, Any, CompleteUpload]]
-"""The flow that sends the parts, and says how to complete them."""
+"""The flow that sends the parts, and returns the request that completes the upload."""
 
 
 async def upload_parts(port: Port, begin: BeginUpload, fill: Fill, *, resume: bool = False) -> ObjectInfo:
-    """Upload an object in parts. With ``resume`` continue one that broke off, and leave one that fails."""
+    """Upload an object in parts. ``resume`` continues an interrupted upload, and does not abort one that fails."""
     begun: list[Upload] = []
     completing = False
     try:
         have = await _find_upload(port, begin.service, begin.key, begun) if resume else {}
         if not begun:
-            # a caller that is cancelled just now still needs the id, to abort the upload
+            # even if the caller is cancelled now, the id is needed to abort the upload
             await port.finish(_begin(port, begin, begun))
         completion = await fill(begun[0], have)
         completing = True
@@ -63,7 +63,7 @@ async def _begin(port: Port, request: BeginUpload, begun: list[Upload]) -> None:
 
 
 async def _find_upload(port: Port, service: str, key: str, begun: list[Upload]) -> Have:
-    """The parts of an upload of the same key that was broken off, and, in ``begun``, the upload."""
+    """Find an interrupted upload of the same key: append it to ``begun``, and return its parts."""
     under_way = await port.send(ListUploads(service, key))
     for upload in reversed(under_way):
         if upload.key != key:
@@ -90,20 +90,20 @@ async def list_parts(port: Port, service: str, upload: Upload) -> dict[int, Part
 
 
 async def _abort(port: Port, service: str, upload: Upload, error: BaseException) -> None:
-    """Abort an upload; if that fails too, the error that led to it is the one to raise."""
+    """Abort an upload because of an error; if that fails too, it is noted on the error."""
     try:
         await port.send(AbortUpload(service, upload))
     except HoldallError as another:
-        error.add_note(f"the parts of upload {upload.id} could not be given up: {another.code}")
+        error.add_note(f"the upload {upload.id} could not be aborted, so its parts remain: {another.code}")
 
 
 def _can_be_resumed(error: BaseException) -> bool:
-    """Whether to leave the parts for another try: not when the bytes are wrong."""
+    """Whether the parts can be used by a later attempt: not if the bytes are wrong or refused."""
     return not isinstance(error, IntegrityError | InvalidRequestError | PreconditionFailedError)
 
 
 async def send_part(port: Port, service: str, upload: Upload, number: int, data: bytes, have: Have) -> Part:
-    """A part, sent unless the upload has the very same."""
+    """Send a part, unless the upload already has the same bytes."""
     known = have.get(number)
     if known is not None and known.size == len(data) and known.etag in await port.offload(_name_part, data):
         return known

@@ -1,6 +1,6 @@
-"""An object's bytes as pieces in order, for programs that pass them on, such as a web server.
+"""An object's bytes in pieces, for programs that pass them on, such as a web server.
 
-Nothing is on its way between two pieces: a slow reader holds no connection and few bytes, and one that stops leaves
+No request is open between two pieces: a slow reader holds no connection and few bytes, and a reader that stops leaves
 nothing behind.
 """
 
@@ -15,17 +15,17 @@ from holdall.files.download import Vet
 from holdall.files.shelf import Shelf
 
 NEAR = 256 * 1024
-"""The size of pieces from a service that is asked for one at a time: a request costs it little."""
+"""The size of a piece from a service that is read one piece at a time, because requests to it are cheap."""
 
 FAR = 1024 * 1024
-"""The size of pieces from a service that is asked for several at a time: a request takes a while."""
+"""The size of a piece from a service that is read several pieces at a time, because each request takes a while."""
 
 
 class Pieces:
-    """A cursor over the pieces of a range, which all come from one object: ``known``, or the one that is found first.
+    """A cursor over the pieces of a range, which all come from one object: ``known``, or the one found first.
 
-    ``if_match`` is the etag that the first has to have. When none is at hand, up to ``ahead`` are fetched side by side.
-    A piece that failed can be asked for again.
+    ``if_match`` is the etag that the object must have at the first piece. When no piece is held, up to ``ahead`` pieces
+    are fetched concurrently. A piece that failed can be requested again.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Pieces:
         sizes = [each for each in (piece_size, ahead) if each is not None]
         if min(start, size or 0) < 0 or min(sizes, default=1) < 1:
             raise InvalidOptionsError(
-                f"there are no pieces of {piece_size} bytes, {ahead} ahead, in {size} bytes from {start} on",
-                hint="start and size are 0 or more, piece_size and ahead are 1 or more",
+                f"start={start}, size={size}, piece_size={piece_size}, ahead={ahead} do not describe pieces of bytes",
+                hint="start and size must be 0 or more, piece_size and ahead 1 or more",
             )
         self._shelf = shelf
         self._key = key
@@ -75,7 +75,9 @@ class Pieces:
         try:
             body = self._held.popleft().result().body
             if len(body) != min(self._piece_size, self._end - self._at):
-                raise IntegrityError(f"the service gave other bytes of {self._key!r:.80} than were asked for")
+                raise IntegrityError(
+                    f"the service returned other bytes of {self._key!r:.80} than were requested"
+                )
         except BaseException:
             self._held.clear()
             raise
@@ -98,7 +100,7 @@ class Pieces:
         return await port.gather(flows, limit=self._ahead) if flows else []
 
     async def _find(self) -> list[Outcome[ObjectRange]]:
-        """The object's first piece, by which the object is known."""
+        """Fetch the first piece, which also determines the object."""
         port, service = self._shelf.context.port, self._shelf.service
         if self._size == 0:
             self._know(await port.send(HeadObject(service, self._key)))
@@ -109,5 +111,5 @@ class Pieces:
         return [Outcome(found)] if self._at < self._end else []
 
     def _request(self, start: int, size: int, etag: str | None) -> GetObject:
-        """A range, on the condition that the object is still the one that was found."""
+        """The request for a range, on condition that the object is still the same."""
         return GetObject(self._shelf.service, self._key, start, min(self._piece_size, size), etag)

@@ -1,7 +1,7 @@
-"""Progress: reporting to a caller how far a transfer has come.
+"""Progress: reporting to the caller how far a transfer has come.
 
-Parts that are sent side by side end in any order, in blocking code in several threads. The caller's function is called
-by one of them at a time, with numbers that only grow, the last of them the total.
+Parts that are sent concurrently finish in any order; in sync code, in several threads. The caller's function is called
+by one of them at a time, with numbers that only grow and end with the total.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from holdall.core.port import Port
 
 Progress: TypeAlias = Callable[[int, int | None], Any]
-"""Called with the bytes that are done and the total, None if it is unknown; first when nothing is done."""
+"""Called with the number of bytes done and the total (None if unknown); the first call is before any byte is sent."""
 
 
 class Meter:
@@ -28,13 +28,13 @@ class Meter:
         self._turn: deque[None] = deque([None])
 
     async def begin(self, total: int | None, done: int = 0) -> None:
-        """Report the beginning, before anything is sent: a function that cannot be called shows here."""
+        """Report the beginning, before anything is sent, so that a function that raises does so at once."""
         self._done, self._total = done, total
         if self._function is not None:
             await self._port.call(self._function, done, total)
 
     async def add(self, size: int) -> None:
-        """Report so many bytes more. If another part is just reporting, that one reports these, too."""
+        """Report this many more bytes. If another part is reporting at the moment, it reports these as well."""
         if self._function is None or not size:
             return
         self._news.append(size)

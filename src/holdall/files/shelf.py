@@ -1,4 +1,4 @@
-"""A shelf: one service of a database, which is what the flows of ``db.files`` work on."""
+"""A shelf: one service of a database, on which the flows of ``db.files`` work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdall.core.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """A service by its name, and the way to it."""
+    """A service's name, and the context through which it is reached."""
 
     context: Context
     service: str

@@ -1,4 +1,4 @@
-"""Flows that read what a caller gives: ranges of bytes and files, and streams piece by piece."""
+"""Flows that read what the caller passed: ranges of bytes and files, and streams piece by piece."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from holdall.local.source import (
 
 _PIECE = 1024 * 1024
 _FEW = 64 * 1024
-"""Bytes that are copied and hashed sooner than a thread takes over."""
+"""Up to this many bytes are copied and hashed faster than a thread could take over."""
 
 
 async def open_source(port: Port, given: Any) -> Source:
-    """What a caller means: bytes, the path of a file, or a stream."""
+    """Recognize what the caller passed: bytes, the path of a file, or a stream."""
     if isinstance(given, bytes):
         return BytesSource(memoryview(given), len(given))
     return await port.offload(find_source, given)
@@ -31,9 +31,9 @@ async def open_source(port: Port, given: Any) -> Source:
 async def read_range(
     port: Port, source: BytesSource | FileSource, start: int, size: int, digests: Digests | None = None
 ) -> bytes:
-    """A range of a source, hashed on the way; less of it where the source ends.
+    """Read a range of a source and hash it; the result is shorter if the source ends.
 
-    A file that is read as a whole must not change meanwhile: `IntegrityError`.
+    Raises `IntegrityError` if a file that is read as a whole changes meanwhile.
     """
     if isinstance(source, BytesSource) and size <= _FEW:
         data = bytes(source.data[start : start + size])
@@ -47,7 +47,7 @@ async def read_range(
 
 
 async def read_exactly(port: Port, stream: Any, size: int) -> bytes:
-    """Exactly so many bytes of a stream, fewer only at its end."""
+    """Read exactly this many bytes of a stream, fewer only at its end."""
     pieces: list[bytes] = []
     have = 0
     while have < min(size, _FEW):
@@ -68,7 +68,7 @@ async def read_exactly(port: Port, stream: Any, size: int) -> bytes:
 
 
 async def hash_bytes(port: Port, digests: Digests, data: bytes) -> None:
-    """Take bytes into digests."""
+    """Add bytes to digests."""
     if len(data) <= _FEW or not digests.wanted:
         digests.update(data)
     else:
@@ -76,6 +76,6 @@ async def hash_bytes(port: Port, digests: Digests, data: bytes) -> None:
 
 
 def split_parts(size: int, part_size: int) -> Sequence[tuple[int, int, int]]:
-    """The parts of so many bytes: number, start and size of each."""
+    """Split this many bytes into parts: the number, start and size of each."""
     starts = range(0, size, part_size)
     return [(number, start, min(part_size, size - start)) for number, start in enumerate(starts, 1)]

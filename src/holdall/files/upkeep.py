@@ -1,4 +1,4 @@
-"""Flows that look after objects: copy, list, delete, and sign URLs for them."""
+"""Flows that copy, list and delete objects, and sign URLs for them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def copy(
     if_match: str | None = None,
     if_absent: bool = False,
 ) -> ObjectInfo:
-    """Copy an object to another key of its service, with its headers.
+    """Copy an object, with its headers, to another key of its service.
 
-    ``if_match``: only if the source's etag is this one. ``if_absent``: only if nothing is under the new key.
-    `PreconditionFailedError` when it is not so.
+    With ``if_match`` the copy happens only if the source has this etag, with ``if_absent`` only if the new key is free;
+    otherwise `PreconditionFailedError` is raised.
     """
     context, service = shelf.context, shelf.service
     put_id = context.port.new_id() if if_absent else None
@@ -54,10 +54,12 @@ async def delete(shelf: Shelf, key: str) -> None:
 
 
 async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
-    """Delete many objects, a thousand at a time; return how many keys those were."""
+    """Delete many objects, a thousand at a time; return the number of distinct keys."""
     context, service = shelf.context, shelf.service
     if isinstance(keys, str):
-        raise InvalidOptionsError("delete_many was given text, not keys", hint="give a list of keys")
+        raise InvalidOptionsError(
+            "delete_many needs a list of keys, not text", hint="delete deletes a single key"
+        )
     wanted = list(dict.fromkeys(keys))
     for key in wanted:
         check_key(key)  # all of them before any is deleted
@@ -72,15 +74,15 @@ async def _delete_some(context: Context, service: str, keys: list[str]) -> None:
         key, why = next(iter(report.failures.items()))
         raise ServiceError(
             f"{len(report.failures):,} of {len(keys):,} objects could not be deleted, the first {key!r:.80}: {why}",
-            hint="the others are gone; delete these again",
+            hint="the others are deleted; try again to delete the rest",
         )
 
 
 async def delete_prefix(shelf: Shelf, prefix: str) -> int:
-    """Delete all objects whose keys begin with a prefix, page by page; return how many those were."""
+    """Delete all objects whose keys begin with a prefix, page by page; return how many were deleted."""
     context, service = shelf.context, shelf.service
     if not prefix:
-        raise InvalidOptionsError("an empty prefix would delete everything", hint="give a prefix")
+        raise InvalidOptionsError("an empty prefix would delete every object", hint="pass a prefix")
     deleted = 0
     listing = Listing(context, service, prefix)
     while (page := await listing.next_page()) is not None:
@@ -92,7 +94,7 @@ async def delete_prefix(shelf: Shelf, prefix: str) -> int:
 
 
 class Listing:
-    """A listing under way, page by page; no page is open between two."""
+    """A listing, page by page; no request is open between two pages."""
 
     def __init__(self, context: Context, service: str, prefix: str = "", limit: int = _MANY) -> None:
         self._context = context
@@ -123,7 +125,7 @@ async def url(
     filename: str | None = None,
     content_type: str | None = None,
 ) -> str:
-    """A URL by which anyone can get the object for a while, served with these headers."""
+    """Sign a URL with which anyone can download the object until it expires, served with these headers."""
     context, service = shelf.context, shelf.service
     headers = ObjectHeaders(content_type, disposition_of(disposition, filename))
     signed = await context.port.send(SignUrl(service, key, "GET", seconds(expires), headers))
@@ -142,9 +144,9 @@ async def upload_url(
     filename: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> SignedUrl:
-    """A URL to which anyone can put the object once, and the headers to send with it.
+    """Sign a URL with which anyone can upload the object until it expires; returns it with the headers to send.
 
-    It is bound to the size, the type and, when given, the MD5 (base64): other bytes are refused.
+    The URL is bound to the size, the type and, if given, the MD5 (base64): other bytes are refused.
     """
     context, service = shelf.context, shelf.service
     headers = ObjectHeaders(content_type, disposition_of(disposition, filename), None, dict(metadata or {}))
@@ -152,40 +154,42 @@ async def upload_url(
 
 
 async def verify_download(shelf: Shelf, token: str) -> Download:
-    """What the token at the end of a URL from ``url`` permits: for services that have no web server.
+    """Return what the token at the end of a URL from `url` permits, for services that have no web server.
 
-    `InvalidTokenError` if it was changed, or is out of date. It was signed with the database's secret.
+    Raises `InvalidTokenError` if the token was changed or has expired. It was signed with the database's secret.
     """
     context = shelf.context
     return verified_download(token, context.settings.secret, context.port.now().timestamp())
 
 
 async def verify_upload(shelf: Shelf, token: str) -> DirectUpload:
-    """What the token at the end of a URL from ``upload_url`` permits: for services that have no web server.
+    """Return what the token at the end of a URL from `upload_url` permits, for services that have no web server.
 
-    `InvalidTokenError` if it was changed, or is out of date. It was signed with the database's secret.
+    Raises `InvalidTokenError` if the token was changed or has expired. It was signed with the database's secret.
     """
     context = shelf.context
     return verified_upload(token, context.settings.secret, context.port.now().timestamp())
 
 
 def seconds(duration: float | timedelta) -> int:
-    """Whole seconds."""
+    """A duration in whole seconds."""
     found = duration.total_seconds() if isinstance(duration, timedelta) else duration
     if isinstance(found, bool) or not isinstance(found, int | float) or not 1 <= found < inf:
         raise InvalidOptionsError(
-            f"expires is {duration!r:.60}", hint="give seconds or a timedelta, from 1 up"
+            f"expires must be a number of seconds or a timedelta, from 1 second up, not {duration!r:.60}"
         )
     return int(found)
 
 
 def disposition_of(disposition: str | None, filename: str | None) -> str | None:
-    """A Content-Disposition with a file's name in two forms: one for every client, one for those that know Unicode."""
+    """A Content-Disposition with the filename in two forms: one for every client, one for those that know Unicode."""
     if filename is None:
         return disposition
     kind = disposition or "inline"
     if kind not in ("inline", "attachment"):
-        raise InvalidOptionsError(f"disposition is {disposition!r:.60}", hint="inline or attachment")
+        raise InvalidOptionsError(
+            f"disposition must be inline or attachment if there is a filename, not {disposition!r:.60}"
+        )
     from unicodedata import normalize
     from urllib.parse import quote
 

@@ -1,8 +1,8 @@
-"""The flow that puts bytes under a key: at once when they are few, in parts when they are many.
+"""The flow that puts bytes under a key: in one request if they are few, in parts if they are many.
 
-Why it is safe wherever it stops: nothing can be seen under the key before the last request, and that one shows all of
-it or nothing. What was expected of the bytes is checked before it. Parts of an upload that failed or was cancelled are
-given up at once; those of a process that died stay unseen until the service, or ``resume``, finds them.
+It is safe to stop anywhere: nothing is visible under the key before the last request, which makes all of it visible or
+nothing. Expected digests and sizes are checked before that request. An upload that fails or is cancelled is aborted at
+once; the parts that a killed process left stay invisible until the service deletes them or ``resume`` finds them.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from holdall.files.source import hash_bytes, open_source, read_exactly, read_ran
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 
 _GROWTH = 1000
-"""After so many parts of a stream they double in size: there may be 10,000, and the size of the stream is unknown."""
+"""After this many parts of a stream, the part size doubles: the stream's length is unknown, and parts are limited."""
 
 _TOGETHER = 16
-"""After so many parts in each lane all wait for each other, so that a cancellation takes effect."""
+"""After this many parts in each lane, all lanes wait for each other, so that a cancellation takes effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """What is to be done."""
+    """One call of `put`: its arguments and the service's traits."""
 
     port: Port
     service: str
@@ -63,7 +63,7 @@ class _Put:
 
     @property
     def begin_upload(self) -> BeginUpload:
-        """The first request, if it is sent in parts."""
+        """The first request of an upload in parts."""
         return BeginUpload(self.service, self.key, self.headers, self.tags)
 
 
@@ -86,13 +86,14 @@ async def put(
     progress: Progress | None = None,
     resume: bool = False,
 ) -> ObjectInfo:
-    """Keep bytes, a file by its path, or a stream under a key, in place of whatever is there.
+    """Store bytes, a file (by its path) or a stream under a key, replacing any object there.
 
-    ``if_absent``: only if nothing is there, ``if_match``: only in place of the object with this etag, else
-    `PreconditionFailedError`. ``md5``, ``sha256`` (base64) and ``size`` are what the bytes must be: `IntegrityError`,
-    and nothing is kept, when they are not. ``progress`` is called with the bytes that are done and all there are.
-    ``resume`` continues an upload of the same bytes that broke off, and leaves one that fails to be resumed; the
-    headers and tags are those it was begun with. Returns the object as it is stored, with the checksums asked for.
+    With ``if_absent`` the object is stored only if the key is free, with ``if_match`` only if it replaces the object
+    with this etag; otherwise `PreconditionFailedError` is raised. If the bytes do not have the given ``md5``,
+    ``sha256`` (both base64) or ``size``, `IntegrityError` is raised and nothing is stored. ``progress`` is called with
+    the number of bytes sent and the total. ``resume`` continues an interrupted upload of the same bytes, with the
+    headers and tags that it was begun with; if this upload fails, a later call can resume it. Returns the stored
+    object, with the requested ``checksums``.
     """
     context, service = shelf.context, shelf.service
     port = context.port
@@ -124,7 +125,7 @@ async def put(
 
 
 async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Digests) -> ObjectInfo:
-    """Put what has a size: at once, or with several parts on their way at a time."""
+    """Put a source whose size is known: in one request, or in parts, several at a time."""
     _check_size(job, source.size)
     await job.meter.begin(source.size)
     if source.size <= job.traits.single_put:
@@ -143,7 +144,7 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
 
 
 async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> ObjectInfo:
-    """Put what is read once: if it is not over soon, part by part."""
+    """Put a stream, which can be read only once: in one request if it is short, else part by part."""
     if job.size is not None:
         _check_size(job, job.size)
     await job.meter.begin(job.size)
@@ -153,7 +154,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
         await hash_bytes(job.port, digests, first)
         return await _put_at_once(job, first, digests)
     await _check_place(job)
-    beginning = [first]  # taken from there, so that it is not held to the end
+    beginning = [first]  # popped by fill, so that the bytes are not held until the end
     del first
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
@@ -165,7 +166,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
 
 
 async def _check_place(job: _Put) -> None:
-    """Refuse what would be refused in the end, before anything is sent; what comes meanwhile is seen then."""
+    """Check the condition before anything is sent; the last request checks it again."""
     if job.if_absent is None and job.if_match is None:
         return
     try:
@@ -173,9 +174,11 @@ async def _check_place(job: _Put) -> None:
     except ObjectNotFoundError:
         etag = None
     if job.if_absent is not None and etag is not None:
-        raise PreconditionFailedError(f"there is an object {job.key!r:.80} already")
+        raise PreconditionFailedError(f"the object {job.key!r:.80} already exists")
     if job.if_match is not None and etag != job.if_match:
-        raise PreconditionFailedError(f"the object {job.key!r:.80} is not the one that it was")
+        raise PreconditionFailedError(
+            f"the object {job.key!r:.80} does not have the etag {job.if_match!r:.80}"
+        )
 
 
 async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
@@ -197,7 +200,7 @@ async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
 
 
 def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Digests) -> CompleteUpload:
-    """The last request, if the bytes are what they should be."""
+    """The last request; refused if the bytes do not have the expected digests."""
     digests.check(job.key, job.md5, job.sha256)
     return CompleteUpload(
         job.service,
@@ -222,14 +225,14 @@ async def _read_part(
 ) -> bytes:
     data = await read_range(job.port, source, start, size, digests)
     if len(data) < size:
-        raise IntegrityError(f"the source of {job.key!r:.80} ended after {start + len(data):,} bytes")
+        raise IntegrityError(f"the source of {job.key!r:.80} ended early, after {start + len(data):,} bytes")
     return data
 
 
 async def _one_by_one(
     job: _Put, source: BytesSource | FileSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
-    """One part after the other, read and hashed in one pass."""
+    """Send one part after the other, reading and hashing in one pass."""
     parts = []
     for number, start, size in _places(job, source.size):
         data = await _read_part(job, source, start, size, digests)
@@ -242,7 +245,7 @@ async def _one_by_one(
 async def _side_by_side(
     job: _Put, source: BytesSource | FileSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
-    """Several parts at a time, each read where it stands, and beside them the hashing of all."""
+    """Send several parts at a time, each read from its own position, and hash the source alongside."""
     failed = False
 
     async def hash_them(start: int, end: int) -> None:
@@ -280,7 +283,7 @@ async def _side_by_side(
 async def _in_order(
     job: _Put, left: bytes, source: StreamSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
-    """One part after the other, as a stream returns them; ``left`` is what was read of it already."""
+    """Send one part after the other, as the stream returns them; ``left`` has the bytes that were already read."""
     parts: list[Part] = []
     while True:
         number = len(parts) + 1
@@ -291,16 +294,20 @@ async def _in_order(
         if not data:
             return parts
         if number > MAX_PARTS or digests.size + len(data) > MAX_OBJECT:
-            raise InvalidRequestError(f"the stream for {job.key!r:.80} is larger than any object can be")
+            raise InvalidRequestError(
+                f"the stream for {job.key!r:.80} is too long; the limit is {MAX_OBJECT:,} bytes"
+            )
         if job.size is not None and digests.size + len(data) > job.size:
-            raise IntegrityError(f"more bytes came for {job.key!r:.80} than the {job.size:,} expected")
+            raise IntegrityError(
+                f"the stream for {job.key!r:.80} has more than the expected {job.size:,} bytes"
+            )
         await hash_bytes(job.port, digests, data)
         parts.append(await send_part(job.port, job.service, upload, number, data, have))
         await job.meter.add(len(data))
 
 
 def _part_size(job: _Put, number: int) -> int:
-    """How large a part of a stream is: as all others if it is known how many bytes come."""
+    """The size of a part of a stream: the same for all parts if the stream's size is known."""
     if job.size is not None:
         return max(job.traits.part_size, -(-job.size // MAX_PARTS))
     return job.traits.part_size << ((number - 1) // _GROWTH)
@@ -311,6 +318,10 @@ def _part_size(job: _Put, number: int) -> int:
 
 def _check_size(job: _Put, size: int) -> None:
     if job.size is not None and size != job.size:
-        raise IntegrityError(f"{size:,} bytes came for {job.key!r:.80}, and {job.size:,} were expected")
+        raise IntegrityError(
+            f"the source of {job.key!r:.80} has {size:,} bytes, but {job.size:,} were expected"
+        )
     if size > MAX_OBJECT:
-        raise InvalidRequestError(f"{size:,} bytes are more than any object can have")
+        raise InvalidRequestError(
+            f"the source of {job.key!r:.80} has {size:,} bytes; the limit is {MAX_OBJECT:,}"
+        )

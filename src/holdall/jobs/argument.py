@@ -65,7 +65,7 @@ def _encode_value(value: object, where: str) -> Any:
     locator = find_locator(value)
     if locator is None:
         raise InvalidJobArgumentsError(
-            f"{where} is a {kind.__name__}, which cannot be stored with a job",
+            f"{where} is of type {kind.__name__}, which cannot be stored with a job",
             hint="pass JSON values, keys or items of models; for a date, its isoformat()",
         )
     return {_LOCATOR: locator}

@@ -68,7 +68,7 @@ class RunningJob:
         found = self._database()
         if kind is not None and not isinstance(found, kind):
             raise InvalidOptionsError(
-                f"the database of the job {self.name} is a {type(found).__name__}, not a {kind.__name__}",
+                f"the database of the job {self.name} is of type {type(found).__name__}, not {kind.__name__}",
                 hint="use Database in a plain function, AsyncDatabase in an async one; db.aio and db.sync lead across",
             )
         return found

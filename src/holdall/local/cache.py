@@ -1,12 +1,12 @@
 """A cache of content on this machine, by its SHA-256, so that nothing is downloaded twice.
 
-A cached file is ``<directory>/<2 digits>/<sha256>``, written beside its place and renamed when it is complete. It is
-hashed when it is read: a damaged one is removed, and counts as missing. When the files have more bytes than they may,
-those go that were not used for the longest time. Several processes may share a directory: files that another process
-removed are missing, and a cache that cannot be written is reported once and done without.
+A cached file is ``<directory>/<2 digits>/<sha256>``, written under a temporary name and renamed when it is complete. It
+is hashed when it is read; a damaged file is removed and counts as missing. When the cache is over its limit, the files
+that were unused for the longest time are removed. Several processes may share a directory: a file that another process
+removed counts as missing. If the cache cannot be written, that is logged once and downloads go on without it.
 
-How full the cache is, a process looks up when it first adds to it, and again whenever it has added so much that the
-cache may be too full, or a fair part of what may be in it, as other processes may have added as much.
+A process measures the cache when it first adds to it, and again when its own additions may have filled it or amount to
+a fair share of the limit, because other processes may have added as much.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DRAFT = re.compile(r"\.[0-9a-f]{40,64}\.[0-9a-f-]{16}\.part")
 
 
 class Cache:
-    """What this process knows of a cache. ``total``: the bytes in it, None before they were counted."""
+    """What this process knows about a cache. ``total``: the bytes in it, None before they were counted."""
 
     def __init__(self, directory: Path, limit: int) -> None:
         self.directory = directory
@@ -40,14 +40,14 @@ class Cache:
 
 
 class CachedFile(CheckedFile):
-    """The file of a digest, if there is one. The caller has checked that it is 64 hexadecimal digits."""
+    """The cached file of a digest, if it exists. The caller has checked that this is 64 hexadecimal digits."""
 
     def __init__(self, cache: Cache, sha256: str, size: int | None) -> None:
         super().__init__(cache.directory / sha256[:2] / sha256, sha256, size, is_cached=True)
 
 
 class Filling:
-    """A new file being filled. What goes wrong with it does not concern the download that has the bytes."""
+    """A new file that is being added. A failure here does not affect the download that provides the bytes."""
 
     def __init__(self, cache: Cache, sha256: str, mark: str) -> None:
         self.cache = cache
@@ -59,8 +59,8 @@ class Filling:
 
 
 def open_cache(name: str, limit: int) -> Cache:
-    """The cache in a directory, which is made if it is missing."""
-    directory = Path(name).expanduser().absolute()  # it stays that one when the working directory changes
+    """The cache in a directory, which is created if it is missing."""
+    directory = Path(name).expanduser().absolute()  # stays the same if the working directory changes
     directory.mkdir(parents=True, exist_ok=True)
     return Cache(directory, limit)
 
@@ -81,7 +81,7 @@ def write_piece(filling: Filling, piece: bytes) -> None:
 
 
 def fill_turn(filling: Filling, checked: CheckedFile) -> bool:
-    """Add some more of a file; whether that was all."""
+    """Add more of a file; return whether that was all."""
     for _ in range(_TURN):
         piece = b"" if filling.is_over else read_checked(checked)
         if not piece:
@@ -92,7 +92,7 @@ def fill_turn(filling: Filling, checked: CheckedFile) -> bool:
 
 
 def keep_filling(filling: Filling, now: float) -> None:
-    """Put it into the cache if it has the right bytes; if the cache is then too full, others go."""
+    """Put the file into the cache if it has the right bytes; if the cache is then too full, remove others."""
     if filling.is_over or filling.digest.hexdigest() != filling.sha256:
         drop_filling(filling)
         return
@@ -110,7 +110,7 @@ def keep_filling(filling: Filling, now: float) -> None:
             cache.total + cache.added > cache.limit or cache.added * _FAIR > cache.limit
         ):
             return
-        cache.total, cache.added = 0, 0  # what comes from now on may or may not be counted
+        cache.total, cache.added = 0, 0  # files added from now on may or may not be counted
         try:
             cache.total = _sweep(cache.directory, cache.limit, now)
         except BaseException:
@@ -119,7 +119,7 @@ def keep_filling(filling: Filling, now: float) -> None:
 
 
 def drop_filling(filling: Filling) -> None:
-    """Let nothing come of it; harmless after `keep_filling`."""
+    """Discard the file; does nothing after `keep_filling`."""
     if not filling.is_over:
         filling.is_over = True
         drop_draft(filling.draft)
@@ -132,7 +132,7 @@ def _open(draft: Draft) -> None:
 
 
 def _give_up(filling: Filling, error: Exception) -> None:
-    """Drop it, and report once that nothing can be kept, unless another process only removed a directory."""
+    """Discard the file, and log once that the cache cannot be written, unless a directory was merely removed."""
     drop_filling(filling)
     cache = filling.cache
     if cache.has_complained or isinstance(error, FileNotFoundError):
@@ -141,7 +141,9 @@ def _give_up(filling: Filling, error: Exception) -> None:
     import logging  # slow to load, and rarely needed
 
     logging.getLogger("holdall").warning(
-        "the cache of artifacts %s cannot be written: %s", cache.directory, error
+        "the artifact cache %s cannot be written, so files are downloaded each time: %s",
+        cache.directory,
+        error,
     )
 
 
@@ -149,9 +151,9 @@ def _give_up(filling: Filling, error: Exception) -> None:
 
 
 def _sweep(directory: Path, limit: int, now: float) -> int:
-    """Remove old drafts, and files until they are few enough; return how many bytes are left.
+    """Remove old drafts, and files until the cache is within its limit; return how many bytes are left.
 
-    When any have to go, a few more do, so that not every addition to a full cache has to look at all of it.
+    If any file has to be removed, a few more are, so that not every addition to a full cache has to list all of it.
     """
     entries: list[tuple[int, int, str]] = []
     total = 0
@@ -188,7 +190,7 @@ def _list(directory: Path) -> list[Path]:
 
 
 def _remove(path: Path) -> bool:
-    """Remove a file; whether it is gone, by us or by another process."""
+    """Remove a file; return whether it is gone, removed by this process or another."""
     try:
         path.unlink(missing_ok=True)
     except OSError:

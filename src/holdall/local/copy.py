@@ -1,6 +1,6 @@
-"""Checked files: files on this machine that should have certain content, read or copied and hashed on the way.
+"""Checked files: files on this machine that should have a certain content; they are hashed while read or copied.
 
-A file that cannot be read, or only in part, has the wrong content; that is not an error here.
+A file that cannot be read, or not completely, has the wrong content; that is not an error here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from holdall.local.draft import Draft, drop_draft, open_draft, place_draft, writ
 
 _PIECE = 1024 * 1024
 _TURN = 64
-"""Pieces that are copied at a time: what is under way cannot be cancelled."""
+"""Pieces copied per call, because a call cannot be cancelled while it runs."""
 
 
 class CheckedFile:
-    """A file and the SHA-256 that its content should have; ``is_right`` when all of it was read and has it.
+    """A file and the SHA-256 that its content should have; ``is_right`` once all of it was read and matches.
 
-    ``is_cached``: it belongs to a cache, where a right file is marked as used and a wrong one is removed.
+    ``is_cached``: it belongs to a cache, in which a matching file is marked as used and any other is removed.
     """
 
     def __init__(self, path: Path, sha256: str, size: int | None, *, is_cached: bool = False) -> None:
@@ -63,18 +63,18 @@ def _settle(checked: CheckedFile) -> None:
         if not checked.is_right or not checked.path.lstat().st_size:
             checked.path.unlink(missing_ok=True)  # empty: it was gone, and touching created it again
     except OSError:
-        return  # gone again, or another user's, whose use of it counts
+        return  # it was removed meanwhile, or belongs to another user
 
 
 def close_checked(checked: CheckedFile) -> None:
-    """Read no more; harmless at the end."""
+    """Stop reading; does nothing if the file was read to its end."""
     checked.is_over = True
     if checked.file is not None:
         checked.file.close()
 
 
 def copy_turn(checked: CheckedFile, draft: Draft | None) -> bool:
-    """Copy some more of a file, or only hash it; whether that was all. At the end a draft is placed if it is right."""
+    """Copy more of a file, or only hash it; return whether that was all. At the end, a matching draft is renamed."""
     for _ in range(_TURN):
         piece = read_checked(checked)
         if draft is not None and draft.file is None and (piece or checked.is_right):

@@ -1,6 +1,6 @@
-"""Drafts: a file is written beside its place, as ``.<name>.<mark>.part``, and renamed when it is complete.
+"""Drafts: a file is written next to its final path, as ``.<name>.<mark>.part``, and renamed when it is complete.
 
-So what is under a name is never half of a download. A draft whose mark is a digest can be resumed; other marks are ids.
+A name therefore never shows half of a download. A draft whose mark is a digest can be resumed; other marks are ids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE = 1024 * 1024
 
 
 class Draft:
-    """A file being written for a path. ``done``: the bytes that an earlier download left in it."""
+    """A file being written for a path. ``done``: how many bytes an earlier download left in it."""
 
     def __init__(self, path: Path, mark: str) -> None:
         self.path = path
@@ -35,18 +35,18 @@ class Draft:
 
 
 def name_draft(path: Path, mark: str) -> Path:
-    """Where what a path is to have is written first."""
+    """The path of the draft for a path."""
     return path.with_name(f".{path.name[:40]}.{mark}.part")
 
 
 def open_draft(draft: Draft, resume: bool) -> None:
-    """Begin to write, after what an earlier download left if it is to be resumed."""
+    """Open the draft for writing; with ``resume``, after the bytes that an earlier download left."""
     _check_place(draft.path)
     draft.beside = name_draft(draft.path, draft.mark)
     if not resume:
         draft.file = draft.beside.open("xb")
         return
-    # never truncated, nor opened for appending: two downloads at once write the same bytes to the same places
+    # neither truncated nor opened for appending: two concurrent downloads write the same bytes at the same offsets
     draft.file = open(draft.beside, "r+b", opener=_open_or_create)  # noqa: SIM115 - it stays open
     draft.done = draft.file.seek(0, 2)
 
@@ -56,17 +56,18 @@ def _open_or_create(path: str, flags: int) -> int:
 
 
 def _check_place(path: Path) -> None:
-    """Refuse a place where no file can be, before anything is fetched for it."""
+    """Refuse a path where no file can be written, before anything is fetched."""
     if path.is_dir():
-        raise InvalidOptionsError(f"{path} is a directory", hint="give the path of a file in it")
+        raise InvalidOptionsError(f"{path} is a directory", hint="pass the path of a file in it")
     if not path.parent.is_dir():
         raise InvalidOptionsError(
-            f"there is no directory {path.parent} to download into", hint="make it first"
+            f"there is no directory {path.parent} to download into",
+            hint="create it first",
         )
 
 
 def hash_draft(draft: Draft, digests: Digests, start: int, size: int) -> None:
-    """Hash a range of what an earlier download left; the draft is then written after that range."""
+    """Hash a range that an earlier download left; the next write goes after that range."""
     draft.file.seek(start)
     while size and (piece := draft.file.read(min(_PIECE, size))):
         digests.update(piece)
@@ -81,20 +82,21 @@ def write_draft(draft: Draft, piece: bytes, digests: Digests | None = None) -> N
 
 
 def place_draft(draft: Draft) -> None:
-    """Give the file its name, in place of what is there."""
+    """Rename the draft to its final name, replacing any file there."""
     draft.file.close()
     draft.beside.replace(draft.path)
 
 
 def drop_draft(draft: Draft, keep: bool = False) -> None:
-    """Write no more, and remove the file unless it is kept to be resumed; harmless for one that was never opened.
+    """Close the draft, and remove it unless it is kept to be resumed; does nothing if it was never opened.
 
-    What the system refuses here is left to a later download: an error led to this, and that is the one to raise.
+    Errors of the operating system are ignored, because the error that led here is the one to raise; a later download
+    removes the file.
     """
     if draft.file is None:
         return
     with suppress(OSError):
-        draft.file.close()  # there may be no room for what it still holds
+        draft.file.close()  # the disk may be full when it flushes its buffer
     if not keep:
         with suppress(OSError):
             draft.beside.unlink(missing_ok=True)
@@ -113,11 +115,11 @@ class Visits(Kept, dict[Path, datetime]):
 
 
 def prepare_place(given: Any, visits: Visits, now: datetime) -> Path:
-    """The path to download to, after removing what killed downloads left beside it.
+    """The path to download to, after removing the drafts that killed downloads left beside it.
 
-    A later download into the same directory removes those that have not been written to for an hour, or for a week if
-    they were begun with ``resume``. A directory is searched once an hour at most. A download whose draft is gone when
-    it resumes work fails, and has changed nothing.
+    A draft is removed if it has not been written to for an hour, or for a week if it was begun with ``resume``. A
+    directory is searched at most once an hour. A download whose draft was removed while it was suspended fails without
+    changing anything.
     """
     path = Path(given)
     directory = path.parent.absolute()

@@ -1,6 +1,6 @@
-"""Sources: what a caller gives to be stored. Bytes and files know their size; a stream is read once, from where it is.
+"""Sources: what the caller passes to be stored. The size of bytes and files is known; a stream is read only once.
 
-`find_source` tells them apart. Any range of bytes or of a file can be read at any time, also several at once.
+`find_source` tells them apart. Any range of bytes or of a file can be read at any time, also several concurrently.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BytesSource:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A file by its path; ``state`` differs from that of any other file, and changes when the file is written to."""
+    """A file, by its path; ``state`` is different for every file, and changes when the file is written to."""
 
     path: Path
     size: int
@@ -40,7 +40,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """An object with a ``read`` method, plain or async."""
+    """An object with a ``read`` method, sync or async; it is read from its current position."""
 
     stream: Any
 
@@ -49,12 +49,12 @@ Source: TypeAlias = BytesSource | FileSource | StreamSource
 
 
 def find_source(given: Any) -> Source:
-    """What a caller means: bytes, the path of a file, or a stream."""
+    """Recognize what the caller passed: bytes, the path of a file, or a stream."""
     if isinstance(given, bytes | bytearray | memoryview):
         data = memoryview(given).cast("B")
         return BytesSource(data, len(data))
     if isinstance(given, io.BytesIO):
-        data = memoryview(given.getvalue())[given.tell() :]  # a view of its own buffer would lock it
+        data = memoryview(given.getvalue())[given.tell() :]  # getbuffer() would lock it
         return BytesSource(data, len(data))
     if isinstance(given, str | os.PathLike):
         path = Path(given)
@@ -62,13 +62,13 @@ def find_source(given: Any) -> Source:
         return FileSource(path, state[0], state)
     if isinstance(given, io.TextIOBase):
         raise InvalidOptionsError(
-            "a stream of text was given", hint='open the file for bytes: open(path, "rb")'
+            "the stream returns text, not bytes", hint='open the file in binary mode: open(path, "rb")'
         )
     if callable(getattr(given, "read", None)):
         return StreamSource(given)
     raise InvalidOptionsError(
-        f"a {type(given).__name__} was given",
-        hint="give bytes, a path, or a stream of bytes with a read method",
+        f"a value of type {type(given).__name__} cannot be stored as a file",
+        hint="pass bytes, a path, or a stream of bytes with a read method",
     )
 
 
@@ -78,7 +78,7 @@ def _measure(path: Path) -> tuple[int, ...]:
         raise IsADirectoryError(f"{path} is a directory")
     if not S_ISREG(found.st_mode):
         raise InvalidOptionsError(
-            f"{path} is not an ordinary file, so its size is unknown", hint="open it, and give the stream"
+            f"{path} is not a regular file, so its size is unknown", hint="open it, and pass the stream"
         )
     return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
 
@@ -91,9 +91,9 @@ def is_directory(given: Any) -> bool:
 def fill_buffer(
     source: BytesSource | FileSource, buffer: Buffer, start: int, digests: Digests | None, is_whole: bool
 ) -> int:
-    """Fill a buffer with a range, hash it on the way, and return its size: less where the source ends.
+    """Fill a buffer with a range, hash it, and return its size, which is smaller if the source ends.
 
-    ``is_whole``: this is all of the source, so that a file must not have changed.
+    ``is_whole``: the range is the whole source; a file is then refused if it has changed.
     """
     with buffer.view() as view:
         if isinstance(source, BytesSource):
@@ -102,7 +102,7 @@ def fill_buffer(
             view[:done] = piece
         else:
             done = 0
-            with source.path.open("rb", buffering=0) as file:  # for each range, as several are read at once
+            with source.path.open("rb", buffering=0) as file:  # opened per range, as several are read at once
                 file.seek(start)
                 while done < len(view) and (count := file.readinto(view[done:])):
                     done += count
@@ -114,7 +114,7 @@ def fill_buffer(
 
 
 def hash_range(source: BytesSource | FileSource, digests: Digests, start: int, size: int) -> None:
-    """Hash a range; less of it where the source ends."""
+    """Hash a range, up to the end of the source."""
     if isinstance(source, BytesSource):
         digests.update(source.data[start : start + size])
         return

@@ -1,4 +1,4 @@
-"""Trees: directories that a download fills beside their place, and that take their name when they are complete."""
+"""Trees: directories that a download fills under a temporary name and renames when they are complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdall.local.draft import name_draft, remove_tree
 
 
 class Tree:
-    """A directory being filled for a place; ``paths`` are its files and empty directories once it is prepared."""
+    """A directory that a download fills; ``paths`` has its files and empty directories once it is prepared."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -21,30 +21,34 @@ class Tree:
 
 
 def find_tree(to: Any) -> Tree:
-    """Where a directory is to be; refused if something is there, before anything is fetched for it."""
+    """Check where a directory is to be created; refuse if something is there, before anything is fetched."""
     place = Path(to).resolve()
     if place.is_dir():
         if any(place.iterdir()):
             raise InvalidOptionsError(
-                f"the directory {to} is not empty", hint="give a path where nothing is yet"
+                f"the directory {to} is not empty", hint="pass the path of a new or empty directory"
             )
-        if place == Path.cwd():  # the process would be left in the directory that was there before
+        if place == Path.cwd():  # the process would stay in the directory that is replaced
             raise InvalidOptionsError(
-                f"{to} is the working directory", hint="give the path of a new directory in it"
+                f"{to} is the working directory", hint="pass the path of a new directory inside it"
             )
     elif place.exists():
-        raise InvalidOptionsError(f"there is a file {to} already", hint="give a path where nothing is yet")
+        raise InvalidOptionsError(
+            f"{to} exists and is not a directory", hint="pass the path of a new or empty directory"
+        )
     elif not place.parent.is_dir():
         raise InvalidOptionsError(
-            f"there is no directory {place.parent} to download into", hint="make it first"
+            f"there is no directory {place.parent} to download into",
+            hint="create it first",
         )
     return Tree(place)
 
 
 def prepare_tree(tree: Tree, mark: str, entries: Mapping[str, bool], resume: bool) -> None:
-    """Make all directories for these paths; those that are True are directories themselves.
+    """Create all directories for these paths; an entry that is True is itself a directory.
 
-    Of what an earlier download left, only files of the tree stay. All paths are checked before any is made.
+    Of the files that an earlier download left, only those that belong to the tree stay. All paths are checked before
+    any directory is created.
     """
     tree.beside = name_draft(tree.place, mark)
     tree.paths = {path: _locate(tree.beside, path) for path in entries}
@@ -62,7 +66,7 @@ def prepare_tree(tree: Tree, mark: str, entries: Mapping[str, bool], resume: boo
 
 
 def _locate(directory: Path, path: str) -> Path:
-    """Where a path of a manifest is; never outside of the directory, whatever the manifest contains."""
+    """Where a path of a manifest is on disk; never outside the directory, whatever the manifest contains."""
     parts = path.removesuffix("/").split("/")
     if any(part in ("", ".", "..") or PurePath(part).parts != (part,) for part in parts):
         raise InvalidArtifactError(f"the path {path!r:.200} leads out of its directory")
@@ -81,7 +85,7 @@ def _keep_only(directory: Path, files: set[Path], directories: set[Path]) -> Non
 
 
 def set_mode(path: Path, executable: bool) -> None:
-    """Let everyone who may read a program also run it, and leave other files unexecutable."""
+    """Make a program executable for everyone who may read it, and other files not executable."""
     mode = path.stat().st_mode & 0o7777
     wanted = mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
     if wanted != mode:
@@ -89,7 +93,7 @@ def set_mode(path: Path, executable: bool) -> None:
 
 
 def place_tree(tree: Tree) -> None:
-    """Give the directory its name, in one step; it takes over the mode of an empty one that is there."""
+    """Rename the directory to its final name, in one step; it takes the mode of an empty directory that it replaces."""
     if tree.place.is_dir():
         tree.beside.chmod(tree.place.stat().st_mode & 0o7777)
     try:
@@ -100,6 +104,6 @@ def place_tree(tree: Tree) -> None:
 
 
 def drop_tree(tree: Tree) -> None:
-    """Remove what there is of it."""
+    """Remove a directory that was not completed."""
     if tree.beside != tree.place:
         remove_tree(tree.beside)

@@ -1,7 +1,7 @@
-"""Walks: what is in a directory, and the digests of its files, each read once.
+"""Walks: the files of a directory and their digests, each file read once.
 
-Symbolic links, sockets and other special files are refused by name (`InvalidArtifactError`): what they mean is not in
-the directory. A file that is written to meanwhile is noticed (`IntegrityError`).
+Symbolic links, sockets and other special files are refused by name (`InvalidArtifactError`), because their content is
+not in the directory. A file that is written to meanwhile is detected (`IntegrityError`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PIECE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file, or with a slash at the end of its path an empty directory, as the walk has seen it.
+    """A file, or an empty directory if its path ends with a slash, as the walk found it.
 
-    ``state`` differs from that of any other file, and changes when the file is written to.
+    ``state`` is different for every file, and changes when the file is written to.
     """
 
     path: str
@@ -59,10 +59,10 @@ def _walk(root: Path, check_path: Callable[[str], str]) -> Iterator[FoundFile]:
                     path, place, status.st_size, bool(status.st_mode & S_IXUSR), _state_of(status)
                 )
             else:
-                what = "a symbolic link" if S_ISLNK(status.st_mode) else "not an ordinary file"
+                what = "a symbolic link" if S_ISLNK(status.st_mode) else "not a regular file"
                 raise InvalidArtifactError(
-                    f"{path!r:.200} is {what}, and cannot be part of an artifact",
-                    hint="copy what is meant into the directory",
+                    f"{path!r:.200} is {what}, so it cannot be part of an artifact",
+                    hint="copy the file itself into the directory",
                 )
         if empty and prefix:
             yield FoundFile(prefix, directory, 0, False, ())
