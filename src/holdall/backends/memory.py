@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import md5
 from typing import Any, TypeVar, cast
 
+from holdall.backends.clock import read_seconds
 from holdall.backends.fork import call_after_fork
 from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
@@ -99,7 +99,7 @@ class MemoryService:
         *,
         secret: Sequence[str] = (),
         base_url: BaseUrl = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = read_seconds,
     ) -> None:
         self._secret = secret
         self._clock = clock

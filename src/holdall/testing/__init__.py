@@ -1,14 +1,19 @@
-"""Shipped for tests: the contract every backend keeps, and faults on purpose.
+"""For your tests: databases in memory, faults on purpose, a clock that you move, and the contract of backends.
 
-- `contract` makes a pytest test out of a backend of yours: every check, in both colours.
-- `service_contract` does so for a service that keeps files.
-- `FaultyBackend` puts throttling, failures, lost replies and stale reads between your code and a real backend.
-- With this package installed, pytest has the fixture ``holdall_memory``: a fresh `holdall.Database` in memory. Each
-  test knows the jobs and handlers of your program and of its own file; pytest forgets those that the test declares.
+With Holdall installed, pytest has these fixtures; the guide to testing shows them at work:
 
-The contracts themselves need no pytest: `checks` and `service_checks` list them, `run_check` and `run_service_check`
-run one check. Each name is fetched when first used, because pytest loads this package in every project that has
-Holdall installed.
+- ``holdall_db`` is a new `holdall.Database` in memory, with a secret and with files in memory, closed after the test.
+  ``async_holdall_db`` is its async twin, on the same store.
+- ``holdall_faults`` is the `FaultyBackend` between ``holdall_db`` and its store.
+- ``holdall_clock`` is a `Clock`: time stands still during the test, and the test moves it.
+- ``holdall_settings`` returns the settings that ``holdall_db`` is opened with; override it to change some.
+
+Each test knows the jobs and handlers of your program and of its own file; pytest forgets those that the test declares.
+
+`contract` makes a pytest test out of a backend that you wrote: every check, sync and async. `service_contract` does so
+for a service that keeps files. Both work without pytest, too: `checks` and `service_checks` list the checks,
+`run_check` and `run_service_check` run one. Each name is loaded when it is first used, because pytest loads this
+package in every project that has Holdall installed.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdall.testing.clock import Clock
     from holdall.testing.faults import Fault, FaultyBackend
     from holdall.testing.file_contract import (
         ServiceCapability,
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Capability",
     "Check",
+    "Clock",
     "Fault",
     "FaultyBackend",
     "ServiceCapability",
@@ -45,6 +52,7 @@ __all__ = [
 _HOMES = {
     "Capability": "holdall.testing.table_contract.check",
     "Check": "holdall.testing.table_contract.check",
+    "Clock": "holdall.testing.clock",
     "Fault": "holdall.testing.faults",
     "FaultyBackend": "holdall.testing.faults",
     "ServiceCapability": "holdall.testing.file_contract.check",

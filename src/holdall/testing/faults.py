@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from enum import Enum
 from json import dumps
-from typing import Any
+from typing import Any, Literal
 
 from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import (
@@ -28,7 +28,13 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.values import Item
-from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError, ThrottledError
+from holdall.errors import (
+    ConflictError,
+    HoldallError,
+    OutcomeUnknown,
+    ServiceUnavailableError,
+    ThrottledError,
+)
 
 
 class Fault(Enum):
@@ -36,6 +42,8 @@ class Fault(Enum):
 
     THROTTLE = "throttle"
     """Refused for its rate; not done."""
+    CONFLICT = "conflict"
+    """A write is refused because another transaction holds the item; not done. Reads do not meet it."""
     UNAVAILABLE = "unavailable"
     """A 5xx before anything was done."""
     LOST_BEFORE = "lost before"
@@ -62,22 +70,33 @@ class FaultyBackend(Layer):
         self._backend = backend
         self._rates = dict(rates or {})
         self._random = random.Random(seed)
-        self._queued: deque[Fault | None] = deque()
+        self._queues: dict[Literal["reads", "writes"] | None, deque[Fault | None]]
+        self._queues = {None: deque(), "reads": deque(), "writes": deque()}
         self._lock = threading.Lock()
         self._earlier: dict[tuple[str, str], Item | None] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
 
-    def inject(self, *faults: Fault | None) -> None:
-        """Let the next requests meet these faults, in order; None lets one through."""
+    def inject(self, *faults: Fault | None, into: Literal["reads", "writes"] | None = None) -> None:
+        """Let the next requests meet these faults, in order; None lets one through.
+
+        ``into="writes"`` waits for the next requests that write items, ``into="reads"`` for the next that read some;
+        requests about the table itself meet neither.
+        """
         if Fault.STALE in faults and Fault.STALE not in self._rates:
             raise ValueError("stale reads need rates={Fault.STALE: 0.0}, so that earlier items are kept")
-        self._queued.extend(faults)
+        self._queues[into].extend(faults)
+
+    def set_rates(self, rates: Mapping[Fault, float]) -> None:
+        """Draw faults by these rates from now on, such as ``{Fault.THROTTLE: 0.2}``; none with ``{}``."""
+        self._rates = dict(rates)
 
     async def _answer(self, send: Send, request: Request[Any]) -> Any:
         """The reply to a request, or what the fault makes of it."""
         fault = self._draw(request)
         if fault is Fault.THROTTLE:
             raise ThrottledError("throttled on purpose")
+        if fault is Fault.CONFLICT:
+            raise ConflictError("another transaction holds the item, on purpose")
         if fault is Fault.UNAVAILABLE:
             raise ServiceUnavailableError("failed on purpose")
         if fault is Fault.LOST_BEFORE:
@@ -100,8 +119,10 @@ class FaultyBackend(Layer):
 
     def _draw(self, request: Request[Any]) -> Fault | None:
         with self._lock:
-            if self._queued:
-                fault = self._queued.popleft()
+            kind: Literal["reads", "writes"] = "writes" if request.writes else "reads"
+            queue = self._queues[kind] if not request.of_tables and self._queues[kind] else self._queues[None]
+            if queue:
+                fault = queue.popleft()
             else:
                 chance = self._random.random()
                 fault = None
@@ -111,6 +132,8 @@ class FaultyBackend(Layer):
                         fault = candidate
                         break
             if fault is Fault.STALE and not _may_be_stale(request):
+                fault = None
+            if fault is Fault.CONFLICT and (request.of_tables or not request.writes):
                 fault = None
             if fault is not None:
                 self.injected[fault] += 1

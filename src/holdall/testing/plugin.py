@@ -9,20 +9,61 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from holdall.async_database import AsyncDatabase
     from holdall.database import Database
+    from holdall.testing.clock import Clock
+    from holdall.testing.faults import FaultyBackend
 
 _MODULES = pytest.StashKey["frozenset[str | None]"]()
 
 pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")
 
 
+_SECRET = "a secret that is known to every test"  # signs URLs; nothing that it protects leaves the test
+
+
 @pytest.fixture
-def holdall_memory() -> Iterator[Database]:
-    """A fresh database in memory, closed after the test."""
+def holdall_settings() -> dict[str, Any]:
+    """The settings that ``holdall_db`` is opened with; override this fixture to add to them or change them."""
+    return {}
+
+
+@pytest.fixture
+def holdall_db(request: pytest.FixtureRequest, holdall_settings: dict[str, Any]) -> Iterator[Database]:
+    """A new database in memory, with a secret and with files in memory; closed after the test."""
     from holdall.database import Database
 
-    with Database("memory:") as database:
+    settings: dict[str, Any] = {"files": "memory:", "secret": _SECRET, **holdall_settings}
+    if "holdall_faults" in request.fixturenames:
+        settings["backend"] = request.getfixturevalue("holdall_faults")
+    with Database("memory:", **settings) as database:
         yield database
+
+
+@pytest.fixture
+def async_holdall_db(holdall_db: Database) -> AsyncDatabase:
+    """The async twin of ``holdall_db``, on the same store. It needs no event loop to open or to close."""
+    return holdall_db.aio
+
+
+@pytest.fixture
+def holdall_faults() -> Iterator[FaultyBackend]:
+    """The store of ``holdall_db``, which fails where the test says: ``holdall_faults.inject(Fault.LOST_AFTER)``."""
+    from holdall.backends.embedded import EmbeddedBackend
+    from holdall.testing.faults import FaultyBackend
+
+    backend = FaultyBackend(EmbeddedBackend(None))
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def holdall_clock() -> Iterator[Clock]:
+    """Time stands still for every database of this process, and ``holdall_clock.advance(60)`` moves it."""
+    from holdall.testing.clock import Clock
+
+    with Clock() as clock:
+        yield clock
 
 
 @pytest.fixture(autouse=True)

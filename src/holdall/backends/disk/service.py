@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from holdall.backends.clock import read_seconds
 from holdall.backends.disk.attribute import Attributes
 from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.listing import Listings
@@ -78,7 +78,7 @@ class DiskService:
         *,
         secret: Sequence[str] = (),
         base_url: BaseUrl = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = read_seconds,
     ) -> None:
         self.root = Path(root).absolute()
         self._secret = secret

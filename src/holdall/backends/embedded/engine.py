@@ -6,12 +6,12 @@ import asyncio
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdall.backends.clock import read_seconds
 from holdall.backends.embedded import layout, lookup, page, table, write
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connection import Connections
@@ -72,7 +72,7 @@ class EmbeddedBackend:
         *,
         durability: Durability = "full",
         patience: float = 30.0,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = read_seconds,
     ) -> None:
         if durability not in ("full", "normal"):
             raise ConfigurationError(f"durability {durability!r} is unknown", hint='it is "full" or "normal"')

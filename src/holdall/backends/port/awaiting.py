@@ -13,6 +13,7 @@ from datetime import datetime
 from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdall.backends.clock import find_held
 from holdall.backends.port.notice import Notice, current_notice
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn, Turns
@@ -129,8 +130,11 @@ class AwaitingPort(World):
         return result.result()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
+        """Wait. If the clock is held, it moves instead."""
+        held = find_held()
+        if held is not None:
+            held.pass_by(seconds)
+        await asyncio.sleep(seconds if held is None else 0)
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
         """Wait until no other contender for one of these names is ahead."""

@@ -10,6 +10,7 @@ from contextvars import copy_context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdall.backends.clock import find_held
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn, Turns
 from holdall.backends.port.world import World
@@ -77,8 +78,12 @@ class BlockingPort(World):
         return function(*args)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
+        """Wait. If the clock is held, it moves instead."""
+        held = find_held()
+        if held is None:
+            time.sleep(seconds)
+        else:
+            held.pass_by(seconds)
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Turn:
         """Wait until no other contender for one of these names is ahead."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
+
+from holdall.backends import clock
 
 
 class World:
@@ -10,7 +12,7 @@ class World:
 
     def now(self) -> datetime:
         """The time, in UTC."""
-        return datetime.now(UTC)
+        return clock.now()
 
     def new_id(self) -> str:
         """A fresh random id of 36 characters."""
