@@ -548,7 +548,7 @@ def test_the_defaults_are_the_librarys() -> None:
         (("app", "--hook", "app:nothing"), "app has no function 'nothing'", "write it as module:function"),
         (("app", "--hook", "app"), "'app' does not name a function", "write it as module:function"),
         (("app", "--hook", "app:URL.x"), "app has no function 'URL.x'", "write it as module:function"),
-        (("app", "--hook", "app:hold_async.function"), "<function hold_async", "give a plain function"),
+        (("app", "--hook", "app:hold_async.function"), "<function hold_async", "pass a plain function"),
         (("app", "--queue", "a b"), "'a b' is not a valid name for a queue", "use up to 64 letters"),
         (
             ("app", "--url", "embedded:other.db"),

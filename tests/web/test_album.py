@@ -104,7 +104,7 @@ def test_a_picture_is_viewed_and_a_video_played(page: Page) -> None:
 def test_what_is_not_accepted_is_told_and_leaves_nothing(page: Page, samples: Path) -> None:
     choose(page, samples / "notes.txt")
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("notes.txt: A file is one of these: image/*")
+    expect(alert).to_contain_text("notes.txt: The accepted types are image/*")
     choose(page, samples / "page.jpg")  # it looks like a picture until its bytes are there
     expect(alert).to_contain_text("page.jpg: A file in the request is not accepted.")
     expect(page.locator(".tile")).to_have_count(3)

@@ -428,7 +428,7 @@ async def test_a_retry_function_that_says_neither_yes_nor_no_is_refused_before_t
 
     with opened() as db:
         app = Contended(db)
-        with pytest.raises(ConfigurationError, match="said coroutine"):
+        with pytest.raises(ConfigurationError, match="not coroutine"):
             await Call().to(TransactionMiddleware(app, db, retry=always))  # type: ignore[arg-type]
         assert app.runs == 0
 

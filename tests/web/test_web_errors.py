@@ -340,7 +340,7 @@ def test_a_handler_of_the_applications_own_comes_first(db: Database) -> None:
 def test_handlers_come_before_the_first_request() -> None:
     app = FastAPI()
     assert asked(app, "GET", "/").status_code == 404
-    with pytest.raises(ConfigurationError, match="has already served"):
+    with pytest.raises(ConfigurationError, match="after the application has served"):
         install_error_handlers(app)
 
 
@@ -458,5 +458,5 @@ def test_an_application_answers_a_commit_that_fails_in_its_own_way(db: Database)
     plain.wsgi_app = wsgi.TransactionMiddleware(inner, db, answer=lambda error: None)  # type: ignore[method-assign]
     with pytest.raises(errors.ModelAlreadyExistsError):
         plain.test_client().post("/")
-    with pytest.raises(errors.InvalidOptionsError, match="answer is 409"):
+    with pytest.raises(errors.InvalidOptionsError, match="answer must be a function, not 409"):
         wsgi.TransactionMiddleware(inner, db, answer=409)  # type: ignore[arg-type]

@@ -282,7 +282,7 @@ def test_an_application_without_a_response_is_an_error() -> None:
         raise asyncio.CancelledError
 
     for app in (silent, cancelled):
-        with pytest.raises(InvalidRequestError, match="before its response was whole"):
+        with pytest.raises(InvalidRequestError, match="before it had sent its whole response"):
             call(app, "/")
     with pytest.raises(SystemExit):
         call(exiting, "/")
@@ -302,7 +302,7 @@ def test_what_fails_after_the_response_is_logged(caplog: pytest.LogCaptureFixtur
 
     assert b"".join(call(app, "/")[1]) == b"said"
     assert ended.wait(10)
-    assert "an application failed after its response" in caplog.text
+    assert "an ASGI application failed after it had sent its response" in caplog.text
     assert "too late" in caplog.text
 
 

@@ -1,9 +1,9 @@
 """Web applications: one transaction for each request, errors that clients understand, and files.
 
-`TransactionMiddleware` is for ASGI applications; `holdall.web.wsgi` has the one for WSGI, `holdall.web.fastapi` the
+`TransactionMiddleware` is for ASGI applications; `holdall.web.wsgi` has the one for WSGI, and `holdall.web.fastapi` has
 dependencies for FastAPI. `install_error_handlers` is for Starlette and FastAPI; `holdall.web.flask` and
-`holdall.web.django` have theirs. None needs a package beyond the framework that it is for. `create_app` makes the
-application that serves files and takes uploads; it needs Starlette: ``pip install "holdall[web]"``.
+`holdall.web.django` have their own. Each needs only the framework that it is for. `create_app` returns the application
+that serves files and accepts uploads; it needs Starlette: ``pip install "holdall[web]"``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Any:
         from holdall.errors import ConfigurationError
 
         raise ConfigurationError(
-            f"holdall.web.{name} needs Starlette", hint='pip install "holdall[web]"'
+            f"holdall.web.{name} needs Starlette", hint='install it with: pip install "holdall[web]"'
         ) from error
     globals()[name] = found
     return found

@@ -1,4 +1,4 @@
-"""How a handler or a middleware answers an error: with its problem, if it has one."""
+"""The answer of a handler or a middleware to an error: the error's problem, if it has one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdall.web.request import running
 
 
 def find_answer(error: BaseException) -> Problem | None:
-    """The problem of an error, as `find_problem`. One that the operator has to know of is also logged."""
+    """The problem of an error, as from `find_problem`. A problem that the operator should know of is also logged."""
     problem = find_problem(error)
     if problem is not None and problem.status >= 500:
         logging.getLogger("holdall.web").warning("a request was answered with %d: %s", problem.status, error)
@@ -17,9 +17,9 @@ def find_answer(error: BaseException) -> Problem | None:
 
 
 def answer_in_application(error: Exception) -> Problem | None:
-    """The same, for an error that the application's framework hands to a handler.
+    """The same, for an error that the application's framework passes to a handler.
 
-    A middleware around the application learns of the error, and may run the request again because of it.
+    The error is also noted for a middleware around the application, which may run the request again because of it.
     """
     problem = find_answer(error)
     request = running.get()

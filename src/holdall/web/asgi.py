@@ -1,8 +1,8 @@
 """The middleware that gives each request of an ASGI application a transaction.
 
-The transaction is committed when the application is about to send the first byte of a response below 400, and given
-up otherwise. So a client is told of success only after the commit. A request is run again, after contention, only if
-its method is safe, or it was said of it that it may.
+The transaction is committed when the application is about to send the first byte of a response with a status below
+400, and rolled back otherwise, so a client sees success only after the commit. After contention, a request is run again
+only if its method is safe, or if the application has allowed it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class TransactionMiddleware:
     """Gives each HTTP request of an ASGI application a transaction, `holdall.current_transaction`.
 
-    It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
-    After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; other requests
-    only if their handler calls `retry_on_contention`, or ``retry(scope)`` returns True. A body of more than
-    ``max_body`` bytes is not kept, so such a request is not run again.
+    The transaction commits before the first byte of the response is sent; an exception, or a response with a status of
+    400 or more, rolls it back. After contention, a GET, HEAD or OPTIONS request is run again, as `db.run` does, up to
+    ``retries`` times; other requests only if their handler calls `retry_on_contention`, or if ``retry(scope)`` returns
+    True. A request with a body of more than ``max_body`` bytes is not run again, because its body is not kept.
 
-    A commit that fails is answered with its problem, as `find_problem` knows it. ``answer(error)`` replaces that: it
-    returns an ASGI application such as a response of Starlette, a `Problem`, or None to have the error raised.
+    If the commit fails, the client gets the problem that `find_problem` returns for the error. ``answer(error)``
+    replaces that: it returns an ASGI application such as a Starlette response, a `Problem`, or None to raise the error.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TransactionMiddleware:
         self.rules = Rules(db, retries=retries, max_body=max_body, retry=retry, answer=answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request; what is no HTTP request goes straight to the application."""
+        """Serve a request; anything but HTTP, such as a websocket, goes straight to the application."""
         if scope["type"] != "http" or is_inside(scope, self.rules):
             await self.app(scope, receive, send)
         else:
@@ -84,7 +84,7 @@ class _Exchange:
     async def _failure(self) -> Exception | None:
         try:
             await self._middleware.rules.scope.run(self._run, self._may_repeat)
-        except Exception as error:  # noqa: BLE001 - it is answered, or raised from there
+        except Exception as error:  # noqa: BLE001 - _answer answers or raises it
             return error
         return None
 
@@ -94,7 +94,7 @@ class _Exchange:
             await self._attempt.give_up()
         self._request = RunningRequest(tx)
         before = running.get()
-        running.set(self._request)  # for the task that the attempt begins
+        running.set(self._request)  # for the task that the attempt starts
         try:
             scope = self._copy_scope()
             self._attempt = Attempt(self._middleware.app, scope, self._inbox, self._send)
@@ -104,7 +104,7 @@ class _Exchange:
         if tx.is_used:
             tx.join(Presence(self._attempt))
 
-    _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
+    _run.__qualname__ = "TransactionMiddleware"  # logs and traces name a transaction after its body
 
     def _copy_scope(self) -> dict[str, Any]:
         own = {**self._scope, MARK: self._middleware.rules.scope}
@@ -113,7 +113,7 @@ class _Exchange:
         return own
 
     def _hand_back(self, own: dict[str, Any]) -> None:
-        """Show what was noted in a run's scope to those around, who may look for it: the route, say."""
+        """Copy what a run has noted in its scope, such as the route, to where outer middlewares look for it."""
         noted = {name: value for name, value in own.items() if name != MARK}
         state = self._scope.get("state")
         if isinstance(state, dict) and isinstance(own.get("state"), dict):
@@ -134,14 +134,14 @@ class _Exchange:
             assert failure is not None
             raise failure
         self._hand_back(attempt.scope)
-        # one of the application's own says nothing of this transaction
+        # an AfterCommitError that the application raised itself is about another transaction
         late = isinstance(failure, AfterCommitError) and failure is not attempt.error
         if failure is None or late or attempt.is_error_response:
             await self._release(attempt, failure if late else None)
             return
         await attempt.give_up()
         if failure is attempt.refusal:
-            return  # nobody is there to be told, or the server sees that there is no response, and says so
+            return  # the client is gone, or the server reports that there is no response
         answer = None if failure is attempt.error else self._middleware.rules.find_answer(failure)
         if answer is None:
             raise failure if attempt.error is None else attempt.error
@@ -151,12 +151,12 @@ class _Exchange:
             await answer(self._scope, self._inbox.next, self._send)
 
     async def _release(self, attempt: Attempt, late: Exception | None) -> None:
-        """Let the response go out. What failed after the commit is told after it, so that nobody tries again."""
+        """Send the response. A failure after the commit is raised after it, so that the client does not try again."""
         try:
             await attempt.release()
         except Exception as error:
             if late is not None:
-                error.add_note(f"besides: {late!r}")
+                error.add_note(f"this failed, too: {late!r}")
             raise
         if late is not None:
             raise late

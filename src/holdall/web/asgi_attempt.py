@@ -1,8 +1,8 @@
-"""One run of an ASGI application for a request, held back before its first byte goes out.
+"""One run of an ASGI application for a request, held back before its first byte is sent.
 
-The application runs as a task of its own. What it sends is held until the first part of the body; there it waits,
-inside of its ``send``, until the middleware lets the response go or gives the run up. A run that is given up is
-cancelled: ``send`` raises `asyncio.CancelledError`.
+The application runs in a separate task. Its messages are held until the first part of the body; there it waits, inside
+``send``, until the middleware releases the response or gives up the run. A run that is given up is cancelled: ``send``
+raises `asyncio.CancelledError`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _START = "http.response.start"
 
 
 class Attempt:
-    """One run, begun when it is made. ``error`` is what the application raised, ``refusal`` why it may not commit.
+    """One run, started on creation. ``error`` is what the application raised, ``refusal`` why it must not commit.
 
-    ``scope`` is its own: frameworks note in it where they are, and the next run must not find that.
+    Each run has its own ``scope``: frameworks keep state in it, which the next run must not see.
     """
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], inbox: Inbox, send: Send) -> None:
@@ -53,7 +53,7 @@ class Attempt:
         await app(self.scope, self.receive, self.send)
 
     async def reach_response(self, request: RunningRequest) -> None:
-        """Wait until the application wants to send something, and raise if it may not be committed."""
+        """Wait until the application sends its first bytes, and raise if it must not be committed."""
         try:
             await self._decisive
         except BaseException:
@@ -61,7 +61,7 @@ class Attempt:
             raise
         if self._task.done():
             self._raise_error()
-            self.refusal = RequestAbandoned("the application gave no response")
+            self.refusal = RequestAbandoned("the application sent no response")
         elif self._inbox.is_gone:
             self.refusal = RequestAbandoned("the client has disconnected")
         elif self._status is not None and self._status >= 400:
@@ -79,7 +79,7 @@ class Attempt:
 
     @property
     def is_error_response(self) -> bool:
-        """Whether it may not be committed because of what it answered, which is to be sent as it is."""
+        """Whether the status of the response forbids the commit; the response is then sent unchanged."""
         return self.refusal is not None and self.refusal.status is not None and not self._inbox.is_gone
 
     def _raise_error(self) -> None:
@@ -88,14 +88,14 @@ class Attempt:
         self._task.result()
 
     async def release(self) -> None:
-        """Let the response go out, and the application go on to its end."""
+        """Send the response, and let the application run to its end."""
         self._inbox.record.whole = False
         self._go.set()
         await self._task
-        await self._flush()  # what one that did not wait for it had begun to say
+        await self._flush()  # messages of an application that did not await its send
 
     async def give_up(self) -> None:
-        """Cancel the application, and wait for its end; what it raises then is raised, unless it had ended before."""
+        """Cancel the application and wait for its end; raises what it raises then, unless it had already ended."""
         self._is_over = True
         if self._task.done():
             return
@@ -111,10 +111,10 @@ class Attempt:
         if not self._task.cancelled():
             self._task.result()
 
-    # --- what the application is given --------------------------------------------------------------------
+    # --- passed to the application ------------------------------------------------------------------------
 
     async def receive(self) -> Message:
-        """The next message: again, if an earlier run had it, else from the server."""
+        """The next message: one that an earlier run has read, or a new one from the server."""
         if self._is_over:
             return {"type": DISCONNECT}
         kept = self._inbox.record.messages
@@ -126,12 +126,12 @@ class Attempt:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a message, or hold it back until it may go out."""
+        """Send a message, or hold it back until the response is released."""
         if self._is_released:
             await self._send(message)
             return
         if self._is_over:
-            raise ConnectionAbortedError("this run of the request was given up, and its response is not sent")
+            raise ConnectionAbortedError("this run of the request was given up, so its response is not sent")
         self._held.append(message)
         if message["type"] == _START:
             self._status = message["status"]
@@ -145,7 +145,7 @@ class Attempt:
             self._decisive.set_result(None)
 
     async def _flush(self) -> None:
-        async with self._flushing:  # several tasks of the application may be sending
+        async with self._flushing:  # several tasks of the application may send at once
             while self._held:
                 await self._send(self._held.popleft())
             self._is_released = True
@@ -158,5 +158,5 @@ class Presence(Participant):
         self._attempt = attempt
 
     async def check(self) -> None:
-        """Check for a disconnect, when everything is prepared."""
+        """Check for a disconnect, once everything else is prepared."""
         await self._attempt.check_client()

@@ -1,4 +1,4 @@
-"""Django: the handlers of errors, as a middleware for ``MIDDLEWARE``, and ASGI applications at a URL."""
+"""Django: error handling as a middleware for ``MIDDLEWARE``, and ASGI applications mounted at a URL."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["ErrorMiddleware", "mount"]
 
 
 class ErrorMiddleware:
-    """Has Django answer Holdall's errors in views as problems (``application/problem+json``).
+    """Makes Django answer Holdall errors in views as problems (``application/problem+json``).
 
-    Add ``"holdall.web.django.ErrorMiddleware"`` to ``MIDDLEWARE``, at its end. A middleware below it that answers an
-    error comes before this. Errors that are not the client's are raised, as without this.
+    Add ``"holdall.web.django.ErrorMiddleware"`` at the end of ``MIDDLEWARE``. A middleware below it can still answer an
+    error first. Errors that are not the client's fault are raised as usual.
     """
 
     sync_capable = True
@@ -47,10 +47,11 @@ class ErrorMiddleware:
 
 
 def mount(prefix: str, app: ASGIApp) -> URLPattern:
-    """A URL pattern that hands everything below ``prefix`` to an ASGI application, as `holdall.web.create_app` makes.
+    """A URL pattern that passes everything below ``prefix`` to an ASGI application, such as `holdall.web.create_app`.
 
-    ``urlpatterns = [mount("files", create_app(db))]``. It works under WSGI and ASGI; `holdall.web.wsgi.adapt_asgi` says
-    how it runs. Django's own CSRF check does not read these requests' bodies: give ``create_app`` a hook.
+    ``urlpatterns = [mount("files", create_app(db))]``. It works under WSGI and ASGI, and runs as
+    `holdall.web.wsgi.adapt_asgi` describes. Django's CSRF check does not apply to these requests: pass ``csrf`` to
+    ``create_app`` if its default is not enough.
     """
 
     def view(request: HttpRequest, rest: str) -> StreamingHttpResponse:

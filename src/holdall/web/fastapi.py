@@ -1,4 +1,4 @@
-"""Dependencies for FastAPI: the transaction of the request, in either colour.
+"""Dependencies for FastAPI: the request's transaction, sync or async.
 
 ::
 
@@ -8,7 +8,7 @@
     @app.get("/orders/{number}")
     def find(number: int, tx: Annotated[Transaction, Depends(blocking_transaction)]) -> Order: ...
 
-The transaction is that of the `holdall.web.TransactionMiddleware` around the application, which also ends it.
+The transaction belongs to the `holdall.web.TransactionMiddleware` around the application, which also ends it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def transaction() -> AsyncTransaction:
 
 async def blocking_transaction() -> Transaction:
     """The request's transaction, for ``def`` endpoints, which FastAPI runs in threads."""
-    # async itself, as FastAPI would go to a thread and back just to fetch it
+    # async, because FastAPI would run a sync dependency in a thread just to return this
     return _of_request().in_thread()
 
 
@@ -37,6 +37,6 @@ def _of_request() -> ScopedTransaction:
     if request is None or not isinstance(request.tx, ScopedTransaction):
         raise ConfigurationError(
             "this request has no transaction",
-            hint="app.add_middleware(TransactionMiddleware, db=db); a websocket has none, there use db.run",
+            hint="add the middleware: app.add_middleware(TransactionMiddleware, db=db); in a websocket, use db.run",
         )
     return request.tx

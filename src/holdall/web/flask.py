@@ -1,4 +1,4 @@
-"""The handlers of errors for Flask."""
+"""Error handlers for Flask."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["install_error_handlers"]
 
 
 def install_error_handlers(app: Flask) -> None:
-    """Have a Flask application answer Holdall's errors as problems (``application/problem+json``).
+    """Make a Flask application answer Holdall errors as problems (``application/problem+json``).
 
-    A handler that the application registers for one class of them comes before this. Errors that are not the client's
-    are raised, as without this.
+    A handler that the application registers for a specific error class takes precedence. Errors that are not the
+    client's fault are raised as usual.
     """
     app.register_error_handler(HoldallError, _answer)
 

@@ -27,11 +27,11 @@ _TURNS = 6
 
 
 class Inbox:
-    """The messages of one request. ``record`` keeps those that a run has read; ``is_gone``: the client has
+    """The messages of one request. ``record`` keeps those that a run has read; ``is_gone`` is set once the client has
     disconnected.
 
-    ``expects`` is whether the client waits for a 100 before it sends its body. Asking the server for a message would
-    send that 100, so only the application may be the first to ask.
+    ``expects`` says whether the client waits for a status 100 before it sends its body. Asking the server for a message
+    sends that status, so only the application may be the first to ask.
     """
 
     def __init__(self, receive: Receive, limit: int, *, expects: bool) -> None:

@@ -1,7 +1,7 @@
-"""What a client is told about an error: one table, for the handlers of every framework and for the middlewares.
+"""What a client learns about an error: one table for the handlers of every framework and for the middlewares.
 
 Pure. A problem is a reply as RFC 9457 describes it (``application/problem+json``). Its texts are fixed: of the error
-itself, a client sees the code and the names of fields, and nothing of what was read or written.
+itself, a client sees the code and the names of fields, but no data that was read or written.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from holdall.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A reply that tells a client what is wrong, as RFC 9457 describes it.
+    """A reply that describes an error to a client, as defined by RFC 9457.
 
-    ``members`` are added to the body, such as ``code`` and ``field``. ``retry_after``: after so many seconds the same
-    request may succeed.
+    ``members``, such as ``code`` and ``field``, are added to the body. ``retry_after`` is the number of seconds after
+    which the same request may succeed.
     """
 
     status: int
@@ -71,14 +71,14 @@ class Problem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the reply, without its length."""
+        """The reply's headers, except its length."""
         headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
         if self.retry_after is not None:
             headers["retry-after"] = str(self.retry_after)
         return headers
 
     def encode(self, path: str | None = None) -> bytes:
-        """The body, as JSON; ``path`` is that of the request, and becomes ``instance``."""
+        """The body, as JSON; ``path``, the request's path, becomes ``instance``."""
         body = {"type": self.type, "title": self.title, "status": self.status}
         if self.detail:
             body["detail"] = self.detail
@@ -87,13 +87,13 @@ class Problem:
         return json.dumps(body | dict(self.members)).encode()
 
 
-_MISSING = Problem(404, "Not found", "There is nothing under what the request names.")
+_MISSING = Problem(404, "Not found", "The requested thing does not exist.")
 _INVALID = Problem(422, "Invalid value", "A value in the request is not valid.")
-_CONFLICT = Problem(409, "Conflict", "The request does not go with what is stored.")
+_CONFLICT = Problem(409, "Conflict", "The request conflicts with what is stored.")
 _CONTENTION = Problem(
     409, "Conflict", "Another request changed the same thing. Please try again.", retry_after=1
 )
-_TOO_LARGE = Problem(413, "Too large", "The request has more content than is accepted.")
+_TOO_LARGE = Problem(413, "Too large", "The request is larger than accepted.")
 _BUSY = Problem(503, "Busy", "The store is busy. Please try again.", retry_after=1)
 
 _PROBLEMS: dict[type[HoldallError], Problem] = {
@@ -113,7 +113,7 @@ _PROBLEMS: dict[type[HoldallError], Problem] = {
     ),
     **dict.fromkeys(
         (MediaError, InvariableError, UnpreviewableError, UnrepresentableError),
-        replace(_INVALID, title="Unusable file", detail="The file cannot be worked on."),
+        replace(_INVALID, title="Unusable file", detail="The file cannot be processed."),
     ),
     UniqueViolationError: replace(_CONFLICT, title="Already taken", detail="Another item has this value."),
     ModelAlreadyExistsError: replace(_CONFLICT, title="Already exists", detail="It already exists."),
@@ -136,13 +136,14 @@ _PROBLEMS: dict[type[HoldallError], Problem] = {
     StoreBusyError: _BUSY,
     ThrottledError: _BUSY,
 }
-"""The errors that depend on what a client asks for, and when. All others are the application's own: a 500."""
+"""The errors that depend on what a client requests, and when. All others are the application's fault: a 500."""
 
 
 def find_problem(error: BaseException) -> Problem | None:
-    """What to tell a client about an error; None for an error that is not the client's: raise it again.
+    """The problem to send to a client for an error; None if the error is not the client's fault: raise it again.
 
-    Several errors of one transaction are one problem, with ``errors``; one that has no problem leaves none.
+    Several errors of one transaction become one problem with ``errors``, or None if one of them is not the client's
+    fault.
     """
     if isinstance(error, TransactionFailedError):
         if error.__cause__ is None:
@@ -167,7 +168,7 @@ def _find(error: BaseException) -> Problem | None:
     if not isinstance(error, HoldallError):
         return None
     if isinstance(error, InvalidFieldError) and error.stored is not None:
-        return None  # what is stored does not fit: no request can help that
+        return None  # the stored value is invalid, and the client cannot change that
     known = next((_PROBLEMS[kind] for kind in type(error).__mro__ if kind in _PROBLEMS), None)
     if known is None:
         return None
@@ -181,7 +182,7 @@ def _find(error: BaseException) -> Problem | None:
 
 
 def _take_apart(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group, or the one."""
+    """The errors of a group, or the error itself."""
     if isinstance(error, BaseExceptionGroup):
         for member in error.exceptions:
             yield from _take_apart(member)

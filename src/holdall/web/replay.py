@@ -1,8 +1,8 @@
-"""Bodies of requests, kept as they are read, so that another run of the application can read them again.
+"""Request bodies, kept as they are read, so that another run of the application can read them again.
 
-Nothing is read ahead: what a run did not ask for is still with the server. Over the limit nothing is kept, and the
-request cannot be run again (``whole`` is False). Nor can it once it is answered; then nothing more is kept, but the
-last run may still have to read what an earlier one had read.
+Nothing is read ahead: bytes that a run did not ask for stay with the server. A body over the limit is not kept, and its
+request cannot be run again (``whole`` is False). The same holds once the request is answered: nothing more is kept, but
+the last run can still read what an earlier run had read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 
 class MessageRecord:
-    """The messages of an ASGI request's body so far."""
+    """The messages read so far of an ASGI request's body."""
 
     def __init__(self, limit: int) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -32,17 +32,17 @@ class MessageRecord:
 
 
 class Input(Protocol):
-    """What WSGI asks of the body of a request."""
+    """The part of WSGI's input stream that is used here."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, or all."""
+        """Up to ``size`` bytes; all if it is negative."""
 
     def readline(self, size: int = -1, /) -> bytes:
-        """The rest of a line, or so many bytes of it."""
+        """The rest of a line, up to ``size`` bytes."""
 
 
 class InputRecord:
-    """What was read of a WSGI request's body so far."""
+    """The bytes read so far of a WSGI request's body."""
 
     def __init__(self, stream: Input, limit: int) -> None:
         self.data = bytearray()
@@ -51,7 +51,7 @@ class InputRecord:
         self._limit = limit
 
     def read(self, size: int) -> bytes:
-        """More of the stream; all when the size is negative."""
+        """Up to ``size`` more bytes of the stream; all if it is negative."""
         return self._keep(self._stream.read(size) if size >= 0 else self._stream.read())
 
     def readline(self, size: int) -> bytes:
@@ -68,14 +68,14 @@ class InputRecord:
 
 
 class ReplayedInput:
-    """A body as one run of the application sees it: first what earlier runs have read, then the rest."""
+    """A body as one run of the application sees it: first the bytes that earlier runs have read, then the rest."""
 
     def __init__(self, record: InputRecord) -> None:
         self._record = record
         self._place = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """So many bytes, or all."""
+        """Up to ``size`` bytes; all if it is negative."""
         size = -1 if size is None else size
         known = self._replay(len(self._record.data) if size < 0 else self._place + size)
         if 0 <= size <= len(known):
@@ -83,7 +83,7 @@ class ReplayedInput:
         return known + self._more(self._record.read(-1 if size < 0 else size - len(known)))
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """The rest of a line, or so many bytes of it."""
+        """The rest of a line, up to ``size`` bytes."""
         size = -1 if size is None else size
         data = self._record.data
         stop = len(data) if size < 0 else self._place + size
@@ -94,7 +94,7 @@ class ReplayedInput:
         return known + self._more(self._record.readline(-1 if size < 0 else size - len(known)))
 
     def readlines(self, hint: int | None = -1, /) -> list[bytes]:
-        """The rest of the lines; with a hint, no more once so many bytes were read."""
+        """The remaining lines; with a hint, it stops once that many bytes were read."""
         lines: list[bytes] = []
         total = 0
         for line in self:
@@ -108,7 +108,7 @@ class ReplayedInput:
         return iter(self.readline, b"")
 
     def _replay(self, stop: int) -> bytes:
-        """What is there to be read again, up to a place."""
+        """The bytes to read again, up to a position."""
         found = bytes(self._record.data[self._place : stop])
         self._place += len(found)
         return found

@@ -1,7 +1,7 @@
-"""The request that is running here: its transaction, and whether it may be run again.
+"""The current request: its transaction, and whether it may be run again.
 
-Kept in a context variable, which threads of a framework are given a copy of; so it holds an object, and what is noted
-on that is seen by the middleware.
+It is kept in a context variable. Frameworks give their threads a copy of the context, so the variable holds one mutable
+object, through which the middleware sees what a thread has noted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RunningRequest:
-    """One run of the application for a request. ``error`` is what one of our handlers has answered."""
+    """One run of the application for a request. ``error`` is the error that one of our handlers has answered."""
 
     def __init__(self, tx: Any) -> None:
         self.tx = tx
@@ -31,11 +31,11 @@ def retry_on_contention() -> None: ...
 @overload
 def retry_on_contention(handler: F, /) -> F: ...
 def retry_on_contention(handler: Any = None, /) -> Any:
-    """Say that the request may be run again, from its start, when its transaction meets contention.
+    """Allow the request to be run again from its start if its transaction meets contention.
 
-    Called in a handler, or as a decorator of one (without parentheses, below the one that makes it a route). Say so
-    where everything that the handler does besides the transaction may be done twice. Where no middleware is around,
-    nothing is run again, and this means nothing.
+    Call it in a handler, or use it as a decorator (without parentheses, below the decorator that makes the handler a
+    route). Use it only if everything that the handler does outside the transaction may happen twice. Without a
+    `TransactionMiddleware`, it has no effect.
     """
     if handler is not None:
         return _repeatable(handler)

@@ -1,4 +1,4 @@
-"""What a middleware was told: the database, how often to run a request, which ones, and how much body to keep."""
+"""The options of a middleware: the database, how often and which requests to run again, how much body to keep."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from holdall import AsyncDatabase, Database
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that by their definition ask for nothing to be done, so that asking twice is harmless."""
+"""Methods that by definition change nothing, so that running them twice is harmless."""
 
 MARK = "holdall.transaction"
-"""Where a request says, in its scope or environ, that it has a transaction, and of which scope."""
+"""The name in a request's scope or environ under which a middleware notes that it provides the transaction."""
 
 
 class Rules:
     """The options of a middleware, checked.
 
-    ``retry`` is asked about a request as the server gives it: a scope or an environ.
+    ``retry`` is called with the request as the server passes it: a scope or an environ.
     """
 
     def __init__(
@@ -37,44 +37,45 @@ class Rules:
         self.scope = TransactionScope(db, retries=retries)
         if isinstance(max_body, bool) or not isinstance(max_body, int) or max_body < 0:
             raise InvalidOptionsError(
-                f"max_body is {max_body!r}, and has to be a whole number of bytes from 0 up"
+                f"max_body must be a whole number of bytes, 0 or more, not {max_body!r}"
             )
         if retry is not None and not callable(retry):
             raise InvalidOptionsError(
-                f"retry is {retry!r:.80}", hint="give a function of the request that says True or False"
+                f"retry must be a function, not {retry!r:.80}",
+                hint="pass a function that takes the request and returns True or False",
             )
         if answer is not None and not callable(answer):
             raise InvalidOptionsError(
-                f"answer is {answer!r:.80}",
-                hint="give a function of an error that returns a response, a Problem or None",
+                f"answer must be a function, not {answer!r:.80}",
+                hint="pass a function that takes an error and returns a response, a Problem or None",
             )
         self.max_body = max_body
         self.find_answer = find_answer if answer is None else answer
         self._retry = retry
 
     def repeatable(self, method: str, request: Any) -> bool:
-        """Whether a request may be run again whatever its handler says."""
+        """Whether a request may be run again even if its handler does not allow it."""
         if method in SAFE_METHODS:
             return True
         if self._retry is None:
             return False
-        said = self._retry(request)
-        if not isinstance(said, bool):  # a coroutine, say, would be a yes to everything
-            close = getattr(said, "close", None)
+        allowed = self._retry(request)
+        if not isinstance(allowed, bool):  # a coroutine would otherwise count as True for every request
+            close = getattr(allowed, "close", None)
             if close is not None:
                 close()
             raise ConfigurationError(
-                f"the function given as retry said {type(said).__name__}, and has to say True or False"
+                f"the retry function must return True or False, not {type(allowed).__name__}"
             )
-        return said
+        return allowed
 
 
 def is_inside(request: Any, rules: Rules) -> bool:
-    """Whether another middleware already gives the request a transaction, of the same database."""
+    """Whether another middleware already provides a transaction of the same database for this request."""
     around: TransactionScope | None = request.get(MARK)
     if around is not None and not around.is_of_same_store(rules.scope):
         raise ConfigurationError(
-            "one request has two TransactionMiddlewares, of different databases",
-            hint="two databases cannot commit as one: keep one middleware, and use db.run for the other database",
+            "the request passes through two TransactionMiddlewares with different databases",
+            hint="two databases cannot commit together: keep one middleware, and use db.run for the other database",
         )
     return around is not None

@@ -1,4 +1,4 @@
-"""The handlers of errors for Starlette and FastAPI."""
+"""Error handlers for Starlette and FastAPI."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from holdall.web.answer import answer_in_application
 
 
 def install_error_handlers(app: Starlette) -> None:
-    """Have a Starlette or FastAPI application answer Holdall's errors as problems (``application/problem+json``).
+    """Make a Starlette or FastAPI application answer Holdall errors as problems (``application/problem+json``).
 
-    A handler that the application adds for one class of them comes before this. Errors that are not the client's are
-    raised, as without this.
+    A handler that the application adds for a specific error class takes precedence. Errors that are not the client's
+    fault are raised as usual.
     """
-    if app.middleware_stack is not None:  # it was built with the handlers of that moment
+    if app.middleware_stack is not None:  # built from the handlers that were installed at that time
         raise ConfigurationError(
-            "the application has already served a request, and takes no more handlers",
+            "error handlers cannot be installed after the application has served a request",
             hint="call install_error_handlers where you create the application",
         )
     app.add_exception_handler(HoldallError, _answer)

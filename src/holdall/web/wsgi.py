@@ -1,8 +1,8 @@
-"""WSGI: the middleware that gives each request of an application (Flask, say) a transaction; ASGI applications in it.
+"""WSGI: the middleware that gives each request of an application (Flask, for example) a transaction; ASGI adapters.
 
-The transaction is committed when the application has given the first bytes of a response below 400, before they go
-out, and given up otherwise. So a client is told of success only after the commit. A request is run again, after
-contention, only if its method is safe, or it was said of it that it may.
+The transaction is committed when the application has produced the first bytes of a response with a status below 400,
+before they are sent, and rolled back otherwise, so a client sees success only after the commit. After contention, a
+request is run again only if its method is safe, or if the application has allowed it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _INPUT = "wsgi.input"
 class TransactionMiddleware:
     """Gives each request of a WSGI application a transaction, `holdall.current_transaction`.
 
-    It commits before the first byte of the response goes out; an exception, and a response from 400 up, give it up.
-    After contention a GET, HEAD or OPTIONS request is run again as `db.run` would, with its ``retries``; other requests
-    only if their handler calls `holdall.web.retry_on_contention`, or ``retry(environ)`` returns True. A body of more
-    than ``max_body`` bytes is not kept, so such a request is not run again.
+    The transaction commits before the first byte of the response is sent; an exception, or a response with a status of
+    400 or more, rolls it back. After contention, a GET, HEAD or OPTIONS request is run again, as `db.run` does, up to
+    ``retries`` times; other requests only if their handler calls `holdall.web.retry_on_contention`, or if
+    ``retry(environ)`` returns True. A request with a body of more than ``max_body`` bytes is not run again, because its
+    body is not kept.
 
-    A commit that fails is answered with its problem, as `holdall.web.find_problem` knows it. ``answer(error)`` replaces
-    that: it returns a WSGI application such as a response of Flask, a `holdall.web.Problem`, or None to have the error
-    raised.
+    If the commit fails, the client gets the problem that `holdall.web.find_problem` returns for the error.
+    ``answer(error)`` replaces that: it returns a WSGI application such as a Flask response, a `holdall.web.Problem`, or
+    None to raise the error.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class _Exchange:
     def _failure(self) -> Exception | None:
         try:
             self._rules.scope.run_blocking(self._run, self._may_repeat)
-        except Exception as error:  # noqa: BLE001 - it is answered, or raised from there
+        except Exception as error:  # noqa: BLE001 - _answer answers or raises it
             return error
         return None
 
@@ -103,7 +104,7 @@ class _Exchange:
         finally:
             running.set(before)
 
-    _run.__qualname__ = "TransactionMiddleware"  # what is told of a transaction is the name of its body
+    _run.__qualname__ = "TransactionMiddleware"  # logs and traces name a transaction after its body
 
     def _may_repeat(self) -> bool:
         if self._request is None or not self._body.whole:
@@ -116,7 +117,7 @@ class _Exchange:
             assert failure is not None
             raise failure
         self._environ.update({n: v for n, v in attempt.environ.items() if n not in (MARK, _INPUT)})
-        # one of the application's own says nothing of this transaction
+        # an AfterCommitError that the application raised itself is about another transaction
         late = isinstance(failure, AfterCommitError) and failure is not attempt.error
         if failure is None or late or attempt.refusal is not None:
             self._body.whole = False
@@ -140,7 +141,7 @@ class _Exchange:
 
 
 class _Attempt:
-    """One run of the application. ``error`` is what it raised, ``refusal`` why it may not be committed."""
+    """One run of the application. ``error`` is what it raised, ``refusal`` why it must not be committed."""
 
     def __init__(self, environ: WSGIEnvironment) -> None:
         self.environ = environ
@@ -154,7 +155,7 @@ class _Attempt:
         self._write: Callable[[bytes], object] = self._held.append
 
     def reach_response(self, app: WSGIApplication, request: RunningRequest) -> None:
-        """Run the application until it has given something to send, and raise if it may not be committed."""
+        """Run the application until it has produced bytes to send, and raise if it must not be committed."""
         try:
             self._whole = app(self.environ, self._start_response)
             self._rest = iter(self._whole)
@@ -167,12 +168,14 @@ class _Attempt:
             raise
         if self._start is None:
             raise InvalidRequestError(
-                "the application has given no status",
-                hint="it has to call start_response before its first bytes",
+                "the WSGI application sent no status",
+                hint="it must call start_response before it yields its first bytes",
             )
         line = self._start[0]
         if not line[:3].isdecimal():
-            raise InvalidRequestError(f"the application has given no status, but {line!r:.80}")
+            raise InvalidRequestError(
+                f"the WSGI application's status must begin with three digits, as in '200 OK', not be {line!r:.80}"
+            )
         status = int(line[:3])
         if status >= 400:
             self.refusal = RequestAbandoned(f"the application answered with {status}", status=status)
@@ -184,12 +187,15 @@ class _Attempt:
         if self._released is not None:
             return self._released(status, headers, exc_info)
         if self._start is not None and exc_info is None:
-            raise InvalidRequestError("start_response was called twice", hint="with exc_info, it may be")
+            raise InvalidRequestError(
+                "the WSGI application called start_response twice",
+                hint="the second call must pass exc_info, to replace the response after an error",
+            )
         self._start = (status, headers)
         return lambda data: self._write(data)
 
     def release(self, start_response: StartResponse, late: Exception | None) -> Iterable[bytes]:
-        """The response, to go out now; what failed after the commit is told after it, so that nobody tries again."""
+        """The response to send; a failure after the commit is raised after it, so that the client does not try again."""
         assert self._start is not None
         self._write = start_response(*self._start)
         self._released = start_response
@@ -201,7 +207,7 @@ class _Attempt:
         yield from self._rest
 
     def close(self) -> None:
-        """Close what the application gave; again is harmless."""
+        """Close the application's response; calling it again is harmless."""
         whole, self._whole = self._whole, ()
         close = getattr(whole, "close", None)
         if close is not None:
@@ -209,7 +215,7 @@ class _Attempt:
 
 
 class _Response:
-    """What a server is given. It is closed when all is sent, or nobody is there any more."""
+    """The response that the server gets. The server closes it when it has sent all, or when the client is gone."""
 
     def __init__(self, chunks: Iterator[bytes], close: Callable[[], None], late: Exception | None) -> None:
         self._chunks = chunks
@@ -220,12 +226,12 @@ class _Response:
         return self._chunks
 
     def close(self) -> None:
-        """Close the application's response, then tell what is to be told late."""
+        """Close the application's response, then raise what failed after the commit."""
         try:
             self._close()
         except Exception as error:
             if self._late is not None:
-                error.add_note(f"besides: {self._late!r}")
+                error.add_note(f"this failed, too: {self._late!r}")
             raise
         if self._late is not None:
             raise self._late

@@ -1,8 +1,8 @@
-"""An ASGI application as a WSGI application: `holdall.web.create_app` inside of Flask or Django.
+"""An ASGI application as a WSGI application: `holdall.web.create_app` inside Flask or Django.
 
-The application runs on an event loop in a thread of its own, one for the process. The server's thread does what blocks:
-it reads the body of the request when the application asks for more of it, and hands on what the application sends. Each
-waits for the other, so that there is never more than a chunk on its way in either direction.
+The application runs on an event loop in a separate thread, one per process. The server's thread does what blocks: it
+reads the request's body when the application asks for more of it, and passes on what the application sends. Each waits
+for the other, so at most one chunk is in transit in either direction.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 _BODY = "http.response.body"
 _HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
-"""Headers of the connection, which a WSGI application must not send."""
+"""Headers about the connection, which a WSGI application must not send."""
 
 
 def adapt_asgi(app: ASGIApp) -> WSGIApplication:
     """An ASGI application, such as that of `holdall.web.create_app`, as a WSGI application.
 
-    It runs on an event loop in a thread of its own, which all adapted applications of a process share; processes that a
+    It runs on an event loop in a separate thread, which all adapted applications of a process share; processes that a
     server forks get their own. Bodies are streamed in both directions. When the client disconnects, the server closes
-    the response, and the application's task is cancelled. ``lifespan`` events and websockets do not exist here.
+    the response, and the application's task is cancelled. ``lifespan`` events and websockets are not supported.
     """
 
     def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -49,12 +49,12 @@ def adapt_asgi(app: ASGIApp) -> WSGIApplication:
 
 
 def decode(text: str) -> str:
-    """A part of a path, as text: WSGI has its bytes as if they were Latin-1."""
+    """A part of a path, as text: WSGI passes its bytes decoded as Latin-1."""
     return text.encode("latin-1").decode(errors="replace")
 
 
 def find_phrase(status: int) -> str:
-    """What HTTP calls a status."""
+    """The reason phrase of a status."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -62,7 +62,7 @@ def find_phrase(status: int) -> str:
 
 
 def make_scope(environ: WSGIEnvironment, path: str, root: str) -> dict[str, Any]:
-    """An ASGI scope for a request; ``path`` begins with ``root``, where the application is mounted."""
+    """An ASGI scope for a request; ``path`` starts with ``root``, where the application is mounted."""
     headers = {name[5:]: value for name, value in environ.items() if name.startswith("HTTP_")}
     headers |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if environ.get(name)}
     return {
@@ -85,9 +85,9 @@ def make_scope(environ: WSGIEnvironment, path: str, root: str) -> dict[str, Any]
 
 
 class _Event(NamedTuple):
-    """What the application wants of the server's thread: to send a message, more of the body, or nothing more.
+    """What the application asks of the server's thread: to send a message, or more of the body.
 
-    ``done`` gets the reply. Without it, the application has ended, with that error or none.
+    ``done`` gets the reply. Without it, the application has ended, with or without an error.
     """
 
     done: asyncio.Future[Any] | None
@@ -96,10 +96,10 @@ class _Event(NamedTuple):
 
 
 class Exchange:
-    """One request: the application's task on the loop, and the iterable that a server sends the response from.
+    """One request: the application's task on the loop, and the iterable from which the server sends the response.
 
-    It begins when it is made, in the server's thread, and has ``status`` and ``headers`` from then on; what the
-    application raises before its response is raised there.
+    It starts when it is created, in the server's thread, and has ``status`` and ``headers`` from then on. An error that
+    the application raises before its response is raised there.
     """
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], environ: WSGIEnvironment) -> None:
@@ -109,7 +109,7 @@ class Exchange:
         self._has_content = scope["method"] != "HEAD"
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._loop = _find_loop()
-        self._pending: set[asyncio.Future[Any]] = set()  # this and what follows: only on the loop
+        self._pending: set[asyncio.Future[Any]] = set()  # this and the next three are used only on the loop
         self._is_over = False
         self._is_abandoned = False
         self._task: asyncio.Task[None] | None = None
@@ -129,26 +129,28 @@ class Exchange:
         yield from self._chunks
 
     def close(self) -> None:
-        """End the application if it has not sent all of its response; again is harmless."""
+        """End the application if it has not sent its whole response; calling it again is harmless."""
         if not self._is_complete:
             self._is_complete = True
             self._loop.call_soon_threadsafe(self._abandon)
 
     def _receive_chunks(self) -> Iterator[bytes]:
-        """Do what the application wants, until its response is whole."""
+        """Do what the application asks for, until its response is complete."""
         while not self._is_complete:
             done, message, error = self._events.get()
             if done is None:
                 self._is_complete = True
                 if error is None:
-                    error = InvalidRequestError("the application ended before its response was whole")
+                    error = InvalidRequestError(
+                        "the ASGI application ended before it had sent its whole response"
+                    )
                 raise error
             if message is None:
                 self._reply(done, self._body.read())
                 continue
             if message["type"] == _BODY:
                 self._is_complete = not message.get("more_body", False)
-                self._reply(done, None)  # so the next chunk is made while this one is sent
+                self._reply(done, None)  # the application makes the next chunk while this one is sent
                 yield message.get("body", b"") if self._has_content else b""
             else:
                 self.status = message["status"]
@@ -176,7 +178,7 @@ class Exchange:
             self._events.put(_Event(None, error=error))
             if self._is_over and not self._is_abandoned:
                 logging.getLogger("holdall.web").error(
-                    "an application failed after its response", exc_info=error
+                    "an ASGI application failed after it had sent its response", exc_info=error
                 )
         else:
             self._events.put(_Event(None))
@@ -186,7 +188,7 @@ class Exchange:
     async def _receive(self) -> Message:
         if self._is_over or self._body.is_broken:
             return {"type": DISCONNECT}
-        if self._body.is_read:  # what is left to hear of is a disconnect, or the end
+        if self._body.is_read:  # only a disconnect, or the end, can follow
             return await self._wait(None)  # type: ignore[no-any-return]
         return await self._wait(_Event(self._loop.create_future()))  # type: ignore[no-any-return]
 
@@ -212,7 +214,7 @@ class Exchange:
             self._pending.discard(done)
 
     def _end(self) -> None:
-        """From now on the application hears that its client has disconnected."""
+        """From now on, the application receives that its client has disconnected."""
         self._is_over = True
         for done in self._pending:
             _resolve(done, {"type": DISCONNECT})
@@ -227,19 +229,19 @@ class Exchange:
 class _Body:
     """The body of a request, read in the server's thread.
 
-    ``is_read``: nothing of it is left; ``is_broken``: because it ended too soon, so the client has disconnected.
+    ``is_read``: nothing of it is left. ``is_broken``: it ended too soon, because the client has disconnected.
     """
 
     def __init__(self, environ: WSGIEnvironment) -> None:
         self._stream = environ["wsgi.input"]
         length = environ.get("CONTENT_LENGTH")
-        # without a length, a body has an end only if the server marks it
+        # without a length, a body ends only if the server marks its end
         self._left = int(length) if length else None if environ.get("wsgi.input_terminated") else 0
         self.is_read = False
         self.is_broken = False
 
     def read(self) -> Message:
-        """The next message. A body that ends too soon is a disconnect, so that a part is not taken for the whole."""
+        """The next message. A body that ends too soon counts as a disconnect, lest a part is taken for the whole."""
         size = _CHUNK if self._left is None else min(_CHUNK, self._left)
         try:
             data = self._stream.read(size) if size and not self.is_read else b""
@@ -265,7 +267,7 @@ _loops: list[asyncio.AbstractEventLoop] = []
 
 
 def _find_loop() -> asyncio.AbstractEventLoop:
-    """The event loop of this process, begun when it is first needed."""
+    """The event loop of this process, started when it is first needed."""
     with _lock:
         if not _loops:
             loop = asyncio.new_event_loop()
@@ -275,10 +277,10 @@ def _find_loop() -> asyncio.AbstractEventLoop:
 
 
 def _forget_loop() -> None:
-    """In a forked child there is no such thread, and the parent may have held the lock."""
+    """Start afresh in a forked child: it does not have the loop's thread, and the parent may have held the lock."""
     global _lock, _loops
     _lock = threading.Lock()
-    _left.extend(_loops)  # it looks as if it were running, and is never closed
+    _left.extend(_loops)  # the loop still counts as running, so it must never be collected or closed
     _loops = []
 
 

@@ -1,4 +1,4 @@
-"""The web application that serves files and takes uploads: see `holdall.web.create_app`.
+"""The web application that serves files and accepts uploads: see `holdall.web.create_app`.
 
-Needs the extra ``web`` (Starlette). Each module has the routes of one kind of thing; `app` puts them together.
+It needs the extra ``web`` (Starlette). Each module has the routes for one kind of resource; `app` combines them.
 """

@@ -1,4 +1,4 @@
-"""Who may do what: the hooks of the application that mounts ours, and what holds without them."""
+"""Who may do what: the hooks of the application that mounts ours, and the defaults without them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Asked"]
 class Asked:
     """What a request asks for: the second argument of ``authorize``.
 
-    ``"view"``: the file of ``blob``, or ``representation``, a picture of it. ``"upload"``: to upload a file with this
-    ``filename``, ``content_type`` and ``byte_size``, which the client states. ``"download"``: ``version`` of
-    ``artifact``, or what an alias of that name serves.
+    ``"view"``: the file of ``blob``, or ``representation``, a picture of it. ``"upload"``: to upload a file whose
+    ``filename``, ``content_type`` and ``byte_size`` are those that the client claims. ``"download"``: ``version`` of
+    ``artifact``, or the version that an alias of that name serves.
     """
 
     action: Literal["view", "upload", "download"]
@@ -42,24 +42,24 @@ Csrf: TypeAlias = Callable[[Request], bool | Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The hooks; without them every signed URL is answered, and no other site's page can begin an upload."""
+    """The hooks. Without them, every signed URL is served, and pages of other sites cannot start an upload."""
 
     authorize: Authorize | None
     csrf: Csrf | None
 
     async def check(self, request: Request, asked: Asked) -> None:
-        """Refuse what the application does not allow."""
+        """Refuse a request that the application does not allow."""
         if self.authorize is not None and not await _call(self.authorize, request, asked):
             raise RefusedError(403, "This is not allowed.")
 
     async def check_origin(self, request: Request) -> None:
-        """Refuse a request that a page of another site made in the name of its visitor."""
+        """Refuse a request that a page of another site made on behalf of its visitor."""
         if not await _call(self.csrf or is_same_origin, request):
             raise RefusedError(403, "The request comes from another site.")
 
 
 async def _call(hook: Callable[..., Any], *args: Any) -> Any:
-    """Call a hook; one that is not async may take its time, so a thread calls it."""
+    """Call a hook; one that is not async may block, so it is called in a thread."""
     if iscoroutinefunction(hook) or iscoroutinefunction(getattr(hook, "__call__", None)):  # noqa: B004
         return await hook(*args)
     found = await run_in_threadpool(hook, *args)
@@ -67,9 +67,9 @@ async def _call(hook: Callable[..., Any], *args: Any) -> Any:
 
 
 async def is_same_origin(request: Request) -> bool:
-    """Whether a request comes from a page of this origin, or from no page at all.
+    """Whether a request comes from a page of this origin, or not from a page at all.
 
-    Browsers say where a request comes from; other programs do not, and have no visitor whose cookies they could use.
+    Browsers state where a request comes from. Other programs do not, but they cannot misuse a visitor's cookies either.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""The application: all routes in one list, where the attachments' URLs lead."""
+"""The application: all routes in one list, under the path that the URLs of attachments have."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def create_app(
     accept: Accept | None = None,
     artifacts: bool = False,
 ) -> Starlette:
-    """The ASGI application that serves the files of a database and takes uploads, direct and resumable (tus) ones.
+    """An ASGI application that serves the files of a database and accepts uploads, both direct and resumable (tus).
 
-    Mount it where the attachments' URLs lead (their setting ``path``): ``app.mount("/attachments", create_app(db))``;
-    or at the root. ``authorize(request, asked)`` decides about each request for a blob, an upload or an artifact, see
-    `Asked`; without it every signed URL is good for everyone. ``csrf(request)`` decides whether a request may begin an
-    upload; without it, pages of other origins may not. Both may be async. ``accept`` limits the size and the type of
-    what clients upload. ``artifacts=True`` also serves artifacts, and needs ``authorize``.
+    Mount it at the path of the attachments' URLs (their setting ``path``), as in ``app.mount("/attachments",
+    create_app(db))``, or at the root. ``authorize(request, asked)`` decides on each request for a blob, an upload or an
+    artifact, see `Asked`; without it, every signed URL works for everyone. ``csrf(request)`` decides whether a request
+    may start an upload; without it, pages of other origins may not. Both may be async. ``accept`` limits the size and
+    the type of uploads. ``artifacts=True`` also serves artifacts, and needs ``authorize``.
     """
     if artifacts and authorize is None:
         raise ConfigurationError(
-            "artifacts would be served to everyone: their URLs are not signed",
-            hint="decide who may have them: create_app(db, artifacts=True, authorize=...)",
+            "create_app(artifacts=True) needs authorize: without it, artifacts would be served to everyone",
+            hint="decide who may download them: create_app(db, artifacts=True, authorize=...)",
         )
     own = db.aio if isinstance(db, Database) else db
     site = Site(own, Pictures(own), Access(authorize, csrf), accept or Accept())

@@ -1,4 +1,4 @@
-"""Artifacts by version or alias: a redirect to the bytes that are meant now."""
+"""Artifacts by version or alias: a redirect to the current bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdall.web.serving.site import Site
 
 
 def list_routes(site: Site) -> list[Route]:
-    """The route of artifacts."""
+    """The route for artifacts."""
     return [Route("/artifacts/{name}/{version}", partial(_show, site))]
 
 
 async def _show(site: Site, request: Request) -> Response:
-    """``?key=`` decides, always in the same way, what an alias with several versions serves."""
+    """Redirect to a version; the same ``?key=`` always gets the same one from an alias with several versions."""
     name, version = request.path_params["name"], request.path_params["version"]
     await site.access.check(request, Asked("download", artifact=name, version=version))
     try:
@@ -33,5 +33,5 @@ async def _show(site: Site, request: Request) -> Response:
             content_type="application/octet-stream",
         )
     except InvalidRequestError:
-        raise RefusedError(422, "No version of that name can be handed out as a file.") from None
+        raise RefusedError(422, "This version cannot be downloaded as a file.") from None
     return RedirectResponse(url, 302, NO_CACHE)

@@ -1,4 +1,4 @@
-"""Blobs and their representations by signed URLs: as a redirect to their service, or through the application."""
+"""Blobs and their representations at signed URLs: as a redirect to their service, or through the application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FRESH = 300
 
 
 def list_routes(site: Site) -> list[Route]:
-    """The routes of blobs and representations."""
+    """The routes for blobs and representations."""
     return [
         Route(f"/{kind}/{{rest:path}}", partial(_show, site, kind)) for kind in ("blobs", "representations")
     ]
@@ -50,7 +50,7 @@ async def _show(site: Site, kind: str, request: Request) -> Response:
 
 
 def _limit(seconds: int, found: SignedFile) -> int:
-    """So many seconds, but no more than the URL is valid for: a cache must not outlive it."""
+    """The given seconds, but at most as long as the URL is valid: a cache must not outlive it."""
     if found.expires_in is None:
         return seconds
     return max(0, min(seconds, int(found.expires_in.total_seconds())))
@@ -70,7 +70,7 @@ def _serve(site: Site, blob: Blob, wish: Disposition, cache_control: str) -> Ser
 
 
 def _audience(site: Site, request: Request) -> str:
-    """Which caches may keep a reply: only the client's if a hook decides who sees it, or if a session sets a cookie."""
+    """Which caches may store a reply: only the client's, if a hook decides who sees it or a session sets a cookie."""
     session = request.scope.get("session")
     leaves_cookie = getattr(session, "modified", bool(session))
     return "private" if site.access.authorize is not None or leaves_cookie else "public"

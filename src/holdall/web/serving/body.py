@@ -1,4 +1,4 @@
-"""The body of a request as a stream; it takes no more from the client than is read, and does not wait for ever."""
+"""The body of a request as a stream that reads only on demand and does not wait forever."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.requests import Request
 from holdall.web.serving.refusal import RefusedError
 
 IDLE = 60.0
-"""Seconds after which a client that sends nothing counts as gone, so that it holds nothing."""
+"""Seconds after which a client that sends nothing counts as gone, so that it occupies no resources."""
 
 
 class Body:
@@ -26,7 +26,7 @@ class Body:
                 async with asyncio.timeout(IDLE):
                     piece = await anext(self._pieces, None)
             except TimeoutError:
-                raise RefusedError(408, "Nothing came for too long.") from None
+                raise RefusedError(408, f"No data arrived for {IDLE:g} seconds.") from None
             if piece is None:
                 return b""
             self._held = memoryview(piece)

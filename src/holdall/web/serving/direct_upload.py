@@ -1,6 +1,6 @@
-"""Uploads that a client makes by itself: it states a file, and the reply says where to put the bytes.
+"""Direct uploads: the client describes a file, and the reply says where it can put the bytes.
 
-The request and the reply are those of Rails, so ``@rails/activestorage`` works with it as it is.
+The request and the reply are those of Rails, so ``@rails/activestorage`` works with it unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST = 64 * 1024
 
 
 def list_routes(site: Site) -> list[Route]:
-    """The route of direct uploads."""
+    """The route for direct uploads."""
     return [Route("/direct_uploads", partial(_create, site), methods=["POST"])]
 
 
@@ -38,21 +38,21 @@ async def _create(site: Site, request: Request) -> Response:
     try:
         blob, signed = await site.db.blobs.create_before_direct_upload(**stated)
     except InvalidRequestError:
-        raise RefusedError(422, "There is no file with what is stated.") from None
+        raise RefusedError(422, "The description of the file is not valid.") from None
     signed_id = await site.db.blobs.signed_id(blob, purpose="attach")
     return JSONResponse(_describe(blob, signed_id, signed), 200, NO_CACHE)
 
 
 def check_accepted(accept: Accept, byte_size: int, content_type: str | None) -> None:
-    """Refuse a file that clients may not upload, judged by what they state."""
+    """Refuse a file that clients may not upload, judged by the size and type that they claim."""
     try:
         accept.check_size("upload", byte_size)
     except InvalidFileError:
-        raise RefusedError(413, f"A file has {accept.max_bytes:,} bytes at most.") from None
+        raise RefusedError(413, f"A file may have at most {accept.max_bytes:,} bytes.") from None
     try:
         accept.check_type("upload", content_type or "application/octet-stream")
     except InvalidFileError:
-        raise RefusedError(415, f"A file is one of these: {', '.join(accept.types)}.") from None
+        raise RefusedError(415, f"The accepted types are {', '.join(accept.types)}.") from None
 
 
 async def _read(request: Request) -> bytes:
@@ -60,12 +60,12 @@ async def _read(request: Request) -> bytes:
     async for piece in request.stream():
         body += piece
         if len(body) > _MOST:
-            raise BodyTooLargeError(f"what is stated of a file has over {_MOST:,} bytes")
+            raise BodyTooLargeError(f"the description of a file to upload has more than {_MOST:,} bytes")
     return body
 
 
 def _parse(body: bytes) -> dict[str, Any]:
-    """What the client states of the file."""
+    """The client's description of the file."""
     try:
         said = json.loads(body)["blob"]
         stated = {
@@ -80,15 +80,13 @@ def _parse(body: bytes) -> dict[str, Any]:
     kinds = {"filename": str, "byte_size": int, "checksum": str, "content_type": str | None, "metadata": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(stated[name], kind)]
     if wrong or not stated["filename"] or isinstance(stated["byte_size"], bool):
-        raise RefusedError(
-            422, f"These are missing or not what they should be: {', '.join(wrong) or 'filename'}."
-        )
+        raise RefusedError(422, f"These values are missing or not valid: {', '.join(wrong) or 'filename'}.")
     return stated
 
 
 def _describe(blob: Blob, signed_id: str, signed: SignedUrl) -> dict[str, Any]:
     created = blob.created_at
-    # pages may not set a length: browsers send the right one by themselves
+    # pages must not set a length: browsers send the right one themselves
     headers = {name: value for name, value in signed.headers.items() if name.lower() != "content-length"}
     return {
         "id": blob.id,

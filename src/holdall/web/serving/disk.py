@@ -1,7 +1,7 @@
-"""The signed URLs of services that have no web server: ``db.files.url`` and ``db.files.upload_url`` lead here.
+"""Signed URLs for file services without a web server: ``db.files.url`` and ``db.files.upload_url`` lead here.
 
-A URL is a capability, as one of S3 is: any client that has it may get, or put, exactly what it says, until it expires.
-So no hook is called here, and pages of other origins may use it.
+Like a presigned URL of S3, such a URL is a capability: any client that has it may get, or put, exactly what it states,
+until it expires. So no hook is called here, and pages of other origins may use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BINARY = "application/octet-stream"
 
 
 def list_routes(site: Site) -> list[Route]:
-    """The routes of signed URLs."""
+    """The routes for signed URLs."""
     return [
         Route("/disk/{token}", partial(_get, site)),
         Route("/disk/{token}", partial(_put, site), methods=["PUT"]),
@@ -55,7 +55,7 @@ async def _put(site: Site, request: Request) -> Response:
         (request.headers.get("content-md5", permitted.md5), permitted.md5),
     ):
         if demanded is not None and said != demanded:
-            raise RefusedError(422, "The upload has another length, type or checksum than its URL is for.")
+            raise RefusedError(422, "The length, type or checksum does not match the signed URL.")
     try:
         await site.db.files[permitted.service].put(
             permitted.key,
@@ -68,7 +68,7 @@ async def _put(site: Site, request: Request) -> Response:
             size=permitted.size,
         )
     except IntegrityError:
-        raise RefusedError(422, "The bytes are not those that the URL is for.") from None
+        raise RefusedError(422, "The bytes do not match the size or checksum of the signed URL.") from None
     except ClientDisconnect:
         return Response(status_code=400)  # the client is gone and will not read it
     return Response(status_code=204, headers=NO_CACHE)

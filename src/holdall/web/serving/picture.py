@@ -1,4 +1,4 @@
-"""Pictures that are being made: those who ask for the same one meanwhile wait for it, and make no second."""
+"""Pictures that are being made: concurrent requests for the same picture wait for one task instead of each making it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from holdall.attachments import Blob, Representation
 
 
 class Pictures:
-    """The pictures of a database. Who leaves while one is made does not keep the others from it."""
+    """The pictures of a database. A request that is cancelled does not cancel the picture for the others."""
 
     def __init__(self, db: AsyncDatabase) -> None:
         self._db = db
         self._running: dict[tuple[str, str], asyncio.Task[Blob]] = {}
 
     async def get(self, wanted: Representation) -> Blob:
-        """The blob of a picture, which is made if it is not there yet."""
+        """The blob of a picture, which is made if it does not exist yet."""
         key = wanted.blob.id, "" if wanted.variant is None else wanted.variant.digest()
         task = self._running.get(key)
         if task is None:

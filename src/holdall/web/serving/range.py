@@ -1,19 +1,20 @@
-"""Which bytes a Range header asks for. Pure."""
+"""The bytes that a Range header asks for. Pure."""
 
 from __future__ import annotations
 
 import re
 
 LIMIT = 100 * 1024**2
-"""So many bytes in a range that says where it ends are too many."""
+"""A range that states its end must be shorter than this, in bytes."""
 
 _RANGE = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.ASCII)
 
 
 def parse_range(header: str, size: int) -> range | None:
-    """The bytes that one range asks for; None for several, none that are there, too many, or nonsense.
+    """The bytes of a single range; None for several ranges, a range outside the file, one too long, or an invalid one.
 
-    A range without an end may be of any length: players and resumed downloads ask so for the rest, which is streamed.
+    A range without an end may have any length: players and resumed downloads request the rest this way, and it is
+    streamed.
     """
     found = _RANGE.fullmatch(header)
     if found is None or found.groups() == ("", ""):

@@ -1,4 +1,4 @@
-"""How requests are refused: as problems, which no cache keeps."""
+"""How requests are refused: with problems, which no cache stores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLES = {
 
 
 class RefusedError(Exception):
-    """A request is refused; raised and caught in this application alone."""
+    """A request is refused; raised and caught only inside this application."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -40,8 +40,8 @@ class RefusedError(Exception):
 
 
 def not_found() -> RefusedError:
-    """The one refusal of URLs that are wrong, out of date, or of something that is gone: it does not say which."""
-    return RefusedError(404, "There is nothing at this address, or no longer.")
+    """The one refusal for URLs that are wrong, expired, or of something deleted; it does not reveal which."""
+    return RefusedError(404, "There is nothing at this URL, or it has expired.")
 
 
 async def answer_refusal(request: Request, error: Exception) -> Response:
@@ -51,7 +51,7 @@ async def answer_refusal(request: Request, error: Exception) -> Response:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The reply to one of our errors; one that is not the client's is raised again."""
+    """The reply to a Holdall error; one that is not the client's fault is raised again."""
     problem = not_found().problem if isinstance(error, InvalidTokenError) else find_answer(error)
     if problem is None:
         raise error
@@ -59,7 +59,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_failure(request: Request, error: Exception) -> Response:
-    """The reply to a request that failed; what failed is for the server's log alone."""
+    """The reply to a request that failed; only the server's log has the details."""
     return _reply(request, Problem(500, "Server error"))
 
 

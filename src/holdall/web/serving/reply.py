@@ -1,4 +1,4 @@
-"""A file as a reply: whole or a range of it, or that the client has it already. It is streamed, never held whole."""
+"""A file as a reply: all of it, a range of it, or a 304 if the client has it. It is streamed, never held in memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdall.web.serving.refusal import RefusedError
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _POLICY_OF_PDF = "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'"
-"""Some browsers show no PDF in a sandbox."""
+"""Some browsers do not show a PDF in a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A file: ``stream`` returns its pieces, from a start on, so many bytes."""
+    """A file to serve; ``stream(start, size)`` returns that range in pieces."""
 
     size: int
     etag: str
@@ -32,7 +32,7 @@ class Served:
 
 
 async def reply_with(request: Request, file: Served) -> Response:
-    """The reply; an error that the first piece meets is raised, before anything is sent."""
+    """The reply. An error in reading the first piece is raised before anything is sent."""
     headers = _headers_of(file)
     if _has_it(request, file):
         return Response(status_code=304, headers=headers)
@@ -61,7 +61,7 @@ async def reply_with(request: Request, file: Served) -> Response:
 
 
 async def _chain(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """All pieces; none is held once the next is asked for."""
+    """All pieces; none is kept once the next is requested."""
     yield first
     del first
     async for piece in pieces:
@@ -77,7 +77,7 @@ def _headers_of(file: Served) -> dict[str, str]:
 
 
 def _has_it(request: Request, file: Served) -> bool:
-    """Whether the client says that it has these bytes."""
+    """Whether the client already has these bytes, according to its headers."""
     tags = request.headers.get("if-none-match")
     if tags is not None:
         return tags.strip() == "*" or file.etag in (tag.strip().removeprefix("W/") for tag in tags.split(","))
@@ -86,7 +86,7 @@ def _has_it(request: Request, file: Served) -> bool:
 
 
 def _is_meant(request: Request, file: Served) -> bool:
-    """Whether a range is of these bytes, not of others that the client has a part of."""
+    """Whether the range refers to these bytes, and not to an older version of which the client has a part."""
     condition = request.headers.get("if-range")
     if condition is None or condition.strip() == file.etag:
         return True

@@ -1,4 +1,4 @@
-"""What every route is given: the database, and what the application that mounts it has said."""
+"""What every route gets: the database, and the options of the application that mounts it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Resumable uploads over HTTP, as the protocol tus 1.0.0 describes them: its core, and the extensions in `_EXTENSIONS`.
 
-The URL of an upload is a signed id, and a capability: whoever has it may continue and end the upload, so no hook is
-asked again. What an upload is and what it survives is the business of ``db.blobs``; here are headers and statuses
-alone. A complete upload's reply has its signed id for attaching in ``Holdall-Signed-Id``.
+The URL of an upload contains a signed id, and is a capability: any client that has it may continue and end the upload,
+so no hook is called again. ``db.blobs`` implements the uploads themselves; this module only handles headers and
+statuses. The reply to a complete upload has a signed id for attaching it in ``Holdall-Signed-Id``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _METHODS = ["HEAD", "PATCH", "DELETE", "POST", "OPTIONS"]
 
 
 def list_routes(site: Site) -> list[Route]:
-    """The routes of resumable uploads."""
+    """The routes for resumable uploads."""
     answer = partial(_answer, site)
     return [
         Route("/uploads", answer, methods=["POST", "OPTIONS"]),
@@ -44,7 +44,7 @@ def list_routes(site: Site) -> list[Route]:
 
 
 async def _answer(site: Site, request: Request) -> Response:
-    """The reply, which always says which version of the protocol it follows."""
+    """The reply, which always states its version of the protocol."""
     try:
         response = await _dispatch(site, request)
     except RefusedError as error:
@@ -52,7 +52,7 @@ async def _answer(site: Site, request: Request) -> Response:
     except HoldallError as error:
         response = await answer_error(request, error)
     except ClientDisconnect:
-        response = Response(status_code=400)  # to nobody
+        response = Response(status_code=400)  # the client is gone and will not read it
     response.headers["Tus-Resumable"] = _VERSION
     return response
 
@@ -67,7 +67,7 @@ async def _dispatch(site: Site, request: Request) -> Response:
     if signed_id is None:
         return await _create(site, request)
     if method not in ("HEAD", "PATCH", "DELETE"):
-        raise RefusedError(405, "An upload knows HEAD, PATCH and DELETE.", {"Allow": "HEAD, PATCH, DELETE"})
+        raise RefusedError(405, "An upload accepts HEAD, PATCH and DELETE.", {"Allow": "HEAD, PATCH, DELETE"})
     upload = await site.db.blobs.find_signed_upload(signed_id)
     if upload is None:
         raise not_found()
@@ -77,7 +77,9 @@ async def _dispatch(site: Site, request: Request) -> Response:
     if method == "PATCH":
         upload = await _continue(site, request, upload, _read_number(request, "Upload-Offset"))
         return Response(status_code=204, headers=await _show(site, upload))
-    if upload.offset == upload.byte_size and not upload.is_complete:  # its server died just then
+    if (
+        upload.offset == upload.byte_size and not upload.is_complete
+    ):  # the server died before it was completed
         upload = await site.db.blobs.continue_upload(upload, upload.offset, b"")
     about = {"Upload-Length": str(upload.byte_size), "Upload-Metadata": str(upload.metadata.get("tus", ""))}
     shown = {name: text for name, text in about.items() if text}
@@ -98,7 +100,7 @@ async def _create(site: Site, request: Request) -> Response:
     await site.access.check_origin(request)
     size = _read_number(request, "Upload-Length")
     if size > _MOST_BYTES:
-        raise RefusedError(413, "No file can have so many bytes.")
+        raise RefusedError(413, f"A file may have at most {_MOST_BYTES:,} bytes.")
     raw = request.headers.get("upload-metadata", "")
     stated = _parse_metadata(raw)
     filename = stated.get("filename") or stated.get("name") or "file"
@@ -112,7 +114,7 @@ async def _create(site: Site, request: Request) -> Response:
             filename=filename, byte_size=size, content_type=content_type, metadata=metadata
         )
     except InvalidRequestError:
-        raise RefusedError(400, "The name or the type cannot be that of a file.") from None
+        raise RefusedError(400, "The file's name or type is not valid.") from None
     signed_id = await site.db.blobs.signed_id(upload.id, purpose="upload")
     if request.headers.get("content-type") == _BODY_TYPE:
         upload = await _continue(site, request, upload, 0)
@@ -121,28 +123,30 @@ async def _create(site: Site, request: Request) -> Response:
 
 
 async def _continue(site: Site, request: Request, upload: ResumableUpload, offset: int) -> ResumableUpload:
-    """Take the bytes of a request."""
+    """Append the bytes of a request to an upload."""
     if request.headers.get("content-type") != _BODY_TYPE:
         raise RefusedError(415, f"Content-Type must be {_BODY_TYPE}.")
     checksum = _read_checksum(request)
     left = upload.byte_size - upload.offset
     if offset == upload.offset and int(request.headers.get("content-length", "0")) > left:
-        raise RefusedError(413, f"The upload lacks {left} bytes, and more would come.")
+        raise RefusedError(413, f"The upload needs {left} more bytes, but the request has more than that.")
     try:
         return await site.db.blobs.continue_upload(upload, offset, Body(request), checksum=checksum)
     except UploadConflictError as error:
         where = {"Upload-Offset": str(error.offset)}
-        raise RefusedError(409, f"The upload goes on at {error.offset}.", where) from None
+        raise RefusedError(409, f"The upload must continue at offset {error.offset}.", where) from None
     except IntegrityError:
         if checksum is None:
-            raise RefusedError(410, "What had arrived is lost. Please start another upload.") from None
-        raise RefusedError(460, "The bytes do not have the checksum that came with them.") from None
+            raise RefusedError(
+                410, "The bytes received so far are lost. Please start a new upload."
+            ) from None
+        raise RefusedError(460, "The bytes do not match the checksum sent with them.") from None
     except InvalidRequestError:
-        raise RefusedError(413, "More bytes came than the upload was started with.") from None
+        raise RefusedError(413, "More bytes arrived than the upload was started with.") from None
 
 
 async def _show(site: Site, upload: ResumableUpload) -> dict[str, str]:
-    """The headers that say how far an upload is."""
+    """The headers that describe how far an upload is."""
     headers = {**NO_CACHE, "Upload-Offset": str(upload.offset)}
     if upload.is_complete:
         headers["Holdall-Signed-Id"] = await site.db.blobs.signed_id(upload.id, purpose="attach")
@@ -155,31 +159,33 @@ async def _show(site: Site, upload: ResumableUpload) -> dict[str, str]:
 
 
 def _read_number(request: Request, name: str) -> int:
-    said = request.headers.get(name.lower(), "")
-    if not (said.isascii() and said.isdigit() and len(said) < 20):
+    text = request.headers.get(name.lower(), "")
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise RefusedError(400, f"{name} must be a number.")
-    return int(said)
+    return int(text)
 
 
 def _read_checksum(request: Request) -> str | None:
-    """What ``continue_upload`` calls a checksum."""
-    said = request.headers.get("upload-checksum")
-    if said is None:
+    """The checksum in the form that ``continue_upload`` expects."""
+    text = request.headers.get("upload-checksum")
+    if text is None:
         return None
-    algorithm, _, digest = said.partition(" ")
+    algorithm, _, digest = text.partition(" ")
     if algorithm not in _ALGORITHMS or not _decode(digest):
-        raise RefusedError(400, f"Upload-Checksum must be base64 after one of {', '.join(_ALGORITHMS)}.")
+        raise RefusedError(
+            400, f"Upload-Checksum must be one of {', '.join(_ALGORITHMS)}, a space, and a base64 digest."
+        )
     return f"{algorithm}:{digest}"
 
 
-def _parse_metadata(said: str) -> dict[str, str]:
+def _parse_metadata(text: str) -> dict[str, str]:
     """The pairs of names and texts."""
     found: dict[str, str] = {}
-    for pair in said.split(",") if said else ():
+    for pair in text.split(",") if text else ():
         name, _, encoded = pair.strip().partition(" ")
         value = _decode(encoded)
-        if not name or not name.isascii() or name in found or value is None or len(said) > _MOST_METADATA:
-            raise RefusedError(400, "Upload-Metadata must be names, each with base64 after it.")
+        if not name or not name.isascii() or name in found or value is None or len(text) > _MOST_METADATA:
+            raise RefusedError(400, "Upload-Metadata must be pairs of a unique name and a base64 value.")
         found[name] = value.decode(errors="replace")
     return found
 
