@@ -104,3 +104,13 @@ def test_every_command_that_contributors_are_told_of_exists(target: str) -> None
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert f"`make {target}`" in told
     assert re.search(rf"^{target}:", rules, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "picture", sorted(ROOT.glob("docs/pictures/*.svg")), ids=lambda picture: picture.stem
+)
+def test_a_drawing_has_a_title_and_a_description_a_dark_form_and_a_page_that_shows_it(picture: Path) -> None:
+    drawn = picture.read_text(encoding="utf-8")
+    assert re.search(r"<title.*>.+</title>\n<desc.*>.+</desc>", drawn)
+    assert "prefers-color-scheme: dark" in drawn
+    assert any(f"pictures/{picture.name})" in page.read_text(encoding="utf-8") for page in PAGES)
