@@ -112,7 +112,7 @@ async def test_a_generator_function_cannot_be_a_hook(db: Rig) -> None:
     def tell(event: Any) -> Any:
         yield event
 
-    with pytest.raises(GeneratorRefused, match="called as a hook"):
+    with pytest.raises(GeneratorRefused, match="calling it as a hook"):
         db.worker(hooks=[tell])
 
 

@@ -1,6 +1,6 @@
-"""Jobs: work that a transaction leaves for later, written with it, and done at least once.
+"""Jobs: work that a transaction leaves for later. A job is written with the transaction, and runs at least once.
 
-The room of their rules and flows; the program that runs them is `holdall.worker`. Names are fetched when first used.
+The rules and flows of jobs live here; the program that runs them is `holdall.worker`. Names are loaded when first used.
 """
 
 from __future__ import annotations

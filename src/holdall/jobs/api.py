@@ -1,4 +1,4 @@
-"""``db.jobs``: looking after jobs, in both colours."""
+"""``db.jobs``: enqueue, list, retry and delete jobs, sync and async."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Jobs:
-    """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""
+    """The jobs of a database: enqueue one outside a transaction, and list, retry or delete those that exist."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -32,7 +32,7 @@ class Jobs:
         delay: float | timedelta | None = None,
         queue: str | None = None,
     ) -> Enqueued:
-        """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
+        """Enqueue a job at once, in its own transaction. The arguments are those of ``tx.enqueue``."""
         from holdall.jobs.outbox import enqueue_alone
 
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
@@ -49,7 +49,7 @@ class Jobs:
 
 
 class AsyncJobs:
-    """The jobs of a database: to enqueue one outside of a transaction, and to look after those there are."""
+    """The jobs of a database: enqueue one outside a transaction, and list, retry or delete those that exist."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -63,7 +63,7 @@ class AsyncJobs:
         delay: float | timedelta | None = None,
         queue: str | None = None,
     ) -> Enqueued:
-        """Enqueue a job at once, in a transaction of its own; as ``tx.enqueue``."""
+        """Enqueue a job at once, in its own transaction. The arguments are those of ``tx.enqueue``."""
         from holdall.jobs.outbox import enqueue_alone
 
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)

@@ -1,7 +1,8 @@
-"""Arguments of jobs as one JSON text, and back.
+"""The arguments of a job as one JSON text, and back.
 
-Written purely, read by a flow. JSON's own values are themselves; a key, an item or another thing with a locator is an
-object with the one name ``$holdall``. What is neither is refused when the job is enqueued, where it can be put right.
+Writing is pure, reading is a flow. JSON values stay as they are; a key, an item or another value with a locator becomes
+an object with the single key ``$holdall``. Any other value is refused when the job is enqueued, where the caller can
+still correct it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def format_arguments(arguments: Sequence[object]) -> str:
-    """The text of the arguments; `InvalidJobArgumentsError` names the one that has none."""
+    """The arguments as text; `InvalidJobArgumentsError` names the one that cannot be stored."""
     if not arguments:
         return "[]"
     try:
@@ -82,7 +83,7 @@ def _encode_mapping(value: dict[Any, Any], where: str) -> dict[str, Any]:
 
 
 async def load_arguments(context: Context, unit: Unit | None, text: str) -> list[Any]:
-    """The arguments, with what their locators stand for; `Gone` when one of those is no more."""
+    """The arguments, with locators resolved; raises `Gone` if one of them refers to something that no longer exists."""
     if _LOCATOR not in text:
         return json.loads(text)  # type: ignore[no-any-return]
     return [await _load(context, unit, stored) for stored in json.loads(text)]

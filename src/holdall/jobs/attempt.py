@@ -1,6 +1,6 @@
-"""The job that is running here: what its function can ask about itself.
+"""The running job, as its own function sees it.
 
-Pure. It is bound to the task or thread that runs the job, and to what those begin.
+Pure. It is bound to the task or thread that runs the job, and to the tasks that those start.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ D = TypeVar("D")
 
 
 class RunningJob:
-    """A job in a worker's hands. ``attempt`` is 1 the first time.
+    """A job that a worker is running. ``attempt`` is 1 the first time.
 
-    ``lost`` turns true when the worker has no longer a hold on it (its machine was held up, or the job timed out):
-    work in a thread cannot be stopped from outside, and does well to look now and then.
+    ``lost`` becomes true when the worker no longer holds the job, because the worker was held up or the job timed out.
+    A function that runs in a thread cannot be stopped from outside, so a long one should check it now and then.
     """
 
     __slots__ = ("_context", "_database", "ended", "lost", "record", "tokens")
@@ -41,13 +41,14 @@ class RunningJob:
         self.record = record
         self.lost = False
         self.ended = False  # by the commit of its own transaction
-        self.tokens = {record.lease.token}  # what its lease may have: two while the fate of a beat is unknown
+        # the tokens that its lease may have: two while a heartbeat's outcome is unknown
+        self.tokens = {record.lease.token}
 
     @property
     @internal
     def context(self) -> Context:
-        """The worker's context, for jobs of our own that are flows."""
-        assert self._context is not None, "not known in a process of its own"
+        """The worker's context, for Holdall's own jobs, which are flows."""
+        assert self._context is not None, "a job in a separate process has no context"
         return self._context
 
     @overload
@@ -58,7 +59,7 @@ class RunningJob:
         """The worker's database: a `Database` in a plain function, an `AsyncDatabase` in an ``async def`` one.
 
         ``current_job().database(Database)`` or ``(AsyncDatabase)`` is typed, and refuses the other kind. A job that
-        runs in a separate process has none, and opens its own.
+        runs in a separate process has no database of the worker's, and opens one itself.
         """
         if self._database is None:
             raise NoJobError(
@@ -90,7 +91,7 @@ class RunningJob:
 
     @property
     def attempt(self) -> int:
-        """How often it has been begun, this time included."""
+        """The number of this attempt: 1 for the first."""
         return self.record.attempts
 
     def check_lease(self) -> None:
@@ -113,7 +114,7 @@ current: ContextVar[RunningJob | None] = ContextVar("holdall.job", default=None)
 
 
 def current_job() -> RunningJob:
-    """The job that this code runs in; `NoJobError` when it runs in none."""
+    """The job whose function is running; `NoJobError` outside a job."""
     running = current.get()
     if running is None:
         raise NoJobError("no job is running here", hint="call this inside a job's function")
@@ -128,19 +129,19 @@ class Ending(Participant):
         self._running = running
 
     async def state(self, change: Change) -> None:
-        """The job's end, if it is still ours."""
+        """Add the job's end to the commit, if this worker still holds it."""
         self._running.check_lease()
         layout, running = await discover(self._context), self._running
         end_job(change, layout, running.record, is_held_by(running.tokens), self._refuse)
 
     def _refuse(self, item: Item | None) -> Exception | None:
-        """A heartbeat came in between: try again. Another worker has it: leave it to that one."""
+        """Explain a refusal: after a heartbeat in between, try again; if another worker holds the job, give up."""
         if JobItem.lease.read(item) in self._running.tokens:
             return None
-        # otherwise, if what was read is also out of date, the function would run again
+        # marked as lost, because the function would run again if its reads were also out of date
         self._running.lost = True
         return self._running.lease_lost()
 
     async def settle(self, port: Port) -> None:
-        """The job is gone with its work done."""
+        """Note that the job was deleted together with the commit of its work."""
         self._running.ended = True

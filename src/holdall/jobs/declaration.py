@@ -1,7 +1,7 @@
-"""Declaring jobs: ``@holdall.job("send-receipt")`` makes a function one, known by its name in this process.
+"""Declaring jobs: ``@holdall.job("send-receipt")`` turns a function into a job, known by that name in this process.
 
-Pure. A declared job can still be called as the function it was. What is stored of a job is its name: the name is
-data, the function may move.
+Pure. A declared job can still be called like the function that it was. Only its name is stored, so the function may
+move to another module.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _MAX_BACKOFF = 3600.0
 class JobOptions:
     """How a job is run; times are in seconds.
 
-    After a failure it is tried ``retries`` more times: the first after about ``backoff``, then each time after twice
-    as long, an hour at most. ``timeout`` is the longest that one attempt may take. ``once_for`` is how long a key is
-    remembered after the job succeeded; None to remember it only while the job waits. ``transactional``: the function
-    gets a transaction first, and what it writes commits together with the job's end. ``process``: it runs in a process
-    of its own, for work that keeps the interpreter busy or may bring it down.
+    After a failure the job is tried ``retries`` more times: the first after about ``backoff`` seconds, then each time
+    after twice as long, up to an hour. ``timeout`` limits one attempt. ``once_for`` is how long a key is remembered
+    after the job succeeded; None remembers it only while the job waits. With ``transactional`` the function gets a
+    transaction as its first argument, which commits together with the job's end. With ``process`` it runs in a separate
+    process, for work that keeps the interpreter busy or may crash it.
     """
 
     queue: str = DEFAULT_QUEUE
@@ -53,17 +53,17 @@ class JobOptions:
     process: bool = False
 
     def delay(self, attempts: int, random: float) -> float:
-        """How long to wait after so many attempts have failed; a random part keeps those apart that failed together."""
+        """How long to wait after this many failed attempts; randomized, to spread jobs that failed together."""
         longest = min(_MAX_BACKOFF, self.backoff * 2.0 ** min(attempts - 1, 60))
         return longest * (0.5 + 0.5 * random)
 
 
 class Job(Generic[*Ts]):
-    """A declared job. ``tx.enqueue(send_receipt, order)`` leaves it for a worker; calling it runs it here and now."""
+    """A declared job. ``tx.enqueue(send_receipt, order)`` leaves it to a worker; calling it runs the function now."""
 
     __slots__ = ("__dict__", "__weakref__", "function", "name", "options", "schedule")
     topics: tuple[str, ...] = ()
-    """The events, named by their features, at which a feature enqueues it."""
+    """The events at which a feature enqueues it, as ``feature:event``."""
 
     @internal
     def __init__(
@@ -104,7 +104,7 @@ class Job(Generic[*Ts]):
 
     @cached_property
     def _arity(self) -> tuple[float, float]:
-        """How many arguments the function needs, and takes, besides the transaction."""
+        """The least and the most arguments that the function takes besides the transaction."""
         from inspect import Parameter, signature
 
         try:
@@ -131,7 +131,7 @@ class Job(Generic[*Ts]):
         return max(0, least - ours), most - ours
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Run the function here and now, as if it had never been declared."""
+        """Run the function directly, as if it had not been declared."""
         return self.function(*args, **keywords)
 
     def __repr__(self) -> str:
@@ -142,7 +142,7 @@ _declared: dict[str, Job[*tuple[Any, ...]]] = {}
 
 
 def declared_jobs() -> dict[str, Job[*tuple[Any, ...]]]:
-    """The jobs of this process, by name."""
+    """The jobs that are declared in this process, by name."""
     return _declared
 
 
@@ -174,14 +174,14 @@ def job(
     cron: str | None = ...,
 ) -> Callable[[Callable[[Transaction, *Ts], Any] | Callable[[AsyncTransaction, *Ts], Any]], Job[*Ts]]: ...
 def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any) -> Any:
-    """A decorator: the function becomes a job of that name.
+    """Decorator that declares a function as a job of that name.
 
-    ``retries`` more attempts follow a failure, the first after about ``backoff`` seconds, each next after twice as
-    long. ``timeout`` ends an attempt. ``queue`` is where it waits unless ``enqueue`` says otherwise. ``once_for``
-    remembers a key for so many seconds after success. With ``transactional=True`` the function gets a transaction as
-    its first argument, which commits together with the job's end: what it writes, it writes exactly once. With
-    ``process=True`` it runs in a process of its own. ``every`` (seconds or a timedelta) or ``cron`` (five fields, in
-    UTC) make it recur by itself, once for all workers.
+    After a failure, up to ``retries`` more attempts follow: the first after about ``backoff`` seconds, each next one
+    after twice as long. ``timeout`` limits one attempt, in seconds. ``queue`` is where the job waits, unless
+    ``enqueue`` names another. ``once_for`` is how many seconds a key is remembered after success. With
+    ``transactional=True`` the function gets a transaction as its first argument, which commits together with the job's
+    end, so its writes happen exactly once. With ``process=True`` it runs in a separate process. ``every`` (seconds or a
+    timedelta) or ``cron`` (five fields, in UTC) makes the job recur, once for all workers together.
     """
     if not isinstance(name, str) or not _NAME.match(name):
         raise JobDefinitionError(
@@ -198,7 +198,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
     def decorate(function: Any) -> Any:
         check_function(name, function)
         made: Job[*tuple[Any, ...]] = Job(name, function, checked, times)
-        made._arity  # noqa: B018 - a function that no job can call is refused now
+        made._arity  # noqa: B018 - refuses a function that a worker could not call
         _check_schedule(made)
         known = _declared.get(name)
         if known is not None and known.place != made.place:
@@ -213,7 +213,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
 
 
 def check_function(name: str, function: object) -> None:
-    """Refuse what no job can run."""
+    """Refuse anything that a job cannot run."""
     if not callable(function):
         raise JobDefinitionError(f"the job {name} is declared on {function!r:.60}, which is not callable")
     try:
@@ -276,7 +276,7 @@ def _describe_arity(least: float, most: float) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuse what no job can be called."""
+    """Refuse a name that a job cannot have."""
     if not is_name(name):
         raise InvalidOptionsError(
             f"{name!r:.60} is not a valid name for a job", hint="use up to 100 letters, digits and _ . : -"
@@ -284,12 +284,12 @@ def check_name(name: str) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a job can have that name."""
+    """Whether a job can have this name."""
     return _NAME.match(text) is not None
 
 
 def check_queue(queue: object) -> None:
-    """Refuse what cannot be a queue's name."""
+    """Refuse a name that a queue cannot have."""
     if not isinstance(queue, str) or not _QUEUE.match(queue):
         raise InvalidOptionsError(
             f"{queue!r:.60} is not a valid name for a queue", hint="use up to 64 letters, digits and _ . -"
@@ -297,7 +297,7 @@ def check_queue(queue: object) -> None:
 
 
 def check_queues(queues: Iterable[str]) -> tuple[str, ...]:
-    """The queues, each once, in their order."""
+    """The queues in their order, without duplicates."""
     if isinstance(queues, str):
         queues = (queues,)
     found = tuple(dict.fromkeys(queues))

@@ -1,6 +1,6 @@
-"""Flows that look after jobs: list, count, find, retry and delete them.
+"""Flows that list, count, find, retry and delete jobs.
 
-None reads more than the queues it is about; looking for one job by its id reads that job's shard of each queue.
+Each reads only the queues that it concerns; finding a job by its id reads one shard of each queue.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from holdall.tables.record import fetch
 _STATES: tuple[JobState, ...] = ("waiting", "running", "dead")
 _LONGEST_ID = 100
 _FREE = JobItem.id.exists & JobItem.lease.absent
-"""The job is there and no worker has it."""
+"""The job exists and no worker holds it."""
 
 
 class JobCounts(NamedTuple):
-    """How many jobs of a queue wait (also for their time to come), run, and were given up."""
+    """How many jobs of a queue are waiting (including for their time), running, and dead (given up)."""
 
     waiting: int
     running: int
@@ -60,7 +60,7 @@ class JobCounts(NamedTuple):
 
 
 async def queues(context: Context) -> list[str]:
-    """The names of all queues that a job was ever put into."""
+    """The names of all queues that a job was ever enqueued in."""
     layout = await discover(context)
     found: list[str] = []
 
@@ -79,7 +79,7 @@ async def list_jobs(
     name: str | None = None,
     limit: int = 100,
 ) -> list[JobRecord]:
-    """The first jobs of a queue or of all, in the order in which they are due; the dead after them, as they died."""
+    """The first jobs of one queue or of all, by the time they are due; then dead jobs, by the time they died."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
     layout = await discover(context)
@@ -92,7 +92,7 @@ async def list_jobs(
         for h in partitions(each, states)
     ]
     outcomes = await context.port.gather(shards)
-    # by their ids: a malformed item that was just moved may be found in both places
+    # by id, because a malformed item that was just moved may be found in both places
     found = {record.id: record for outcome in outcomes for record in outcome.result()}
     records = list(found.values())
     records.sort(key=lambda record: (record.died is not None, record.died or record.due, record.id))
@@ -115,7 +115,7 @@ async def _fetch_first(
 
 
 async def counts(context: Context, *, queue: str | None = None) -> dict[str, JobCounts]:
-    """How many jobs each queue has; it reads them all to count them."""
+    """How many jobs each queue has; all of them are read to count them."""
     layout = await discover(context)
     found: dict[str, JobCounts] = {}
     for each in await _choose_queues(context, queue):
@@ -128,7 +128,7 @@ async def counts(context: Context, *, queue: str | None = None) -> dict[str, Job
 
 
 async def _count(context: Context, query: Query) -> tuple[int, int]:
-    """How many jobs there are, and how many of them somebody has."""
+    """How many jobs there are, and how many of them a worker holds."""
     total = leased = 0
 
     def count(page: Page) -> None:
@@ -141,7 +141,7 @@ async def _count(context: Context, query: Query) -> tuple[int, int]:
 
 
 async def find(context: Context, id: str) -> JobRecord | None:
-    """The job with that id, None when there is none, or none any more."""
+    """The job with this id; None if it does not exist or has succeeded."""
     if not isinstance(id, str) or not id or len(id) > _LONGEST_ID:
         raise InvalidOptionsError(f"{id!r:.60} is not the id of a job")
     layout = await discover(context)
@@ -158,9 +158,9 @@ async def find(context: Context, id: str) -> JobRecord | None:
 
 
 async def retry(context: Context, id: str) -> JobRecord:
-    """Let a dead job wait again, with all its attempts ahead of it; a job that waits for its time is due at once.
+    """Run a job again: a dead job waits with all its attempts ahead of it, a waiting job is due at once.
 
-    A job that is dead because it could not be read (``raw``) is read again; `MalformedJobError` if that fails.
+    A job that is dead because its item could not be read (``raw``) is read again; `MalformedJobError` if that fails.
     """
     record = await _fetch_one(context, id)
     if record.state == "running":
@@ -175,9 +175,9 @@ async def retry(context: Context, id: str) -> JobRecord:
 
 
 async def retry_all(context: Context, *, queue: str | None = None, name: str | None = None) -> int:
-    """Let all dead jobs, of a queue or of a name, wait again, except those that could not be read.
+    """Run all dead jobs again, or those of a queue or a name, except those whose items could not be read.
 
-    Returns how many those are.
+    Returns how many jobs wait again.
     """
 
     async def revive(context: Context, record: JobRecord) -> JobRecord | None:
@@ -187,7 +187,7 @@ async def retry_all(context: Context, *, queue: str | None = None, name: str | N
 
 
 async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
-    """Let a job wait from now on; None if it is not as it was, or its key is taken."""
+    """Let a job wait again, due now; None if it was changed meanwhile or its key is taken."""
     layout = await discover(context)
     job = record if record.raw is None else decode_job(layout, record.raw)
     again = replace(postpone_job(job, context.port.now(), job.error), attempts=0)
@@ -201,7 +201,7 @@ async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
 
 
 async def delete(context: Context, id: str) -> JobRecord:
-    """Delete a job that is not running; gives what it was."""
+    """Delete a job that is not running, and return it."""
     record = await _fetch_one(context, id)
     if record.state == "running" or await _forget(context, record) is None:
         raise JobBusyError(f"the job {id} is running", hint="wait for it to end")
@@ -216,9 +216,9 @@ async def purge(
     state: JobState = "dead",
     before: datetime | None = None,
 ) -> int:
-    """Delete all dead jobs, or all that wait; of a queue or a name, or that died or were due before a time.
+    """Delete all dead or all waiting jobs, optionally only those of a queue or a name.
 
-    Gives how many those were.
+    ``before`` limits this to jobs that died, or were due, before a time. Returns how many jobs were deleted.
     """
     if state not in ("dead", "waiting"):
         raise InvalidOptionsError(
@@ -239,7 +239,7 @@ async def purge(
 
 
 async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
-    """Delete a job, with the key that it has; None if it is not as it was."""
+    """Delete a job together with its key; None if the job was changed meanwhile."""
     layout = await discover(context)
     change = Change(context)
     change.delete(JobItem(locate_job(layout, record)), expect=[_FREE])
@@ -291,7 +291,7 @@ async def _each_job(
     filter: Condition | None,
     change: Callable[[Context, JobRecord], Coroutine[Any, Any, JobRecord | None]],
 ) -> int:
-    """Change all jobs of these states, page by page; gives how many were."""
+    """Change all jobs in these states, page by page; return how many were changed."""
     layout = await discover(context)
     changed = 0
     for each in await _choose_queues(context, queue):
@@ -319,17 +319,17 @@ async def _each_page(context: Context, query: Query, take: Callable[[Page], obje
 
 
 _KEPT = 7 * 24 * 3600
-"""Seconds that an occurrence's item outlives it: more than any clock is wrong for."""
+"""Seconds that an occurrence's item is kept after its time: longer than any clock should be wrong."""
 
 
 async def enqueue_next(context: Context, job: Job[*tuple[Any, ...]]) -> datetime:
-    """Enqueue a recurring job's next occurrence, unless another worker has; return when that is.
+    """Enqueue a recurring job's next occurrence, unless another worker already has; return when it is due.
 
-    All workers compute the same occurrences from the same declaration, and none coordinates them: each occurrence has
-    an item of its own, and the write that enqueues it demands that there is none yet. So a worker whose clock is wrong
-    may enqueue one too early, which then waits for its time, but cannot have one left out or run twice. The job waits
-    in its queue like any other that is delayed, so an occurrence is not lost when no worker runs at its time; of
-    several that passed meanwhile there is one. Their items expire by the table's TTL.
+    All workers compute the same occurrences from the same declaration, without a coordinator: each occurrence has its
+    own item, and the write that enqueues it demands that this item does not exist yet. A worker whose clock is wrong
+    may enqueue an occurrence too early, which then waits for its time, but it cannot make one be skipped or run twice.
+    The job waits in its queue like any delayed job, so an occurrence is not lost if no worker runs at its time; if
+    several pass meanwhile, only one is enqueued. The items expire by the table's TTL.
     """
     assert job.schedule is not None
     layout, port = await discover(context), context.port

@@ -1,7 +1,7 @@
-"""Handlers of events: functions that hear what happened, as jobs.
+"""Event handlers: functions that are called, as jobs, after something has happened.
 
-A process that changes something enqueues one job for each handler that it knows, in the same transaction as the change:
-so each handler is called for each change at least once, and never for one that did not happen.
+A process that makes a change enqueues one job for each handler that it knows, in the same transaction as the change.
+Each handler is therefore called at least once for each change, and never for a change that did not happen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def declare_handler(
     name: str | None,
     options: Mapping[str, Any],
 ) -> None:
-    """Make a function the handler of a room's events of these kinds; ``read_event`` makes one of what a job keeps."""
+    """Make a function the handler of these kinds of a room's events; ``read_event`` rebuilds an event from a job."""
     unknown = [kind for kind in kinds if kind not in known]
     if not kinds or unknown:
         raise JobDefinitionError(
@@ -41,7 +41,7 @@ def declare_handler(
     _check_takes_event(called, handle, bool(options.get("transactional")))
     declare: Any = job(called, **options)
     declared = declared_jobs().get(called)
-    earlier = () if declared is None else declared.topics  # of another decorator above the function
+    earlier = () if declared is None else declared.topics  # from another decorator on the same function
     declare(handle).topics = (*earlier, *(f"{room}:{kind}" for kind in kinds))
 
 
@@ -52,7 +52,7 @@ def handlers_of(room: str, kind: str) -> Iterable[str]:
 
 
 def _name_of(room: str, function: Any) -> str:
-    """A name after where the function is; of a long place, or one with other signs in it, a digest keeps it apart."""
+    """A job name from the function's module and name; if that is long or not ASCII, a digest keeps it unique."""
     called = getattr(function, "__qualname__", type(function).__qualname__)
     place = f"{getattr(function, '__module__', '')}.{called}"
     plain = "".join(each if each.isascii() and (each.isalnum() or each in "_.-") else "_" for each in place)
@@ -62,7 +62,7 @@ def _name_of(room: str, function: Any) -> str:
 
 
 def _check_takes_event(name: str, handle: Callable[..., Any], transactional: bool) -> None:
-    """Refuse now what would else fail whoever makes a change."""
+    """Refuse a handler that cannot take an event now, because later the refusal would fail the change itself."""
     try:
         made: Job[*tuple[Any, ...]] = Job(name, handle, JobOptions(transactional=transactional))
         made.accepts({})
@@ -73,7 +73,7 @@ def _check_takes_event(name: str, handle: Callable[..., Any], transactional: boo
 
 
 def _as_job(function: Callable[..., Any], read_event: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
-    """The function as one that takes what a job can keep of an event; a transaction, if there is one, comes first."""
+    """Wrap the function so that it takes an event as a job stores it, after the transaction if there is one."""
     from inspect import iscoroutinefunction
 
     if iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004

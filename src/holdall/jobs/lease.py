@@ -1,7 +1,7 @@
-"""Flows of a worker's lease on a job: find what is due, take it, keep it, and let go of it in one of four ways.
+"""Flows of a worker's lease on a job: find due jobs, take one, extend its lease, and end it in one of four ways.
 
-Each is one atomic write, so a worker can die between any two of them: a job that was taken and not ended is taken
-again once its lease is over. Every write demands the lease that its worker last wrote. A worker that has lost it,
+Each is one atomic write, so a worker can die between any two of them: a job that was taken but not ended is taken again
+once its lease is over. Every write demands the lease that its worker last wrote. A worker that has lost its lease,
 because it seemed dead, can neither finish nor extend a job that another worker now holds.
 """
 
@@ -45,7 +45,7 @@ _IS_FREE = JobItem.lease.absent
 _LEASE, _ATTEMPTS = JobItem.lease, JobItem.attempts
 
 Failure = Literal["retried", "superseded"]
-"""What became of a job that is to wait again; superseded: another with its key waits, and will do its work."""
+"""The outcome for a job that should wait again; superseded: another job with its key waits, and will do its work."""
 
 
 async def fetch_due(
@@ -57,7 +57,7 @@ async def fetch_due(
     *,
     consistent: bool = False,
 ) -> Page:
-    """A page of the jobs in a shard whose time has come, the oldest first, those that run included."""
+    """A page of the due jobs in a shard, oldest first, including running ones."""
     layout = await discover(context)
     listing = layout.listing(job_partition(queue, shard), before=f"{format_moment(context.port.now())}$")
     strong = consistent and layout.index is None
@@ -65,7 +65,7 @@ async def fetch_due(
 
 
 async def take(context: Context, job: JobRecord, token: str, seconds: float) -> JobRecord | None:
-    """Take a job, free or with the lease that it was seen with; None if it is not as it was."""
+    """Take a job that is free, or still has the lease that it was seen with; None if it was changed meanwhile."""
     layout = await discover(context)
     taken = lend_job(job, token, context.port.now(), seconds)
     assert taken.lease is not None
@@ -83,15 +83,15 @@ async def take(context: Context, job: JobRecord, token: str, seconds: float) -> 
         stampable=True,
     )
     if job.key is not None and job.once_for is None and job.lease is None:
-        # its key is free from here on: what is enqueued now may be about what it can no longer see
+        # its key is free from now on, because a job enqueued now may be about data that this run no longer reads
         _free_key(change, layout, job)
     return taken if await commit_once(change, token) is None else None
 
 
 async def extend(context: Context, job: JobRecord, token: str, known: Collection[str]) -> JobRecord:
-    """Extend a lease, under another token; `LeaseLostError` if it is no longer ours.
+    """Extend a lease, under another token; `LeaseLostError` if this worker no longer holds it.
 
-    ``known`` are the tokens that it may have: a second one if the fate of the last extension is unknown.
+    ``known`` are the tokens that it may have: two if the outcome of the last extension is unknown.
     """
     layout = await discover(context)
     lease = job.lease
@@ -106,7 +106,7 @@ async def extend(context: Context, job: JobRecord, token: str, known: Collection
 
 
 async def finish(context: Context, job: JobRecord) -> None:
-    """The job is done, and gone; `LeaseLostError` if another worker holds it."""
+    """Delete a job that succeeded; `LeaseLostError` if another worker holds it."""
     layout = await discover(context)
     change = Change(context)
     end_job(change, layout, job, _is_held(job))
@@ -117,7 +117,7 @@ async def finish(context: Context, job: JobRecord) -> None:
 def end_job(
     change: Change, layout: Layout, job: JobRecord, held: Condition, refused: Refuse | None = None
 ) -> None:
-    """Record the end of a job that succeeded: its deletion, and a key that is remembered for a while."""
+    """Record the end of a job that succeeded: its deletion, and its key if that is remembered for a while."""
     change.delete(JobItem(locate_job(layout, job)), expect=[held], vanishes=True, refused=refused)
     if job.key is not None and job.once_for is not None:
         until = change.context.port.now() + timedelta(seconds=job.once_for)
@@ -134,7 +134,7 @@ async def fail(context: Context, job: JobRecord, error: str, delay: float) -> Fa
 
 
 async def bury(context: Context, job: JobRecord, error: str) -> None:
-    """Give a job up: it is kept among the dead, its key is free."""
+    """Give up on a job: keep it as a dead job, and free its key."""
     layout = await discover(context)
     dead = bury_job(job, context.port.now(), error)
     change = Change(context)
@@ -146,7 +146,7 @@ async def bury(context: Context, job: JobRecord, error: str) -> None:
 
 
 async def release(context: Context, job: JobRecord) -> Failure:
-    """Give a job back that was begun and not ended, as if it had never been taken, its key included."""
+    """Return an unfinished job to its queue, with its key, as if it had never been taken."""
     layout = await discover(context)
     change = Change(context)
     change.update(
@@ -162,7 +162,7 @@ async def release(context: Context, job: JobRecord) -> Failure:
 def move_job(
     change: Change, layout: Layout, source: Address, job: JobRecord, *, expect: Sequence[Condition]
 ) -> None:
-    """Record that what is at an address is stored as this job; where the key stays the same, in place."""
+    """Record that the item at an address becomes this job; in place, if the address stays the same."""
     item = encode_job(layout, job)
     if item.address.key == source.key:
         change.put(item, expect=expect)
@@ -172,7 +172,7 @@ def move_job(
 
 
 async def _put_back(change: Change, layout: Layout, job: JobRecord) -> Failure:
-    """Commit what lets a job wait again, with its key; if another job has that, this one is not needed."""
+    """Commit a change that lets a job wait again with its key; if another job has the key, this one is deleted."""
     if job.key is not None and job.once_for is None:
         change.create(JobKey.of(layout, job), label=_KEY)
     refused = await commit_once(change)
@@ -190,7 +190,7 @@ def _free_key(change: Change, layout: Layout, job: JobRecord) -> None:
 
 
 def is_held_by(tokens: Collection[str]) -> Condition:
-    """The lease has one of these tokens."""
+    """The condition that the lease has one of these tokens."""
     return any_of(*map(_LEASE.equals, tokens))
 
 
@@ -207,19 +207,19 @@ def _explain_loss(job: JobRecord) -> LeaseLostError:
 
 
 MARGIN = timedelta(seconds=30)
-"""How far the clocks of two machines may be apart before a lease counts as over too early."""
+"""How far apart the clocks of two machines may be before a lease is taken for expired too early."""
 
 _MANY = 1000
 
 
 class Sightings:
-    """The leases that one worker has seen, each since when it has looked the same. ``brief``: it will not stay.
+    """The leases that one worker has seen, and since when each is unchanged. ``brief``: the worker runs only briefly.
 
-    Pure. No two machines have the same clock, and one that is wrong must neither keep a job for ever nor have it taken
-    from a living worker. So a lease is over when it has been seen unchanged for as long as it was to last, by the
-    watcher's own steady clock: a living worker changes it three times as often. For a watcher that never stays so long,
-    one that is started for a moment to drain a queue, the clock on the wall counts, with a margin for how far clocks
-    may be apart.
+    Pure. No two machines have the same clock, and a wrong clock must neither keep a job forever nor let it be taken
+    from a live worker. A lease is therefore over when it has been seen unchanged for its whole duration, by the
+    observer's own monotonic clock; a live worker extends it three times in that time. An observer that does not run
+    that long, such as one that drains a queue, uses the wall clock instead, with a margin for the difference between
+    clocks.
     """
 
     def __init__(self, *, brief: bool = False) -> None:
@@ -228,7 +228,7 @@ class Sightings:
         self._many = _MANY
 
     def is_over(self, record: JobRecord, steady: float, now: datetime) -> bool:
-        """Whether a leased job may be taken; ``steady`` is a clock of seconds that never jumps."""
+        """Whether a leased job may be taken; ``steady`` is the monotonic clock, in seconds."""
         lease = record.lease
         assert lease is not None
         if self._brief and now >= lease.until + MARGIN:
@@ -241,7 +241,7 @@ class Sightings:
         return steady - since >= lease.seconds
 
     def _sweep(self, steady: float, seconds: float) -> None:
-        """Forget what has not been seen for so long that it must be gone."""
+        """Forget leases that have not been seen for so long that their jobs must be gone."""
         oldest = steady - 10 * seconds
         self._seen = {id: seen for id, seen in self._seen.items() if seen[2] >= oldest}
         self._many = max(_MANY, 2 * len(self._seen))

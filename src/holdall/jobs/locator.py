@@ -1,9 +1,9 @@
-"""Locators: texts that stand for things that live in the database, in the arguments of stored jobs.
+"""Locators: texts that stand for keys, items and other stored things in the arguments of a job.
 
-``key:Order app.models.Order:{…}`` is a key and stays one; ``item:…`` is an item, which is fetched anew when the job
-runs: it may have changed since, or be gone. The model's name counts; where its class is only tells two of one name
-apart. A feature whose things can be arguments too registers a kind of its own; their classes name the module that does
-so, in ``_locators``.
+``key:Order app.models.Order:{…}`` is a key and stays one; ``item:…`` is an item, which is fetched when the job runs: it
+may have changed since, or no longer exist. The model is found by its name; the place of its class only distinguishes
+two models of one name. A feature whose values can be arguments registers its own kind of locator; the classes of those
+values name the module that does so in ``_locators``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Fetch: TypeAlias = Callable[[Context, "Unit | None", str], Coroutine[Any, Any, A
 
 
 class Gone(Exception):
-    """What a locator stands for does not exist any more."""
+    """Raised when the thing that a locator stands for no longer exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """A kind of thing: its class, what to write for one, and the flow that fetches it (or raises `Gone`)."""
+    """A kind of locator: the class of its values, their text, and the flow that fetches one (or raises `Gone`)."""
 
     kind: type
     text: Callable[[Any], str]
@@ -42,12 +42,12 @@ _kinds: dict[str, Locator] = {}
 
 
 def register(name: str, locator: Locator) -> None:
-    """Let things of another kind be arguments of jobs."""
+    """Register a kind of locator, so that its values can be arguments of jobs."""
     _kinds[name] = locator
 
 
 def find_locator(value: object) -> str | None:
-    """The text that stands for a thing; None for what is no such thing."""
+    """The text that stands for a value; None if the value has no locator."""
     if (module := getattr(value, "_locators", None)) is not None:
         import_module(module)
     for name, locator in _kinds.items():
@@ -57,7 +57,7 @@ def find_locator(value: object) -> str | None:
 
 
 async def fetch_located(context: Context, unit: Unit | None, text: str) -> Any:
-    """The thing that a text stands for, read in the unit if there is one; `Gone` when there is none any more."""
+    """Fetch what a text stands for, in the unit if there is one; raises `Gone` if it no longer exists."""
     name, _, rest = text.partition(":")
     locator = _kinds.get(name)
     if locator is None:
@@ -96,7 +96,7 @@ def _locate_class(schema: ModelSchema) -> str:
 
 
 def _find_model(context: Context, name: str, place: str) -> ModelSchema:
-    """The model of that name: of several the one at that place, else the one that this database uses, else the last."""
+    """The model of this name; of several, the one at this place, else one that this database uses, else the last."""
     bound = tuple(context.state.of(Bindings).of_models)
     defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
     named = [schema for schema in (*bound, *defined) if schema.name == name and not schema.abstract]

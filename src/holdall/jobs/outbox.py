@@ -1,11 +1,11 @@
-"""The outbox: how jobs join a transaction, so that they exist if and only if it committed.
+"""The outbox: how jobs join a transaction, so that they exist if and only if it commits.
 
-A job is one more action of the transaction's own write. A job with a key is two: the job, and the item of its key. If
-another job has the key, there is no job to add; then the transaction only demands at its commit that the other still
-has it, so that no enqueue is lost to a job that had already begun, and had perhaps read what the transaction changes.
+A job adds one action to the transaction's write. A job with a key adds two: the job, and the item of its key. If
+another job has the key, no job is added; instead, the commit demands that the other job still has the key. No enqueue
+is therefore lost to a job that has already begun, and may already have read the data that the transaction changes.
 
-The bell: a worker in the same program hears at once of a job that was enqueued, and need not wait for its next look. It
-rings only for those on the same database object, or its twin; all others find the job when they look.
+The bell: a worker in the same process is notified at once of an enqueued job, and does not wait for its next poll. Only
+workers on the same database object, or on its sync or async twin, are notified; all others find the job when they poll.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Outbox(Participant):
         self._context = context
         self._orders: list[_Order] = []
         self._keys: dict[tuple[str, str], Enqueued] = {}
-        self._needless: set[str] = set()  # ids of jobs whose keys others have
+        self._needless: set[str] = set()  # ids of jobs whose keys other jobs have
 
     def add(
         self,
@@ -72,7 +72,7 @@ class Outbox(Participant):
         delay: object,
         queue: str | None,
     ) -> Enqueued:
-        """Add a job; all that is wrong with it is refused now."""
+        """Add a job; invalid arguments and options are refused now."""
         name, options = _resolve(job)
         if isinstance(known := declared_jobs().get(name), Job):
             known.accepts(*arguments)
@@ -97,7 +97,7 @@ class Outbox(Participant):
         return enqueued
 
     async def state(self, change: Change) -> None:
-        """The jobs, except those whose keys are taken."""
+        """Add the jobs to the commit, except those whose keys are taken."""
         port, layout = change.context.port, await discover(self._context)
         keys: dict[tuple[str, str], JobKey] = {}
         if self._keys:
@@ -126,7 +126,7 @@ class Outbox(Participant):
         await register_queues(self._context, {order.enqueued.queue for order in self._orders})
 
     async def settle(self, port: Port) -> None:
-        """The jobs are there, or others with their keys are."""
+        """Note which jobs were added, and notify workers of those that are due."""
         for enqueued, _, delay, _ in self._orders:
             enqueued.added = enqueued.id not in self._needless
             if enqueued.added and not delay:
@@ -140,7 +140,7 @@ def plan_job(
     arguments: Sequence[object],
     **options: Any,
 ) -> tuple[Enqueued, Outbox | None]:
-    """What a call of ``tx.enqueue`` means; with the participant that is to join the transaction, if it is the first."""
+    """Carry out ``tx.enqueue``; for a transaction's first job, also return the participant that must join it."""
     for participant in participants:
         if isinstance(participant, Outbox):
             return participant.add(job, arguments, **options), None
@@ -151,7 +151,7 @@ def plan_job(
 async def enqueue_alone(
     context: Context, job: Job[*tuple[Any, ...]] | str, arguments: Sequence[object], **options: Any
 ) -> Enqueued:
-    """Enqueue a job in a transaction of its own."""
+    """Enqueue a job in its own transaction."""
     outbox = Outbox(context)
     enqueued = outbox.add(job, arguments, **options)
 
@@ -170,7 +170,7 @@ class _Queues(Kept):
 
 
 async def register_queues(context: Context, queues: Collection[str]) -> None:
-    """Have queues listed, each once per process."""
+    """Store the names of queues, each once per process, so that they can be listed."""
     registered = context.state.of(_Queues).names
     new = [queue for queue in queues if queue not in registered]
     if not new:
@@ -181,7 +181,7 @@ async def register_queues(context: Context, queues: Collection[str]) -> None:
 
 
 def _is_running_with(name: str, key: str | None) -> bool:
-    """Whether this code is a job's that itself has the key: a transaction that ends it writes the key anyway."""
+    """Whether the calling job itself has this key: a transaction that ends the job writes the key anyway."""
     from holdall.jobs.attempt import current
 
     running = current.get()
@@ -190,7 +190,7 @@ def _is_running_with(name: str, key: str | None) -> bool:
 
 
 def _resolve(job: object) -> tuple[str, JobOptions | None]:
-    """The name and the options of what is to be enqueued."""
+    """The name and the options of a job, given as a declared job or as a name."""
     if isinstance(job, Job):
         return job.name, job.options
     if isinstance(job, str):
@@ -203,18 +203,18 @@ def _resolve(job: object) -> tuple[str, JobOptions | None]:
 
 
 Ring: TypeAlias = Callable[[str, str], None]
-"""Called with a queue and a shard, in any thread."""
+"""A listener; called with a queue and a shard, in any thread."""
 
 
 class _Rings(Kept, list[Ring]):
-    """Who is called."""
+    """The listeners of a database."""
 
     follows_tables: ClassVar[bool] = False
 
 
 @contextmanager
 def listen(context: Context, listener: Ring) -> Iterator[None]:
-    """Have the listener called for each job that is due at once, while the block lasts."""
+    """Within the block, call the listener for each enqueued job that is due at once."""
     rings = context.state.of(_Rings)
     rings.append(listener)
     try:
@@ -224,6 +224,6 @@ def listen(context: Context, listener: Ring) -> Iterator[None]:
 
 
 def ring(context: Context, queue: str, shard: str) -> None:
-    """A job was put into a shard."""
+    """Notify the listeners that a job was put into a shard."""
     for listener in tuple(context.state.of(_Rings)):
         listener(queue, shard)

@@ -1,8 +1,8 @@
-"""Quarantine: an item that is stored under a job's key but cannot be read as a job is moved to the dead jobs.
+"""Quarantine: an item that is stored in the place of a job, but cannot be read as one, is moved to the dead jobs.
 
 Otherwise every worker would find it at every poll. The dead job has the reason as its error and the whole item as
-``job_raw``. One write moves it, so a process that dies before or after that write leaves either the item or the dead
-job; the write demands that the item is unchanged, so an item that was repaired meanwhile stays.
+``job_raw``. One write moves the item, so a process that dies leaves either the item or the dead job. The write demands
+that the item is unchanged, so an item that was repaired meanwhile stays in its queue.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def _quarantine(
     record = _bury(context, layout, item, error.message)
     change = Change(context)
     source = JobItem(layout.address_of(item), item)
-    # unchanged; if it has very many attributes, the first of them
+    # compared with what was read; if there are very many attributes, only the first of them
     seen = [*list(item)[:_MOST_COMPARED], *(column.name for column in _REQUIRED if column.name not in item)]
     move_job(change, layout, source.address, record, expect=[source.same(*map(raw, seen))])
     try:

@@ -1,10 +1,11 @@
-"""Jobs as they are stored: their items, and the keys these are found under.
+"""Jobs as they are stored: their items, and the keys of these items.
 
-Pure. A waiting or running job is one item in one of sixteen shards of its queue, chosen by its random id, in the
-order of when it is due: ``holdall#Job#<queue>#<0..f>`` / ``<due>#<id>``. Running it does not move it: the item carries
-the worker's lease. A job that failed for good is under ``holdall#DeadJob#…`` / ``<died>#<id>``, where workers do not
-look. The item of a job's key is ``holdall#JobKey#<job>#<key>``, that of an occurrence of a recurring job
-``holdall#Schedule#<job>`` / ``<schedule>#<due>``, the names of all queues ``holdall#Queues`` / ``<queue>``.
+Pure. A waiting or running job is one item in one of the sixteen shards of its queue, chosen by its random id, and
+sorted by the time it is due: ``holdall#Job#<queue>#<0..f>`` / ``<due>#<id>``. Running a job does not move its item,
+which then carries the worker's lease. A job that failed for good is stored under ``holdall#DeadJob#…`` /
+``<died>#<id>``, which workers do not read. The item of a job's key is ``holdall#JobKey#<job>#<key>``, that of an
+occurrence of a recurring job ``holdall#Schedule#<job>`` / ``<schedule>#<due>``, and the name of a queue is in
+``holdall#Queues`` / ``<queue>``.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ QUEUES = "holdall#Queues"
 _LONGEST_KEY = 500
 
 JobState: TypeAlias = Literal["waiting", "running", "dead"]
-"""``waiting`` (also for its time to come), ``running`` (a worker has it, or had and died) or ``dead`` (given up)."""
+"""``waiting`` (including for its time), ``running`` (a worker holds it, or held it and died) or ``dead`` (given up)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A worker's hold on a job: ``token`` changes with each heartbeat, ``until`` is by that worker's clock."""
+    """A worker's hold on a job. ``token`` changes with each heartbeat; ``until`` is in that worker's clock."""
 
     token: str
     until: datetime
@@ -39,9 +40,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A stored job. ``arguments`` is their text; ``attempts`` counts those that have begun.
+    """A stored job. ``arguments`` is their JSON text; ``attempts`` is how many attempts have begun.
 
-    ``raw`` is an item that was stored under a job's key and could not be read as a job; such a record is dead.
+    ``raw`` is set on a dead job that was made from an item that could not be read as a job: it is that item.
     """
 
     id: str
@@ -60,25 +61,25 @@ class JobRecord:
 
     @property
     def state(self) -> JobState:
-        """What it is doing."""
+        """Whether the job is waiting, running or dead."""
         if self.died is not None:
             return "dead"
         return "waiting" if self.lease is None else "running"
 
 
 def lend_job(job: JobRecord, token: str, now: datetime, seconds: float) -> JobRecord:
-    """The job in a worker's hands, one attempt later."""
+    """The job with a worker's lease, one attempt later."""
     lease = Lease(token, now + timedelta(seconds=seconds), seconds)
     return replace(job, lease=lease, attempts=job.attempts + 1)
 
 
 def postpone_job(job: JobRecord, due: datetime, error: str | None) -> JobRecord:
-    """The job as it waits for another attempt."""
+    """The job, waiting for another attempt."""
     return replace(job, due=due, lease=None, error=error, died=None)
 
 
 def bury_job(job: JobRecord, now: datetime, error: str) -> JobRecord:
-    """The job as it is kept when there is no attempt left."""
+    """The job as a dead one, after its last attempt."""
     return replace(job, lease=None, error=error, died=now)
 
 
@@ -86,7 +87,7 @@ def bury_job(job: JobRecord, now: datetime, error: str) -> JobRecord:
 
 
 def format_moment(moment: datetime) -> str:
-    """A time in UTC with a fixed width, so that texts sort as times do."""
+    """A UTC time as text of a fixed width, so that texts sort in the order of time."""
     return moment.isoformat(timespec="microseconds")[:26] + "Z"
 
 
@@ -99,7 +100,7 @@ def _moment(name: str, *default: None) -> Column[Any]:
 
 
 class JobItem(Record, type="holdall.Job"):
-    """A job, waiting, running or dead; of a dead one, its place says when it died, and ``due`` when it was due."""
+    """A job, waiting, running or dead. The key of a dead job has the time it died; ``due`` is when it was due."""
 
     id = text("job_id")
     name = text("job_name")
@@ -117,7 +118,7 @@ class JobItem(Record, type="holdall.Job"):
 
 
 class JobKey(Record, type="holdall.JobKey"):
-    """Keeps other jobs with the same key away: while ``job`` has the key, or ``until`` a while after its success."""
+    """Keeps out other jobs with the same key: while ``job`` has the key, or ``until`` some time after its success."""
 
     job = text("job_id")
     until: Column[datetime | None] = _moment("job_until", None)
@@ -135,14 +136,14 @@ class JobKey(Record, type="holdall.JobKey"):
 
 
 class Occurrence(Record, type="holdall.Occurrence"):
-    """An occurrence of a recurring job that was enqueued, so that no other worker enqueues it."""
+    """Marks an occurrence of a recurring job as enqueued, so that no other worker enqueues it."""
 
     job = text("job_id")
     expires = number("_ttl")
 
 
 class Queue(Record, type="holdall.Queue"):
-    """There is such a queue."""
+    """Marks that a queue exists."""
 
 
 LEASE: tuple[Column[Any], ...] = (JobItem.lease, JobItem.lease_until, JobItem.lease_seconds)
@@ -168,7 +169,7 @@ def encode_job(layout: Layout, job: JobRecord) -> JobItem:
 
 
 def lease_values(lease: Lease) -> Iterable[tuple[Column[Any], Any]]:
-    """A lease as its job's item has it."""
+    """A lease as columns and values of its job's item."""
     return zip(LEASE, (lease.token, lease.until, lease.seconds), strict=True)
 
 
@@ -221,17 +222,17 @@ def shard_of(id: str) -> str:
 
 
 def job_partition(queue: str, shard: str) -> str:
-    """Where the waiting and running jobs of a queue's shard are."""
+    """The partition of the waiting and running jobs of a queue's shard."""
     return f"holdall#Job#{queue}#{shard}"
 
 
 def dead_partition(queue: str, shard: str) -> str:
-    """Where the dead jobs of a queue's shard are."""
+    """The partition of the dead jobs of a queue's shard."""
     return f"holdall#DeadJob#{queue}#{shard}"
 
 
 def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
-    """All partitions in which a queue's jobs of these states are."""
+    """All partitions that hold a queue's jobs in these states."""
     for shard in SHARDS:
         if "waiting" in states or "running" in states:
             yield job_partition(queue, shard)
@@ -247,7 +248,7 @@ def locate_job(layout: Layout, job: JobRecord) -> Address:
 
 
 def locate_key(layout: Layout, name: str, key: str) -> Address:
-    """Where the key of a job of that name is stored."""
+    """Where the key of a job of this name is stored."""
     h = f"holdall#JobKey#{name}#{quote(key, safe='')}"
     return layout.address(h, "#", h)
 
@@ -264,7 +265,7 @@ def locate_queue(layout: Layout, queue: str) -> Address:
 
 
 def check_key(key: object) -> None:
-    """Refuse what cannot be a job's key."""
+    """Refuse a key that a job cannot have."""
     try:
         if isinstance(key, str) and 0 < len(key.encode()) <= _LONGEST_KEY:
             return

@@ -1,13 +1,12 @@
-"""When a recurring job is due: at a steady interval, or at the times that a line of cron names.
+"""When a recurring job is due: at a fixed interval, or at the times that a cron line names.
 
-Pure. An occurrence follows from the declaration and a moment alone, so that all workers on all machines agree on it
-without talking to each other: intervals are counted from 1970-01-01T00:00Z, and cron fields are read in UTC. The text
-of a schedule can be part of a key: it does not depend on how the fields were spelled (names, order, ranges or lists),
-a cron text reads back as the same schedule, and it has at most 250 characters, all of ``a-z 0-9 * / , : . -`` and the
-space.
+Pure. An occurrence depends only on the declaration and the current time, so all workers on all machines agree on it
+without communicating: intervals are counted from 1970-01-01T00:00Z, and cron fields are in UTC. The text of a schedule
+can be part of a key: it does not depend on how the fields were written (names, order, ranges or lists), a cron text
+reads back as the same schedule, and it has at most 250 characters, all of them ``a-z 0-9 * / , : . -`` or a space.
 
-Cron lines follow crontab(5). Where day of month and day of week are both restricted, either is enough; a field with a
-``*`` in it, and be it ``*/2``, counts as not restricted, and then the day has to fit both.
+Cron lines follow crontab(5). If day of month and day of week are both restricted, a day needs to match only one of
+them. A field that contains ``*``, even ``*/2``, counts as unrestricted, and then a day must match both.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ class Schedule(Protocol):
 
     @property
     def text(self) -> str:
-        """The schedule in its canonical spelling: equal texts, equal times."""
+        """The schedule in its canonical form: equal texts mean equal times."""
         ...
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first occurrence strictly after a moment, in UTC; `OverflowError` when the calendar ends before it."""
+        """The first occurrence strictly after a moment, in UTC; `OverflowError` if the calendar ends before it."""
         ...
 
 
 def schedule(every: timedelta | float | None = None, cron: str | None = None) -> Schedule | None:
-    """The schedule that was declared, None when none was; `InvalidOptionsError` for one that means nothing.
+    """The declared schedule, None if there is none; `InvalidOptionsError` for an invalid one.
 
     ``every`` is a timedelta or a number of seconds. ``cron`` has the fields minute, hour, day of month, month and day
     of week, or is one of ``@hourly @daily @weekly @monthly @yearly``.
@@ -67,7 +66,7 @@ def schedule(every: timedelta | float | None = None, cron: str | None = None) ->
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All the multiples of an interval since 1970-01-01T00:00Z."""
+    """All multiples of an interval since 1970-01-01T00:00Z."""
 
     text: str
     interval: timedelta
@@ -98,9 +97,9 @@ def _every(every: object) -> Every:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The minutes that a line of cron names. Values are ascending; Sunday is 0.
+    """The minutes that a cron line names. Values are ascending; Sunday is 0.
 
-    ``either``: a day needs to fit ``days`` or ``weekdays``, not both.
+    ``either``: a day needs to match ``days`` or ``weekdays``, not both.
     """
 
     text: str
@@ -112,7 +111,7 @@ class Cron:
     either: bool
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first of these minutes strictly after a moment; it is searched by month, day and hour."""
+        """The first of these minutes strictly after a moment, found by month, day and hour."""
         start = _in_utc(moment).replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = self._day_from(start.date())
         if day == start.date():
@@ -255,13 +254,13 @@ def _refusal(field: _Field, element: str, why: str) -> InvalidOptionsError:
 
 
 def _write_days(days: tuple[int, ...], weekdays: tuple[int, ...], either: bool) -> tuple[str, str]:
-    """Day of month and day of week: without a ``*`` when either is enough, else with one."""
+    """Day of month and day of week: without a ``*`` if one match is enough, otherwise with one."""
     if either:
         return _write_list(days), _write_list(weekdays)
     texts = _write(_DAY, days), _write(_WEEKDAY, weekdays)
     if "*" in texts[0] + texts[1]:
         return texts
-    # Such days were given with a star that says nothing else, as in 1-7 and */7 for a month's first Sunday.
+    # these days were written with a star that has no other effect, as in 1-7 and */7 for a month's first Sunday
     choices: list[tuple[str, str]] = []
     if days[0] == _DAY.low:
         choices.append((_write_star(_DAY, days), texts[1]))
@@ -279,7 +278,7 @@ def _write(field: _Field, values: tuple[int, ...]) -> str:
 
 
 def _write_star(field: _Field, values: tuple[int, ...]) -> str:
-    """With the smallest step that names none but these values, which begin with the field's lowest."""
+    """With a star and the smallest step that names only these values, which begin with the field's lowest."""
     steps = (step for step in range(1, len(field.values) + 1) if {*field.values[::step]} <= {*values})
     step = next(steps)
     rest = tuple(value for value in values if value not in field.values[::step])
@@ -287,7 +286,7 @@ def _write_star(field: _Field, values: tuple[int, ...]) -> str:
 
 
 def _write_list(values: tuple[int, ...]) -> str:
-    """Without a star: a range with a step, else a list of ranges and values."""
+    """Without a star: a range with a step, or a list of ranges and values."""
     first, last = values[0], values[-1]
     if len(values) > 2:
         step = values[1] - first
@@ -305,7 +304,7 @@ def _write_list(values: tuple[int, ...]) -> str:
 
 def _in_utc(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
-        # it would be read in the time zone of this machine, and another machine would disagree
+        # it would be taken as local time, on which other machines would disagree
         raise InvalidOptionsError(
             f"{moment} has no time zone",
             hint="pass a time with a time zone, such as datetime.now(timezone.utc)",

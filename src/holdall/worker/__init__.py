@@ -1,7 +1,7 @@
 """The worker: the program that takes jobs from their queues and runs them.
 
-``db.worker()`` makes one, ``holdall worker`` is one on the command line. It is an asyncio program on `AsyncDatabase`;
-jobs that are plain functions run in threads, those declared with ``process=True`` in processes.
+``db.worker()`` creates one; ``holdall worker`` runs one from the command line. It is an asyncio program on
+`AsyncDatabase`; jobs that are plain functions run in threads, and those declared with ``process=True`` in processes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Jobs in child processes: for work that keeps the interpreter busy, or may bring a process down.
+"""Jobs in child processes, for work that keeps the interpreter busy or may crash it.
 
-A child that dies, or is killed because its job takes too long, takes only that job's attempt with it. Children import
-the module that declares the job, and with it whatever database that opens. Arguments are pickled on their way.
+A child that dies, or is killed because its job takes too long, ends only that attempt of that job. Children import the
+module that declares the job, and with it any database that the module opens. Arguments are pickled.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from holdall.jobs.record import JobRecord
 async def run_in_child(
     children: Children, job: Job[*tuple[Any, ...]], record: JobRecord, arguments: Sequence[object]
 ) -> None:
-    """Run a job's function in a child; `JobProcessError` when it failed there. To be cancelled is to kill it.
+    """Run a job's function in a child; `JobProcessError` if it fails there. Cancelling this call kills the child.
 
-    The wait for a child that is free is not the job's own time.
+    The time spent waiting for a free child does not count as the job's own.
     """
     message = pickle.dumps((job.function.__module__, job.name, record, list(arguments)))
     call = CallFunction("holdall.worker.child:run_message", (message,), job.options.timeout)
@@ -44,10 +44,10 @@ async def run_in_child(
 
 
 def run_message(message: bytes) -> str | None:
-    """What went wrong with a job, in the child; None when nothing did."""
+    """Run a job in the child; returns the traceback of its error, None if it succeeded."""
     try:
-        module, name, record, arguments = pickle.loads(message)  # which imports the classes of the arguments
-        if module != "__main__":  # that one has been imported, under another name
+        module, name, record, arguments = pickle.loads(message)  # this imports the classes of the arguments
+        if module != "__main__":  # already imported, under another name
             import_module(module)
         current.set(RunningJob(record))
         function = declared_jobs()[name].function

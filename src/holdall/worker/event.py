@@ -1,4 +1,4 @@
-"""What a worker reports: an event for each step in a job's life, and counts of them."""
+"""What a worker reports: an event for each step in a job's life, and counts of these events."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ logger = logging.getLogger("holdall.worker")
 EventKind: TypeAlias = Literal[
     "started", "succeeded", "failed", "dead", "dropped", "superseded", "lost", "released"
 ]
-"""``failed``: to be tried again. ``dead``: given up. ``dropped``: what it was about is gone. ``superseded``: another
-with its key will do its work. ``lost``: the worker's hold on it is over. ``released``: given back unfinished."""
+"""``failed``: it will be tried again. ``dead``: given up. ``dropped``: an item in its arguments no longer exists.
+``superseded``: another job with its key will do its work. ``lost``: the worker lost its lease. ``released``: returned
+to its queue unfinished."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One step in a job's life. ``seconds`` is how long the attempt took, ``error`` what it ended with."""
+    """One step in a job's life. ``seconds`` is how long the attempt took, ``error`` the exception that ended it."""
 
     kind: EventKind
     name: str
@@ -38,8 +39,8 @@ Hook: TypeAlias = Callable[[JobEvent], Any]
 class WorkerMetrics:
     """What a worker has done so far.
 
-    ``running`` is how many jobs it has in its hands now, ``polls`` how often it has asked a shard, ``collisions`` how
-    often another worker was faster. ``seconds`` is the time spent in jobs' functions.
+    ``running`` is how many jobs it is running now, ``polls`` how often it has polled a shard of a queue, ``collisions``
+    how often another worker took a job first. ``seconds`` is the time spent in the jobs' functions.
     """
 
     started: int = 0
@@ -61,14 +62,14 @@ class WorkerMetrics:
 
 
 class Reporter:
-    """Counts events, logs them, and calls the hooks; a hook that fails is logged, and does no harm to the job."""
+    """Counts events, logs them, and calls the hooks. A hook that fails is logged, and does not affect the job."""
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self.metrics = WorkerMetrics()
         self._hooks = tuple(hooks)
 
     def report(self, event: JobEvent) -> None:
-        """Something happened to a job."""
+        """Count, log and pass on an event."""
         metrics = self.metrics
         setattr(metrics, event.kind, getattr(metrics, event.kind) + 1)
         metrics.seconds += event.seconds
@@ -81,7 +82,7 @@ class Reporter:
                 logger.error("a hook failed on the event %s of the job %s: %s", event.kind, event.name, what)
 
     def _log(self, event: JobEvent) -> None:
-        """Names, counts and kinds of errors: never what a job is about."""
+        """Log names, counts and kinds of errors, never a job's arguments."""
         level = _LEVELS[event.kind]
         if not logger.isEnabledFor(level):
             return

@@ -1,8 +1,8 @@
 """The feed: which job to try next.
 
-A shard of a queue that had nothing is asked again after the poll interval; one that had something, as soon as that is
-used up. So an idle worker sends at most one request per shard and interval, and a busy one hardly more than it has
-jobs. A candidate of a lower queue is given out only when no higher one has any, nor a shard that is due to be asked.
+A shard of a queue that was empty is polled again after the poll interval; one that had jobs, as soon as those are used
+up. An idle worker therefore sends at most one request per shard and interval, and a busy one hardly more requests than
+it runs jobs. A job of a lower queue is offered only if no higher queue has a job or a shard that is due to be polled.
 
 If the oldest jobs of a shard are unknown to this worker, it skips them: its next query starts after them. They are read
 again after a while, because a process whose clock is slow may have put jobs among them.
@@ -38,7 +38,7 @@ _PASSED = 60.0
 
 
 class _Shard:
-    """One shard, and when to ask it next; ``rung`` when something was put into it since it was last asked.
+    """One shard, and when to poll it next; ``rung`` if a job was put into it since the last poll.
 
     ``passed`` is the last of the jobs that are skipped until ``passed_until``.
     """
@@ -55,10 +55,10 @@ class _Shard:
 
 
 class Feed:
-    """Gives out candidates, one by one, to as many as ask.
+    """Offers candidates, one by one, to any number of lanes.
 
-    ``is_ours`` says whether this worker can run a job at all; ``malformed`` is called with each dead job that was made
-    from a malformed item. With ``once`` each shard is asked until it has nothing left, and then the feed ends.
+    ``is_ours`` returns whether this worker can run a job at all; ``malformed`` is called with each dead job that was
+    made from a malformed item. With ``once`` each shard is polled until it is empty, and then the feed ends.
     """
 
     def __init__(
@@ -90,15 +90,15 @@ class Feed:
         self._changed = asyncio.Event()
         self._stopped = False
         self._crowded = False
-        self._given: set[str] = set()  # that are being tried: until they are ours they look as before
+        self._given: set[str] = set()  # ids being tried, which still look free until they are taken
 
     def stop(self) -> None:
-        """Give out no more."""
+        """Offer no more candidates."""
         self._stopped = True
         self._changed.set()
 
     def wake(self, queue: str, shard: str) -> None:
-        """Something was put into a shard: ask it next."""
+        """Poll a shard next, because a job was put into it."""
         for each in self._shards.get(queue, ()):
             if each.shard == shard:
                 each.due_at = 0.0
@@ -106,21 +106,19 @@ class Feed:
                 self._changed.set()
 
     def note_tried(self, record: JobRecord, *, by_others: bool = False) -> None:
-        """A candidate was taken, or could not be; by others: then ours are tried in another order than theirs."""
+        """Note that a candidate was taken, or was taken ``by_others``; then jobs are tried in another order."""
         self._given.discard(record.id)
         self._crowded = by_others
 
     def note_failed(self, record: JobRecord) -> None:
-        """Whether a candidate was taken is not known: ask its shard again."""
+        """Poll a candidate's shard again, because it is unknown whether the candidate was taken."""
         self._given.discard(record.id)
         self.wake(record.queue, shard_of(record.id))
 
     async def next(self) -> JobRecord | None:
-        """The next candidate, as soon as there is one; None when the feed has ended."""
+        """The next candidate, as soon as there is one; None once the feed has ended."""
         if self._highest and not self._stopped:
-            return self._give(
-                self._highest
-            )  # nothing goes before it, so it need not wait for its turn to look
+            return self._give(self._highest)  # nothing has a higher priority, so the lock is not needed
         async with self._lock:
             while not self._stopped:
                 found = await self._find()
@@ -131,8 +129,8 @@ class Feed:
             return None
 
     async def _find(self) -> JobRecord | None:
-        """A candidate of the highest queue that has one, after asking the shards that are due."""
-        begun = time.monotonic()  # one that is due again by then must not keep lower queues waiting
+        """A candidate of the highest queue that has one, after polling the shards that are due."""
+        begun = time.monotonic()  # a shard that becomes due after this must not keep lower queues waiting
         for queue, waiting in self._waiting.items():
             while not waiting and not self._stopped:
                 shard = min(self._shards[queue], key=_due_at)
@@ -149,7 +147,7 @@ class Feed:
         return record
 
     async def _wait(self) -> bool:
-        """Wait until a shard is due; false when none ever will be."""
+        """Wait until a shard is due; return false if none ever will be."""
         due_at = min(min(map(_due_at, shards)) for shards in self._shards.values())
         if due_at == _NEVER:
             return False
@@ -207,11 +205,11 @@ class Feed:
         return True
 
     def _is_settled(self, record: JobRecord) -> bool:
-        """Whether a job was due so long ago that hardly any other job is still added before it."""
+        """Whether a job was due so long ago that hardly any job can still be added before it."""
         return record.due < self._context.port.now() - MARGIN
 
     async def _fetch_page(self, shard: _Shard, after: Item | None) -> Page:
-        """A page, however long it takes; a service that is down for a while does not end the worker."""
+        """Fetch a page, however long it takes; a service that is down for a while does not end the worker."""
         failures = 0
         while True:
             try:

@@ -1,7 +1,7 @@
-"""A worker's hands: the jobs it is running, and the heart that keeps their leases.
+"""A worker's hands: the jobs that it is running, and the heartbeat that extends their leases.
 
-A lease is prolonged when a third of it is over. If that fails for so long that the lease is over by our own steady
-clock, the job counts as lost, whether or not anybody has taken it: it is no longer ours to end.
+A lease is extended when a third of it is over. If that fails until the lease is over by this process's monotonic clock,
+the job counts as lost, whether or not another worker has taken it: this worker may no longer end it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("holdall.worker")
 
 
 class Hand:
-    """One job in our hands. ``lost`` is done once it is no longer ours."""
+    """One job that this worker holds. ``lost`` is done once the worker no longer holds it."""
 
     __slots__ = ("beaten", "lost", "quiet", "running")
 
@@ -34,14 +34,14 @@ class Hand:
         self.quiet = asyncio.Lock()  # held while its lease must not change
 
     def lose(self) -> None:
-        """It is no longer ours."""
+        """Note that this worker no longer holds the job."""
         self.running.lost = True
         if not self.lost.done():
             self.lost.set_result(None)
 
 
 class Hands(dict[str, Hand]):
-    """All jobs in our hands, by id."""
+    """All jobs that this worker holds, by id."""
 
     def __init__(self, context: Context, lease: float) -> None:
         super().__init__()
@@ -50,16 +50,16 @@ class Hands(dict[str, Hand]):
         self._beats: set[asyncio.Task[None]] = set()
 
     def drop(self, hand: Hand) -> None:
-        """Let go of a job; not of a later attempt at it, which may be in another lane's hands by now."""
+        """Let go of a job, but not of a later attempt at it, which another lane may already run."""
         if self.get(hand.running.id) is hand:
             del self[hand.running.id]
 
     def is_over(self, hand: Hand) -> bool:
-        """Whether a lease is over by this worker's steady clock, so that another worker may have taken the job."""
+        """Whether a lease is over by this process's monotonic clock, so that another worker may have taken the job."""
         return time.monotonic() - hand.beaten >= self._lease
 
     async def keep_leases(self) -> None:
-        """Prolong leases for ever; one that takes long keeps no other waiting."""
+        """Extend leases until cancelled; a slow extension does not delay the others."""
         while True:
             await asyncio.sleep(self._lease / 6)
             now = time.monotonic()
@@ -77,14 +77,14 @@ class Hands(dict[str, Hand]):
                 await self.extend_lease(hand)
             except LeaseLostError:
                 hand.lose()
-            except Exception as error:  # noqa: BLE001 - whatever it is, others' leases are to be prolonged
+            except Exception as error:  # noqa: BLE001 - the other leases must be extended in any case
                 name = hand.running.name
                 logger.warning("the lease on a job %s could not be extended (%s)", name, error_type(error))
                 if self.is_over(hand):
                     hand.lose()
 
     async def extend_lease(self, hand: Hand) -> None:
-        """Prolong a lease, whatever the fate of the last attempt at that; `LeaseLostError` when it is not ours."""
+        """Extend a lease, whatever the outcome of the last extension; `LeaseLostError` if another worker holds it."""
         running = hand.running
         begun = time.monotonic()
         token = self._context.port.new_id()

@@ -1,7 +1,7 @@
 """Threads for jobs that are plain functions.
 
-There are as many as run at a time, and more while functions do not end that were given up on. They are daemons: one
-that never ends does not keep the program from ending, and its job is run again elsewhere.
+There are as many threads as functions that run at a time, including timed-out ones that have not returned. They are
+daemons: a function that never returns does not keep the program alive, and its job runs again elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Threads:
-    """Runs functions beside an event loop, each at once."""
+    """Runs functions in threads beside an event loop, each without waiting for a free thread."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
@@ -23,7 +23,7 @@ class Threads:
         self._all = 0
 
     def run(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """Call a function in a thread; the future is of the running event loop."""
+        """Call a function in a thread; the future belongs to the running event loop."""
         call = _Call(function, args)
         with self._lock:
             if self._free:
@@ -35,7 +35,7 @@ class Threads:
         return call.future
 
     def close(self) -> None:
-        """Let each thread end with what it is doing."""
+        """Let each thread end after its current call."""
         with self._lock:
             for _ in range(self._all):
                 self._calls.put(None)
@@ -43,7 +43,7 @@ class Threads:
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             call.run()
-            del call  # or it would keep its arguments until the next
+            del call  # otherwise its arguments would be kept until the next call
             with self._lock:
                 self._free += 1
 
@@ -69,17 +69,17 @@ class _Call:
         try:
             self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:
-            if not self._loop.is_closed():  # otherwise nothing waits for it any more
+            if not self._loop.is_closed():  # after that, nothing waits for it any more
                 raise
 
     def _settle(self, result: Any, error: BaseException | None) -> None:
         if self.future.done():
-            return  # given up on
+            return  # nothing waits for it any more
         if error is None:
             self.future.set_result(result)
         elif isinstance(error, StopIteration | KeyboardInterrupt | SystemExit):
             failure = RuntimeError(f"the function raised {type(error).__name__}: {error}")
-            failure.__cause__ = error  # which no future can hold itself
+            failure.__cause__ = error  # a future cannot hold this one itself
             self.future.set_exception(failure)
         else:
             self.future.set_exception(error)

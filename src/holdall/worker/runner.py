@@ -1,7 +1,7 @@
-"""One attempt at a job: from taking it in hand to letting go of it.
+"""One attempt at a job, from the moment it was taken to the write that ends it.
 
-Why it is safe wherever the worker dies: the job's item stays where it is until its end is written, in one write. A
-worker that dies before that leaves a lease, which runs out. An attempt is counted when it begins, so a job that kills
+It is safe for the worker to die at any moment: the job's item stays in its place until a single write ends the job. A
+worker that dies before that leaves a lease, which expires. An attempt is counted when it begins, so a job that kills
 its worker is given up like one that fails.
 """
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _TRIES = 6
 _COURTESY = 5.0
-"""How long a task that was cancelled may take to end before it is left alone."""
+"""How many seconds a cancelled task gets to end before the worker stops waiting for it."""
 _LONGEST_ERROR = 4000
 
 AnyJob = Job[*tuple[Any, ...]]
 
 
 class Runner:
-    """Runs jobs, and writes down how it went."""
+    """Runs jobs, and stores and reports their outcome."""
 
     def __init__(
         self,
@@ -99,18 +99,18 @@ class Runner:
             ), gone
         except (LeaseLostError, OutcomeUnknown) as error:
             if hand.running.ended:
-                return "succeeded", None  # it was a heartbeat that came too late
+                return "succeeded", None  # only a heartbeat came too late
             if not (job.options.transactional or hand.lost.done()):
-                return await self._fail(job, hand, error)  # of a write of its own
-            return "lost", error  # whose it is now, or whether it is done, shows when the lease is over
+                return await self._fail(job, hand, error)  # raised by the function's own writes
+            return "lost", error  # who holds it, or whether it is done, is known once the lease is over
         except asyncio.CancelledError as error:
             if is_cancelled():
                 await asyncio.shield(self._give_back(hand))
                 raise
             return await self._fail(job, hand, error)
-        except BaseException as error:  # noqa: BLE001 - whatever a job does, it is its own failure
+        except BaseException as error:  # noqa: BLE001 - a job's error must not end the worker
             if hand.running.ended:
-                return "succeeded", error  # what was to follow its commit failed
+                return "succeeded", error  # a step after its commit failed
             return await self._fail(job, hand, error)
         if job.options.transactional:
             return "succeeded", None
@@ -121,15 +121,15 @@ class Runner:
     # --- the work -----------------------------------------------------------------------------------------
 
     async def _work(self, job: AnyJob, hand: Hand) -> None:
-        """Call the job's function, until it ends, takes too long, or is no longer ours to run."""
+        """Call the job's function, and wait until it ends, takes too long, or the lease is lost."""
         running = hand.running
         arguments: list[Any] = []
         if not job.options.transactional:
             arguments = await load_arguments(self._context, None, running.record.arguments)
         work = self._start(job, running, arguments)
-        try:  # a child process is killed by those who wait for it: waiting for one is not the job's own time
+        try:  # run_in_child enforces the timeout itself, because waiting for a free child does not count
             await _first_of(None if job.options.process else job.options.timeout, work, hand.lost)
-        except asyncio.CancelledError:  # the worker stops, and has waited long enough
+        except asyncio.CancelledError:  # the worker is stopping, and its grace period is over
             await _stop(work, running)
             raise
         if work.done():
@@ -137,7 +137,7 @@ class Runner:
             return
         await _stop(work, running)
         if _has_succeeded(work) and job.options.transactional:
-            return  # it was faster after all, and what it committed is the job's end
+            return  # it finished just in time, and its commit ended the job
         if hand.lost.done():
             raise LeaseLostError(f"the lease on the job {job.name} {running.id} was lost while it ran")
         raise JobTimeoutError(f"the job {job.name} took more than {job.options.timeout:g} seconds")
@@ -193,21 +193,21 @@ class Runner:
         return (become[-1] if become and ended == "failed" else ended), error
 
     async def _end(self, hand: Hand, kind: EventKind, end: Callable[[], Awaitable[None]]) -> EventKind:
-        """Write a job's end, several times if need be, while its lease is left alone; ``lost`` if it is not ours."""
+        """Write a job's end, with retries, while heartbeats pause; ``lost`` if this worker no longer holds the job."""
         unknown = False
         async with hand.quiet:
             self._hands.drop(hand)
             for tried in range(_TRIES):
                 sent = False
                 try:
-                    # which token the lease has is not known, or another worker may have ended the job: then its
-                    # absence would not mean that this worker's own deletion was carried out
+                    # the lease's token is unknown, or another worker may have ended the job; without an extension,
+                    # a missing job would not prove that this worker's own deletion was carried out
                     if len(hand.running.tokens) > 1 or self._hands.is_over(hand):
                         await self._hands.extend_lease(hand)
                     sent = True
                     await end()
                 except LeaseLostError:
-                    return kind if unknown else "lost"  # an end whose reply was lost leaves nothing to end
+                    return kind if unknown else "lost"  # if a reply was lost, the job had already been ended
                 except HoldallError as error:
                     unsure = isinstance(error, OutcomeUnknown)
                     unknown = unknown or (sent and unsure)
@@ -219,7 +219,7 @@ class Runner:
         return "lost"
 
     async def _give_back(self, hand: Hand) -> None:
-        """Release a job because the worker stops at once: the next worker need not wait for the lease to run out."""
+        """Release a job because the worker stops now, so that the next worker need not wait for the lease to expire."""
         record = hand.running.record
         become: list[EventKind] = []
 
@@ -239,7 +239,7 @@ class Runner:
 
 
 async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> None:
-    """Wait until one of them is done, or for that many seconds; `asyncio.wait` would take longer than most jobs."""
+    """Wait until one future is done, or the timeout is over; `asyncio.wait` itself takes longer than most jobs."""
     for future in futures:
         if future.done():
             return
@@ -263,13 +263,13 @@ async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> Non
 
 
 async def _stop(work: asyncio.Future[Any], running: RunningJob) -> None:
-    """Have work stop, as far as that can be done: a task is cancelled, a child killed, a thread can only look."""
+    """Stop work as far as possible: a task is cancelled, a child is killed, a thread can only check ``lost``."""
     running.lost = True
     work.cancel()
     if isinstance(work, asyncio.Task):
         await asyncio.wait({work}, timeout=_COURTESY)
     if work.done() and not work.cancelled():
-        work.exception()  # looked at: it was asked to stop
+        work.exception()  # retrieved, so that asyncio does not log it: the work was asked to stop
 
 
 def _has_succeeded(work: asyncio.Future[Any]) -> bool:
@@ -277,7 +277,7 @@ def _has_succeeded(work: asyncio.Future[Any]) -> bool:
 
 
 async def _contain(work: Coroutine[Any, Any, None]) -> None:
-    """Await a job's function; what would end the event loop, and with it the worker, is its failure and no more."""
+    """Await a job's function; an error that would end the event loop, and the worker with it, only fails the job."""
     try:
         await work
     except (SystemExit, KeyboardInterrupt) as error:
@@ -293,7 +293,7 @@ def _call_function(job: AnyJob, running: RunningJob, arguments: list[Any]) -> No
 
 
 def _refuse_promise(job: AnyJob, result: object) -> None:
-    """A plain function that gives a coroutine (a wrapper around an async one) has done nothing yet."""
+    """Refuse a coroutine from a plain function, such as a wrapper around an async one: nothing has run yet."""
     refuse_generator(result, job.function)
     if not isinstance(result, Awaitable):
         return
@@ -306,15 +306,17 @@ def _refuse_promise(job: AnyJob, result: object) -> None:
 
 
 def is_cancelled() -> bool:
-    """Whether it is this task that was cancelled, rather than a job that raised the error by itself."""
+    """Whether this task was cancelled, rather than a job having raised the error itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _describe(error: BaseException) -> str:
-    """An error as it is kept with its job: the end of its traceback, where the cause is."""
+    """An error as it is stored with its job: the end of its traceback, where the cause is."""
     lines = "".join(traceback.format_exception(error)).strip()
-    text = lines.encode("utf-8", "backslashreplace").decode()  # names of files can have lone surrogates
+    text = lines.encode("utf-8", "backslashreplace").decode()  # filenames can contain lone surrogates
     if len(text) <= _LONGEST_ERROR:
         return text
-    return f"{type(error).__qualname__}: …{text[-_LONGEST_ERROR:]}"  # of a long message the end alone does not tell it
+    return (
+        f"{type(error).__qualname__}: …{text[-_LONGEST_ERROR:]}"  # the end of a long message lacks the type
+    )

@@ -1,4 +1,4 @@
-"""A worker beside blocking code: in a thread with an event loop of its own."""
+"""A worker for sync code: it runs in a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WorkerThread:
-    """`holdall.worker.Worker` for a `Database`: as a ``with`` block it works beside the block, until its end."""
+    """`holdall.worker.Worker` for a `Database`. In a ``with`` block it runs jobs in the background, until the end."""
 
     @internal
     def __init__(self, db: Database, **options: Any) -> None:
@@ -34,20 +34,20 @@ class WorkerThread:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues it works on, the first before the second."""
+        """The queues that it works on, in order of priority."""
         return self._worker.queues
 
     def drain(self) -> WorkerMetrics:
-        """Run all jobs that are due, and what they enqueue for now; gives what was done."""
+        """Run all jobs that are due, and those that they enqueue without a delay; return what was done."""
         return asyncio.run(self._worker.drain())
 
     def run(self) -> None:
-        """Work in this thread until `stop` is called in another."""
+        """Run jobs in this thread until `stop` is called in another."""
         asyncio.run(self._run())
 
     def stop(self) -> None:
-        """Take no more jobs; those in hand are finished."""
-        self._worker.stopping = True  # also when it has not begun
+        """Take no more jobs; running ones are finished, for up to ``grace`` seconds."""
+        self._worker.stopping = True  # also if it has not started yet
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._worker.stop)

@@ -1,4 +1,4 @@
-"""The worker itself: lanes that take jobs one after the other, a heart for their leases, a clock for recurring ones."""
+"""The worker itself: lanes that run one job after the other, a heartbeat for leases, a scheduler for recurring jobs."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ class WorkerArguments(TypedDict, total=False):
 
 
 class Worker:
-    """Runs jobs of some queues, up to ``concurrency`` at a time; the first queue goes before the second.
+    """Runs the jobs of some queues, up to ``concurrency`` at a time; earlier queues have priority over later ones.
 
-    ``lease`` is how long, in seconds, a job stays out of others' hands when this worker dies. ``poll_interval`` is how
-    long an empty shard is left alone: an idle worker sends 16 requests per queue in that time. ``grace`` is how long
-    jobs may go on after `stop`. ``processes`` is how many child processes there are for jobs declared so. ``hooks`` are
-    called with each `JobEvent`. ``jobs`` are those it knows, by default all that are declared.
+    ``lease`` is how many seconds pass before other workers may take a job whose worker has died. ``poll_interval`` is
+    how many seconds pass before an empty queue is polled again: an idle worker sends 16 requests per queue in that
+    time. ``grace`` is how many seconds jobs may go on after `stop`. ``processes`` limits the child processes for jobs
+    declared with ``process=True``; by default there is one per CPU. ``hooks`` are called with each `JobEvent`. ``jobs``
+    are the jobs that this worker runs, by default all that are declared.
 
-    As an ``async with`` block it works until the block's end. `run` works until `stop`, `drain` until nothing is left.
+    In an ``async with`` block it runs jobs until the block ends. `run` works until `stop`, `drain` until no job is due.
     """
 
     def __init__(
@@ -90,24 +91,24 @@ class Worker:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues it works on, the first before the second."""
+        """The queues that it works on, in order of priority."""
         return self._queues
 
     def stop(self) -> None:
-        """Take no more jobs; `run` returns when those in hand are done, or ``grace`` seconds are over."""
+        """Take no more jobs; `run` returns when the running ones are done, or after ``grace`` seconds."""
         self.stopping = True
         if self._feed is not None and self._bell is not None:
             self._feed.stop()
             self._bell.set()
 
     async def run(self) -> None:
-        """Work until `stop`."""
+        """Run jobs until `stop` is called."""
         await self._work(once=False)
 
     async def drain(self) -> WorkerMetrics:
-        """Run all jobs that are due, and what they enqueue for now; gives what was done.
+        """Run all jobs that are due, and those that they enqueue without a delay; return what was done.
 
-        Jobs that wait for their time, or that other workers have, are left alone.
+        Jobs that wait for their time, or that other workers hold, are left alone.
         """
         while not self.stopping:
             before = self.metrics.started + self.metrics.dead + self.metrics.dropped
@@ -168,7 +169,7 @@ class Worker:
             children.close()
 
     async def _run_lanes(self, feed: Feed, runner: Runner, beside: Sequence[asyncio.Task[None]]) -> None:
-        """Let the lanes run until the feed has ended and all is done; after `stop`, for a while at most."""
+        """Let the lanes run until the feed has ended and all jobs are done; after `stop`, for ``grace`` at most."""
         lanes = {asyncio.create_task(self._run_lane(feed, runner)) for _ in range(self._concurrency)}
         assert self._bell is not None
         stopping = asyncio.create_task(self._bell.wait())
@@ -187,7 +188,7 @@ class Worker:
             await _cancel(lanes)
 
     async def _run_lane(self, feed: Feed, runner: Runner) -> None:
-        """Take one job after the other, and run it."""
+        """Take and run one job after the other."""
         while (record := await feed.next()) is not None:
             try:
                 taken = await self._take(record)
@@ -204,18 +205,18 @@ class Worker:
                 await runner.run(taken)
 
     async def _take(self, record: JobRecord) -> JobRecord | None:
-        """Take a job; where we are cancelled meanwhile, it is given back rather than left with a lease and not run."""
+        """Take a job; if this task is cancelled meanwhile, return the job rather than leave it leased but not run."""
         context = self._db._context
         token = context.port.new_id()
         try:
             return await take(context, record, token, self._lease)
         except asyncio.CancelledError:
-            with suppress(HoldallError):  # the job was not taken after all, or its lease expires
+            with suppress(HoldallError):  # the job was not taken after all, or its lease will expire
                 await release(context, lend_job(record, token, context.port.now(), self._lease))
             raise
 
     async def _enqueue_occurrences(self, job: Job[*tuple[Any, ...]]) -> None:
-        """See to it that a recurring job's next occurrence is always in its queue."""
+        """Keep a recurring job's next occurrence in its queue."""
         context = self._db._context
         while True:
             try:
@@ -230,7 +231,7 @@ class Worker:
                 continue
             while (left := (due - (now := context.port.now())).total_seconds()) > 0:
                 if job.schedule is not None and job.schedule.next_after(now) < due:
-                    break  # the clock was set back: others are to come before it
+                    break  # the clock was set back, so other occurrences come first
                 await asyncio.sleep(min(left, _LOOK_AGAIN))
 
     # --- what it knows ------------------------------------------------------------------------------------
@@ -260,30 +261,30 @@ class Worker:
 
 
 _LOOK_AGAIN = 30.0
-"""Clocks jump: how long to trust that a time is as far away as it was."""
+"""The longest sleep, in seconds, before the clock is read again, because clocks can jump."""
 
 
 def _make_ring(feed: Feed) -> Ring:
-    """Wakes the feed from whatever thread a job is enqueued in."""
+    """A listener that wakes the feed from any thread in which a job is enqueued."""
     loop, process = asyncio.get_running_loop(), os.getpid()
 
     def ring(queue: str, shard: str) -> None:
-        if os.getpid() == process:  # a fork has the loop, and nobody who runs it
-            with suppress(RuntimeError):  # it was closed just now
+        if os.getpid() == process:  # a forked child inherits the loop, but does not run it
+            with suppress(RuntimeError):  # the loop was just closed
                 loop.call_soon_threadsafe(feed.wake, queue, shard)
 
     return ring
 
 
 def _check(done: Iterable[asyncio.Task[Any]]) -> None:
-    """What no retry can help ends the worker; where it met several tasks, all were looked at."""
+    """Raise the error of a task that no retry can help, which ends the worker; every task's error is retrieved."""
     errors = [error for task in done if not task.cancelled() and (error := task.exception()) is not None]
     if errors:
         raise errors[0]
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and wait for their end."""
+    """Cancel tasks, and wait until they have ended."""
     left = list(tasks)
     for task in left:
         task.cancel()
