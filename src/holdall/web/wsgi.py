@@ -195,7 +195,7 @@ class _Attempt:
         return lambda data: self._write(data)
 
     def release(self, start_response: StartResponse, late: Exception | None) -> Iterable[bytes]:
-        """The response to send; a failure after the commit is raised after it, so that the client does not try again."""
+        """The response; a failure after the commit is raised after it, so that the client does not try again."""
         assert self._start is not None
         self._write = start_response(*self._start)
         self._released = start_response

@@ -1,4 +1,4 @@
-"""Pictures that are being made: concurrent requests for the same picture wait for one task instead of each making it."""
+"""Pictures that are being made: concurrent requests for the same picture wait for one task that makes it."""
 
 from __future__ import annotations
 
