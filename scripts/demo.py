@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tour.picture import PICTURES, draw_table
 from tour.report import Step, Voice, page
-from tour.scene import Program, Scene
+from tour.scene import PROGRAM, Program
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,37 +32,38 @@ def main() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     began = time.perf_counter()
-    scenes, table = play_scenes(folder)
+    program = Program()
+    table = play_scenes(program, folder)
     facts = [
-        (str(len(scenes)), "scenes"),
-        (str(sum(scene.lines for scene in scenes)), "lines of your code"),
+        (str(len(program.scenes)), "scenes"),
+        (str(sum(scene.lines for scene in program.scenes)), "lines of your code"),
         (f"{time.perf_counter() - began:.1f} s", "to run them"),
         ("0", "servers, containers or accounts"),
     ]
-    steps = take_tour(folder, len(scenes) + 1) if chosen.all else []
+    steps = take_tour(folder, len(program.scenes) + 1) if chosen.all else []
     report = folder / "report.html"
-    report.write_text(page(scenes, facts, table, steps), encoding="utf-8")
+    report.write_text(page(program, facts, table, steps), encoding="utf-8")
     print("\n" + ", ".join(f"{number} {what}" for number, what in facts))
-    print(f"The report: {report}")
+    print(f"The scenes are one program: {PROGRAM.relative_to(ROOT)}")
+    print(f"The report, with pictures: {report}")
 
 
-def play_scenes(folder: Path) -> tuple[list[Scene], str]:
-    """Show and run each scene in the folder; also, a picture of what they left in the table."""
+def play_scenes(program: Program, folder: Path) -> str:
+    """Show and run each scene in the folder; return a picture of what they left in the table."""
     album = runpy.run_path(str(ROOT / "examples" / "album" / "sample.py"))
     album["make_picture"](folder / "lake.jpg", "By the lake")
     os.chdir(folder)
-    program, voice, played = Program(), Voice(), list[Scene]()
+    voice = Voice()
     for scene in program.run(PICTURES):
         if not scene.seconds:
-            played.append(scene)
-            voice.title(len(played), scene.title, scene.intro)
+            voice.title(program.scenes.index(scene) + 1, scene.title, scene.intro)
             print("\n" + textwrap.indent(scene.shown, "   │ ", lambda line: True) + "\n")
         else:
             for line in scene.output.splitlines():
                 print(textwrap.fill(line, 96, initial_indent="   ", subsequent_indent="     "))
     table = draw_table(program.scope)
     program.scope["db"].close()
-    return played, table
+    return table
 
 
 def take_tour(folder: Path, first: int) -> list[Step]:

@@ -7,7 +7,6 @@ A cell begins with ``# %%`` and its title; the comments below it are its introdu
 import asyncio
 import contextlib
 import multiprocessing
-import os
 import secrets
 import time
 import timeit
@@ -20,7 +19,6 @@ from holdall import Archive, Database, Index, Key, Model, SortKey, Variant, has_
 from holdall.errors import TransactionFailedError
 
 fork = multiprocessing.get_context("fork")
-servers = os.environ.get("HOLDALL_DEMO_SERVERS", "").split()  # URLs of DynamoDB servers on this machine
 
 
 # %% A model and a transaction
@@ -164,7 +162,7 @@ def add_a_bag(tx):
 
 
 seconds = {}
-for url in ("memory:", "embedded:branch.db", *servers):
+for url in ("memory:", "embedded:branch.db"):
     with Database(url, manage_table=True) as branch:
         seconds[url] = timeit.timeit(lambda: branch.run(add_a_bag), number=50) / 50
         print(url, "->", branch.get_one(Order, customer="bob", number=1).quantity, "bags")

@@ -18,7 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from tour.picture import bars
-from tour.scene import Scene
+from tour.scene import Program, Scene
 
 WIDTH = 96
 STYLE = Path(__file__).with_name("report.css")
@@ -116,13 +116,13 @@ class Voice:
         return f"\033[2m{text}\033[0m" if self._colour else text
 
 
-def page(scenes: Sequence[Scene], facts: Sequence[tuple[str, str]], table: str, steps: Sequence[Step]) -> str:
+def page(program: Program, facts: Sequence[tuple[str, str]], table: str, steps: Sequence[Step]) -> str:
     """The report: the scenes, and the steps of the long tour if it was taken."""
     tiles = "".join(f"<div><b>{html.escape(number)}</b>{html.escape(what)}</div>" for number, what in facts)
-    shown: list[Scene | Step] = [*scenes, *steps]
+    shown: list[Scene | Step] = [*program.scenes, *steps]
     links = "".join(f'<a href="#{each.anchor}">{html.escape(each.title)}</a>' for each in shown)
-    acts = "".join(_scene(place, scene) for place, scene in enumerate(scenes, start=1))
-    stops = "".join(_section(place, step) for place, step in enumerate(steps, start=len(scenes) + 1))
+    acts = "".join(_scene(place, scene) for place, scene in enumerate(program.scenes, start=1))
+    stops = "".join(_section(place, step) for place, step in enumerate(steps, start=len(program.scenes) + 1))
     style = STYLE.read_text(encoding="utf-8")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Holdall: the demo</title>'
@@ -132,7 +132,9 @@ def page(scenes: Sequence[Scene], facts: Sequence[tuple[str, str]], table: str, 
         "<p>Models, transactions, jobs, files, releases and an archive. Every scene below is a few lines of "
         "Python and what they did while this page was made: the code is the code that ran, and every number was "
         f"measured.</p><div class=tiles>{tiles}</div></div>{table}<nav>{links}</nav></header><main>{acts}{stops}</main>"
-        "<footer>Made by <code>make demo</code>. <code>make demo ALL=1</code> is the long tour.</footer>"
+        "<footer><p>Made by <code>make demo</code>. <code>make demo ALL=1</code> is the long tour. The scenes are "
+        "one program, <code>scripts/scenes.py</code>.</p><details><summary>How it begins: the imports</summary>"
+        f"<pre class=code>{_highlighted(program.imports)}</pre></details></footer>"
         "</body></html>\n"
     )
 

@@ -60,15 +60,18 @@ class Program:
     """The scenes, run one after another in the current directory; ``scope`` has the variables that they leave."""
 
     def __init__(self) -> None:
-        self._text = PROGRAM.read_text(encoding="utf-8")
+        text = PROGRAM.read_text(encoding="utf-8")
+        self.scenes = read_scenes(text)
         module = ModuleType("scenes")
         sys.modules[module.__name__] = module  # models find the types of their annotations there
         self.scope: dict[str, Any] = vars(module)
-        exec(compile(self._text.partition("\n# %%")[0], PROGRAM, "exec"), self.scope)
+        start = text.partition("\n# %%")[0]
+        self.imports = start.rpartition('"""')[2].strip()
+        exec(compile(start, PROGRAM, "exec"), self.scope)
 
     def run(self, pictures: list[Callable[[Mapping[str, Any]], str]]) -> Iterator[Scene]:
         """Yield each scene twice: before and after it was run."""
-        for scene, draw in zip(read_scenes(self._text), pictures, strict=True):
+        for scene, draw in zip(self.scenes, pictures, strict=True):
             yield scene
             began, printed = time.perf_counter(), io.StringIO()
             with redirect_stdout(printed):

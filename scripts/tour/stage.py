@@ -29,11 +29,10 @@ R = TypeVar("R")
 
 
 class Meter:
-    """Counts what goes through a database: requests, refusals and the capacity DynamoDB would bill."""
+    """Counts what goes through a database: requests, and the capacity that DynamoDB would bill."""
 
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
-        self.refused = 0
         self.units = {True: 0.0, False: 0.0}  # by whether it writes
         self._lock = threading.Lock()
 
@@ -44,7 +43,6 @@ class Meter:
     def count(self, request: Request[Any], reply: object) -> None:
         with self._lock:
             self.sent[type(request).__name__] += 1
-            self.refused += isinstance(reply, HoldallError)
             self.units[request.writes] += getattr(reply, "capacity", 0.0)
 
 
