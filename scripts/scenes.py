@@ -33,7 +33,7 @@ class Order(Model, indexes=[Index("by_product", key=["product"], sort_key=["quan
 db = Database("embedded:shop.db", files="file:files", secret="a long random text")
 with db.transaction() as tx:
     for number in (1, 2, 3):
-        tx.create(Order, customer="ada", number=number, product="coffee", quantity=500)
+        tx.create(Order, customer="ada", number=number, product="coffee", quantity=1000)
 print(db.get(Order, customer="ada", number=1))
 
 # %% A query on an index
@@ -69,7 +69,7 @@ def move_bags():
 
 
 (child := fork.Process(target=move_bags)).start()
-child.join(timeout=0.4)  # let it work for a moment
+child.join(timeout=0.3)  # let it work for a moment
 child.kill()
 child.join()
 print(f"exit code {child.exitcode}", *db.query(Order, customer="ada", limit=2), sep="\n")
@@ -91,7 +91,7 @@ async def race():
 
 asyncio.run(race())
 left = db.get_one(Order, customer="ada", number=3).quantity
-print(f"{len(commits)} commits in {len(attempts)} attempts; {left} of 500 bags are left")
+print(f"{len(commits)} commits in {len(attempts)} attempts; {left} of 1000 bags are left")
 
 
 # %% A job, committed with its order

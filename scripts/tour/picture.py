@@ -106,10 +106,10 @@ def draw_conflict(scope: Scope) -> str:
 def draw_kill(scope: Scope) -> str:
     first, second = (scope["db"].get_one(scope["Order"], customer="ada", number=n).quantity for n in (1, 2))
     rows: list[Bar] = [
-        ("before", [("ok", 500), ("other", 500)], "1,000 bags"),
+        ("before", [("ok", 1000), ("other", 1000)], "2,000 bags"),
         ("after SIGKILL", [("ok", first), ("other", second)], f"{first + second:,} bags"),
     ]
-    return bars(rows, legend(("ok", "order 1"), ("other", "order 2")) + f" {second - 500} bags were moved.")
+    return bars(rows, legend(("ok", "order 1"), ("other", "order 2")) + f" {second - 1000} bags were moved.")
 
 
 def draw_race(scope: Scope) -> str:
@@ -207,8 +207,7 @@ def draw_archive(scope: Scope) -> str:
 
 def draw_backends(scope: Scope) -> str:
     rows: list[Bar] = [
-        (url.partition("?")[0], [("ok", seconds)], f"{1000 * seconds:.2f} ms")
-        for url, seconds in scope["seconds"].items()
+        (url, [("ok", seconds)], f"{1000 * seconds:.2f} ms") for url, seconds in scope["seconds"].items()
     ]
     return bars(rows, "Mean time of a transaction that reads an item and changes it.")
 
