@@ -372,7 +372,7 @@ def test_an_item_that_one_side_deletes_the_other_cannot_change(js: Javascript, d
         tx.get_one(Guest, "gone-1").note = "late"
         js("delete", **guest("gone-1"))
 
-    assert "is not there" in refused(db, ours)
+    assert "does not exist" in refused(db, ours)
     js("open", transaction="gone", items=[guest("gone-2")])
     with db.transaction() as tx:
         tx.delete(tx.get_one(Guest, "gone-2"))

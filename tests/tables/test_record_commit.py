@@ -240,7 +240,7 @@ def test_contention_that_stays_ends_in_an_error_that_names_what(
         change.create(Shelf.new(place(context, "b")))
         change.require(Shelf(place(context, "a")), place(context, "a").exists)
 
-    with pytest.raises(ContentionError, match="the shelf is being changed"):
+    with pytest.raises(ContentionError, match="other writers changed the shelf"):
         run(commit(context, body, "the shelf"))
     assert tries == RETRIES + 1
 

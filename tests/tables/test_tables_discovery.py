@@ -68,7 +68,7 @@ def test_without_management_a_missing_table_is_refused_and_not_made() -> None:
 def test_without_management_a_missing_index_is_refused_and_not_made() -> None:
     store = staged(TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")))
     with Database(backend=store, **UNMANAGED) as db:
-        with pytest.raises(ConfigurationError, match="needs an index"):
+        with pytest.raises(ConfigurationError, match="needs the index"):
             db.table.layout()
         assert store.sent["AddIndex"] == 0
 

@@ -115,7 +115,7 @@ def test_an_existing_table_has_to_exist_and_has_its_mode() -> None:
     with Database("memory:") as db:
         with pytest.raises(TableNotFoundError):
             db.table.export(existing=True)
-        with pytest.raises(InvalidRequestError, match="has its mode"):
+        with pytest.raises(InvalidRequestError, match="already has a mode"):
             db.table.export(existing=True, mode="B")
 
 
@@ -229,7 +229,7 @@ def test_existing_tables_of_models_are_exported_as_they_are() -> None:
 
 
 def test_no_template_has_models_in_a_table_of_mode_b() -> None:
-    with pytest.raises(ConfigurationError, match="where Order cannot be kept"):
+    with pytest.raises(ConfigurationError, match="so it cannot hold Order"):
         exported(models=MODELS, mode="B")
 
 

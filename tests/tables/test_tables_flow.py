@@ -153,7 +153,7 @@ def test_create_refuses_a_table_that_does_not_fit_and_leaves_it_as_it_is(schema:
 def test_create_refuses_a_table_of_another_mode_than_asked(there: str, asked: str) -> None:
     with Database("memory:") as db:
         db.table.create(mode=there)  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match=f"of mode {there}, not {asked}"):
+        with pytest.raises(ConfigurationError, match=f"with mode {there} instead of {asked}"):
             db.table.create(mode=asked)  # type: ignore[arg-type]
         assert db.table.create(mode=there).schema.name == "holdall"  # type: ignore[arg-type]
 
@@ -262,7 +262,7 @@ def test_create_gives_up_when_others_keep_getting_in_between() -> None:
     staged = Staged()
     table, _ = table_on(staged)
     staged.play(CreateTable, *[TableExistsError("somebody was faster")] * 1000)
-    with pytest.raises(ServiceUnavailableError, match="being changed by others"):
+    with pytest.raises(ServiceUnavailableError, match="other processes keep changing it"):
         table.create()
     assert staged.sent["CreateTable"] < 50
     staged.close()

@@ -162,17 +162,17 @@ UNFIT_TABLES = [
     pytest.param(description("pk:S", None), "table app has no sort key", id="no sort key"),
     pytest.param(
         description("pk:N", "sk:S"),
-        "the partition key pk of table app is of type N, and has to be a string",
+        "the partition key pk of table app must be a string (S), not N",
         id="numeric partition key",
     ),
     pytest.param(
         description("pk:B", "sk:N", INDEX),
-        "the partition key pk of table app is of type B",
+        "the partition key pk of table app must be a string (S), not B",
         id="binary partition key",
     ),
     pytest.param(
         description("pk:S", "sk:B"),
-        "the sort key sk of table app is of type B, and has to be a string (S) or a number (N)",
+        "the sort key sk of table app must be a string (S) or a number (N), not B",
         id="binary sort key",
     ),
     *(
@@ -199,12 +199,16 @@ UNFIT_INDEXES = [
     ),
     pytest.param(
         index(partition="as_index_pk:N"),
-        "the partition key as_index_pk of index active_storage_index of table app is of type N",
+        "the partition key as_index_pk of index active_storage_index of table app must be a string (S), not N",
         id="numeric partition key",
     ),
     pytest.param(index(sort="as_index_sk:B"), "the sort key as_index_sk of index", id="binary sort key"),
-    pytest.param(index(kind="KEYS_ONLY"), "holds only a part of each item (KEYS_ONLY)", id="keys only"),
-    pytest.param(index(kind="INCLUDE"), "holds only a part of each item (INCLUDE)", id="include"),
+    pytest.param(
+        index(kind="KEYS_ONLY"), "must hold whole items (ALL), not parts of them (KEYS_ONLY)", id="keys only"
+    ),
+    pytest.param(
+        index(kind="INCLUDE"), "must hold whole items (ALL), not parts of them (INCLUDE)", id="include"
+    ),
     *(
         pytest.param(index(partition=f"{name}:S"), f"has the key attribute {name}", id=f"partition {name}")
         for name in sorted(RESERVED)
@@ -244,7 +248,7 @@ def test_a_missing_table_is_refused_with_its_definition() -> None:
 
 def test_a_missing_index_is_refused_with_its_definition() -> None:
     error = refusal(description("pk:S", "sk:N"), settings())
-    assert error.message == "table app has a numeric sort key, and so needs an index active_storage_index"
+    assert error.message == "table app has a numeric sort key, so it needs the index active_storage_index"
     table, suggested = index_from(definition_in(error))
     assert (table, suggested) == ("app", INDEX)
     assert usable(description("pk:S", "sk:N").schema, settings(), suggested).mode == "B"
@@ -280,7 +284,7 @@ def test_a_setting_that_names_something_else_than_the_key_is_refused(
     error = refusal(description("pk:S", "sk:N", INDEX), settings(**{setting: "other"}))
     assert error.message.startswith(f"{setting} is 'other', but the {kind} key of ")
     assert error.message.endswith(f" is {actual!r}")
-    assert error.hint == f"set {setting} to {actual!r}, or leave it out: it is found by itself"
+    assert error.hint == f"set {setting} to {actual!r}, or remove the setting: Holdall finds the name itself"
 
 
 def test_partition_and_sort_key_cannot_be_exchanged_by_settings() -> None:

@@ -97,7 +97,7 @@ def test_what_is_there_and_wrong_is_left_as_it_is(store: str) -> None:
     with opened_on(store) as (db,):
         db.table.create(models=[Payout])
         before = [db.send(DescribeTable(each.name)).schema for each in db.table.plan(models=[Payout]).tables]
-        with pytest.raises(ConfigurationError, match="which Renamed needs: its keys are"):
+        with pytest.raises(ConfigurationError, match="does not fit Renamed: its keys are"):
             db.table.create(models=[Renamed, Order])
         after = [db.send(DescribeTable(schema.name)).schema for schema in before]
         assert after == before
@@ -110,7 +110,7 @@ def test_an_expiry_that_is_there_is_kept(store: str) -> None:
         db.table.create(models=[OldPayout])
         (table,) = db.table.plan(models=[Payout]).tables
         db.send(SetTtl(table.name, "turn"))
-        with pytest.raises(ConfigurationError, match="expires items by turn, not by gone"):
+        with pytest.raises(ConfigurationError, match="expires items by turn, but Payout needs gone"):
             db.table.create(models=[Payout])
         assert db.send(DescribeTtl(table.name)).attribute == "turn"
 

@@ -221,7 +221,7 @@ def test_an_index_that_is_still_being_made_is_not_ready_yet(store: Staged) -> No
     plan = plan_of(store, [Order])
     assert not plan.ok
     assert plan.text() == (
-        "table app, for Order: not ready yet\n  unfinished  index gsi1 is still being made\n"
+        "table app, for Order: not ready yet\n  unfinished  index gsi1 is still being created\n"
     )
 
 
@@ -259,7 +259,7 @@ def test_another_expiry_is_wrong_only_where_a_model_needs_its_own(store: Staged)
         (
             TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")),
             [Order, Session],
-            "table app has a numeric sort key, where Order, Session cannot be kept",
+            "table app has a numeric sort key, so it cannot hold Order, Session",
         ),
         (
             TableSchema("Payouts", KeyAttribute("_id")),
@@ -428,15 +428,15 @@ WRONG_INDEX = IndexSchema("gsi1", KeyAttribute("gsi1_pk"))
         (
             with_indexes(DATABASE, WRONG_INDEX),
             None,
-            "index gsi1 of table app, which Order needs: ",
+            "index gsi1 of table app does not fit Order: ",
         ),
         (
             TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")),
             None,
-            "where Order, Session cannot be",
+            "so it cannot hold Order, Session",
         ),
         (TableSchema("Payouts", KeyAttribute("_id")), None, "table Payouts cannot hold Payout"),
-        (PAYOUTS, "other", "table Payouts expires items by other, not by gone, which Payout needs"),
+        (PAYOUTS, "other", "table Payouts expires items by other, but Payout needs gone"),
         (
             with_indexes(PAYOUTS, IndexSchema("old", KeyAttribute("admin", "N"))),
             None,
@@ -480,7 +480,7 @@ def test_all_that_is_wrong_is_said_at_once(store: Staged) -> None:
 def test_a_table_of_another_mode_than_asked_is_refused_before_anything_is_made(store: Staged) -> None:
     store.inner.send_blocking(CreateTable(DATABASE))
     table, _ = table_on(store)
-    with pytest.raises(ConfigurationError, match="of mode A, not B"):
+    with pytest.raises(ConfigurationError, match="with mode A instead of B"):
         table.create(mode="B", models=[Payout])
     assert store.changes == []
 
@@ -492,7 +492,7 @@ def test_models_with_tables_of_their_own_go_with_a_numeric_sort_key() -> None:
         assert db.table.plan(models=[Payout]).ok
         assert not db.table.plan(models=[Order]).ok
         db.table.create(models=[Payout])
-        with pytest.raises(ConfigurationError, match="where Order cannot be kept"):
+        with pytest.raises(ConfigurationError, match="so it cannot hold Order"):
             db.table.create(models=[Order])
 
 

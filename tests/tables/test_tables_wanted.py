@@ -113,7 +113,7 @@ def test_an_abstract_model_has_no_needs(model: type[Model]) -> None:
 
 def test_what_is_no_model_is_refused_by_name() -> None:
     stranger: Any = int
-    with pytest.raises(TypeError, match="<class 'int'> is no model"):
+    with pytest.raises(TypeError, match="<class 'int'> is not a model"):
         needs_of([stranger])
 
 
@@ -205,10 +205,10 @@ def test_an_index_that_two_models_share_holds_what_either_wants() -> None:
 @pytest.mark.parametrize(
     ("other", "problem"),
     [
-        ({"partition": KeyAttribute("_id", "N")}, "One and Two want other keys of it"),
-        ({"sort": KeyAttribute("_sk")}, "One and Two want other keys of it"),
-        ({"ttl": "later"}, "One and Two expire by other attributes"),
-        ({"indexes": (index(key="b"),)}, "One and Two want other keys of its index byName"),
+        ({"partition": KeyAttribute("_id", "N")}, "One and Two need different keys"),
+        ({"sort": KeyAttribute("_sk")}, "One and Two need different keys"),
+        ({"ttl": "later"}, "One and Two expire by different attributes"),
+        ({"indexes": (index(key="b"),)}, "One and Two need different keys of the index byName"),
     ],
 )
 def test_models_of_one_table_that_cannot_agree_are_refused(other: dict[str, Any], problem: str) -> None:
@@ -217,19 +217,19 @@ def test_models_of_one_table_that_cannot_agree_are_refused(other: dict[str, Any]
 
 
 def test_models_in_the_databases_table_do_not_go_with_a_numeric_sort_key() -> None:
-    with pytest.raises(ConfigurationError, match=r"mode B .* where Order cannot be kept"):
+    with pytest.raises(ConfigurationError, match=r"mode B .* so it cannot hold Order"):
         plan_tables(settings(), needs_of([Order, Payout]), "B")
     database, _ = plan_tables(settings(), needs_of([Payout]), "B")
     assert database.schema.sort == KeyAttribute("sk", "N")
 
 
 def test_no_models_own_table_is_the_databases() -> None:
-    with pytest.raises(ConfigurationError, match="Payout should have Payouts for its own"):
+    with pytest.raises(ConfigurationError, match="Payout cannot have Payouts as its own table"):
         plan_tables(settings(table_name="Payouts"), needs_of([Payout]))
 
 
 def test_a_table_that_dynamodb_would_not_take_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="cannot name a table"):
+    with pytest.raises(ConfigurationError, match="cannot be the name of a table"):
         plan_tables(settings(table_prefix="x" * 250), needs_of([Payout]))
     short = IndexSchema("by", KeyAttribute("a"))
     with pytest.raises(ConfigurationError, match="'by' cannot name"):

@@ -63,7 +63,7 @@ async def test_contention_names_everything_that_differed(db: Db) -> None:
     assert found["Order(id='new')", None][1] is not None
     assert len(found) == 4
     text = str(cause)
-    assert "Order(id='c') is not there" in text
+    assert "Order(id='c') does not exist" in text
     assert "Order(id='new') exists now" in text
     assert "note is absent, expected 'x'" in text
 

@@ -112,7 +112,7 @@ async def test_a_failing_handler_changes_nothing_about_the_commit(db: Db) -> Non
         tx.after_failure(lambda error: done.append(2))
         return "the result"
 
-    with pytest.raises(AfterCommitError, match="the transaction is committed") as caught:
+    with pytest.raises(AfterCommitError, match="the transaction was committed") as caught:
         await db.run(count)
     assert caught.value.result == "the result"
     assert [type(error) for error in caught.value.errors] == [Again, ZeroDivisionError]

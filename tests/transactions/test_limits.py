@@ -57,7 +57,7 @@ async def test_a_hundred_items_are_one_transaction(db: Db) -> None:
 
 @everywhere
 async def test_a_hundred_and_one_are_refused_before_anything_is_sent(db: Db) -> None:
-    with failing(TransactionTooLarge, "101 actions; DynamoDB takes 100") as caught:
+    with failing(TransactionTooLarge, "101 actions; DynamoDB allows 100") as caught:
         async with db.transaction() as tx:
             for n in range(101):
                 tx.create(Mark, id=str(n))

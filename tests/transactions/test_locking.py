@@ -92,7 +92,7 @@ async def test_a_loaded_item_has_to_be_there_still(db: Db) -> None:
             (await tx.get_one(Order, "b")).quantity = 2
             async with db.transaction() as other:
                 other.delete(Order.key("a"))
-    assert "Order(id='a') is not there" in str(caught.value.__cause__)
+    assert "Order(id='a') does not exist" in str(caught.value.__cause__)
     assert (await db.get_one(Order, "b")).quantity == 1
 
 

@@ -66,7 +66,7 @@ async def test_something_that_was_there_and_went_is_contention(db: Db) -> None:
             async with db.transaction() as other:
                 other.delete(Order.key("b"))
             await tx.get_one(Order, "a")
-    assert "Order(id='b') is not there" in str(caught.value.__cause__)
+    assert "Order(id='b') does not exist" in str(caught.value.__cause__)
 
 
 @everywhere

@@ -1,7 +1,7 @@
-"""The one table of a database: found out about, created, described, deleted, exported; and the tables of models.
+"""The tables of a database: creating, describing, planning, exporting and deleting them.
 
-`Table` and `AsyncTable` are what ``db.table`` gives; `Layout` says where a table keeps an item's keys, `TablePlan` what
-models need of their tables against what those have.
+``db.table`` is a `Table` or an `AsyncTable`. A `Layout` describes where a table keeps an item's keys. A `TablePlan`
+compares what models need with what their tables have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table's twin shells: the same flows, blocking and awaited."""
+"""``db.table``, sync and async: two shells over the same flows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdall.tables import flow
 
 
 class Table:
-    """The one table of a `holdall.Database`, as ``db.table``."""
+    """The table of a `holdall.Database`: ``db.table``."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -30,7 +30,7 @@ class Table:
 
 
 class AsyncTable:
-    """The one table of a `holdall.AsyncDatabase`, as ``db.table``."""
+    """The table of a `holdall.AsyncDatabase`: ``db.table``."""
 
     @internal
     def __init__(self, context: Context) -> None:

@@ -1,8 +1,7 @@
-"""Claims of objects' keys, as items of the table: for services that cannot refuse to replace what is there.
+"""Claims of objects' keys, stored in the table, for file services that cannot refuse to replace an object.
 
-A claim is one item, ``holdall#Claim#<service>#<digest of the key>``, which one id holds. It is written before the
-object and goes with it. Claiming again with the same id is claiming once, so a lost reply does no harm: a claim is
-free, or ours already.
+A claim is one item, ``holdall#Claim#<service>#<digest of the key>``, held by one id. It is written before the
+object, and deleted with it. Claiming a key again with the same id has no effect, so a lost reply does no harm.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Claim(Record, type="holdall.Claim"):
 
 
 class TableClaims:
-    """The claims of one service, in both colours; each with a context of its own."""
+    """The claims of one service, sync and async; each side has its own context."""
 
     def __init__(
         self, service: str, blocking: Callable[[], Context], awaiting: Callable[[], Context]
@@ -39,24 +38,24 @@ class TableClaims:
         self._awaiting = awaiting
 
     def claim_blocking(self, key: str, id: str) -> bool:
-        """Whether the key is claimed by the id, now or already before; False when another id has it."""
+        """Claim a key for an id; return False if another id holds it."""
         return run(claim(self._blocking(), self._service, key, id))
 
     async def claim_awaiting(self, key: str, id: str) -> bool:
-        """The same; the event loop goes on."""
+        """Claim a key for an id; return False if another id holds it."""
         return await claim(self._awaiting(), self._service, key, id)
 
     def release_blocking(self, key: str) -> None:
-        """The object is deleted: whoever comes next may claim the key."""
+        """Release the key of a deleted object, so that it can be claimed again."""
         run(release(self._blocking(), self._service, key))
 
     async def release_awaiting(self, key: str) -> None:
-        """The same; the event loop goes on."""
+        """Release the key of a deleted object, so that it can be claimed again."""
         await release(self._awaiting(), self._service, key)
 
 
 async def claim(context: Context, service: str, key: str, id: str) -> bool:
-    """Claim a key for an id; whether that has it now."""
+    """Claim a key for an id; return whether the id holds it."""
     address = _locate(await discover(context), service, key)
     change = Change(context)
     change.put(
@@ -67,15 +66,15 @@ async def claim(context: Context, service: str, key: str, id: str) -> bool:
 
 
 async def release(context: Context, service: str, key: str) -> None:
-    """Let go of a key, whoever has claimed it; without a table nobody has."""
+    """Release a key, whichever id holds it. Without a table there is nothing to release."""
     try:
         layout = await discover(context)
     except ConfigurationError:
         if await fetch_table(context, context.settings.table_name) is None:
-            return  # as in a database of files or artifacts alone
+            return  # a database with only files or artifacts
         raise
     address = _locate(layout, service, key)
-    # as a batch: where a reply is lost it is sent again, which does no harm here
+    # as a batch, because that is sent again if a reply is lost, which does no harm here
     await context.port.send(BatchWrite((DeleteItem(address.table, address.key),)))
 
 

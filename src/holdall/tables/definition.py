@@ -1,6 +1,6 @@
-"""The table we would make, and tables as DynamoDB's own tools write them down.
+"""The definition of the database's table, and definitions as text for AWS's own tools.
 
-Pure. The texts are what CreateTable, UpdateTable and CloudFormation take, so a person can paste them.
+Pure. The texts are parameters of CreateTable, UpdateTable and UpdateTimeToLive, so users can paste them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 
 Mode: TypeAlias = Literal["A", "B"]
-"""How items lie in a table. ``A``: its sort key is a string, and items are listed in the table itself. ``B``: its
-sort key is a number, and items are listed in an index with two string keys."""
+"""How a table is organised. ``A``: its sort key is a string, and queries read the table itself. ``B``: its sort key is
+a number, and queries read an index with two string keys."""
 
 RESERVED = frozenset(
     {
@@ -36,11 +36,11 @@ RESERVED = frozenset(
         "as_entity",
     }
 )
-"""Attributes of attachments. No key may have such a name: it would have to hold two things."""
+"""The attributes of attachments. A key attribute cannot have one of these names, because it would hold two values."""
 
 
 def plan_schema(settings: Settings, mode: Mode = "A") -> TableSchema:
-    """The table that the settings ask for."""
+    """Return the schema of the table that the settings describe."""
     partition = KeyAttribute(_free(settings.partition_key, "partition_key") or "pk")
     sort = KeyAttribute(_free(settings.sort_key, "sort_key") or "sk", "S" if mode == "A" else "N")
     indexes = () if mode == "A" else (plan_index(settings),)
@@ -48,7 +48,7 @@ def plan_schema(settings: Settings, mode: Mode = "A") -> TableSchema:
 
 
 def plan_index(settings: Settings) -> IndexSchema:
-    """The index that mode B needs, as the settings name it."""
+    """Return the schema of the index that mode B needs, with the names from the settings."""
     partition = _free(settings.index_partition_key, "index_partition_key") or "as_index_pk"
     sort = _free(settings.index_sort_key, "index_sort_key") or "as_index_sk"
     return IndexSchema(settings.index_name, KeyAttribute(partition), KeyAttribute(sort))
@@ -57,23 +57,23 @@ def plan_index(settings: Settings) -> IndexSchema:
 def _free(name: str | None, setting: str) -> str | None:
     if name in RESERVED:
         raise ConfigurationError(
-            f"{setting} is {name!r}, which attachments keep for themselves",
-            hint=f"choose another; these are taken: {', '.join(sorted(RESERVED))}",
+            f"{setting} is {name!r}, a name that is reserved for attachments",
+            hint=f"choose another name; these are reserved: {', '.join(sorted(RESERVED))}",
         )
     return name
 
 
 def create_table_text(schema: TableSchema) -> str:
-    """What CreateTable takes: ``aws dynamodb create-table --cli-input-json``."""
+    """Return the input of ``aws dynamodb create-table --cli-input-json``."""
     return json.dumps(define_table(schema), indent=2)
 
 
 def update_table_text(table: str, index: IndexSchema) -> str:
-    """What UpdateTable takes to add an index: ``aws dynamodb update-table --cli-input-json``."""
+    """Return the input of ``aws dynamodb update-table --cli-input-json`` that adds an index."""
     return json.dumps(define_addition(table, index), indent=2)
 
 
 def update_ttl_text(table: str, attribute: str) -> str:
-    """What UpdateTimeToLive takes: ``aws dynamodb update-time-to-live --cli-input-json``."""
+    """Return the input of ``aws dynamodb update-time-to-live --cli-input-json``."""
     specification = {"AttributeName": attribute, "Enabled": True}
     return json.dumps({"TableName": table, "TimeToLiveSpecification": specification}, indent=2)

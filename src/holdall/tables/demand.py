@@ -1,6 +1,6 @@
-"""The tables that models want: what each model needs, put together by table.
+"""The tables that models need: the needs of each model, combined by table.
 
-Pure. Raises `ConfigurationError` where models of one table cannot be served together.
+Pure. Raises `ConfigurationError` if the models of one table contradict each other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class WantedIndex:
 
 @dataclass(frozen=True, slots=True)
 class WantedTable:
-    """A table as its models want it.
+    """A table as its models need it.
 
-    ``own`` is its name without the prefix, None for the database's table; that one's ``schema`` is the one that would
-    be made, as one that is there may have other key attributes. ``ttl`` is the attribute that items should expire by,
-    and ``expiring`` the models that need it.
+    ``own`` is its name without the prefix, None for the database's table. The ``schema`` of the database's table is the
+    one for a new table; an existing table may have other key attributes. ``ttl`` is the attribute by which items should
+    expire, and ``expiring`` are the models that need it.
     """
 
     schema: TableSchema
@@ -46,12 +46,12 @@ class WantedTable:
 
 
 def needs_of(models: Iterable[NeedsTable]) -> tuple[TableNeeds, ...]:
-    """What each of the models needs."""
+    """Return what each of the models needs."""
     found = []
     for model in models:
         needs = getattr(model, "__table_needs__", None)
         if needs is None:
-            raise TypeError(f"{model!r:.60} is no model")
+            raise TypeError(f"{model!r:.60} is not a model")
         found.append(needs())
     return tuple(dict.fromkeys(found))
 
@@ -59,12 +59,12 @@ def needs_of(models: Iterable[NeedsTable]) -> tuple[TableNeeds, ...]:
 def plan_tables(
     settings: Settings, needs: Sequence[TableNeeds], mode: Mode | None = None
 ) -> tuple[WantedTable, ...]:
-    """All tables that are wanted: the database's, as it would be made anew, then the models' own by first mention."""
+    """Return all tables that are needed: the database's as a new table, then the models' own in order of mention."""
     shared = [each for each in needs if each.table is None]
     if shared and mode == "B":
         raise ConfigurationError(
-            f"a table of mode B has a numeric sort key, where {_list_names(_names(shared))} cannot be kept",
-            hint="make a table of mode A, or give the models tables of their own: class …(Model, table=…)",
+            f"a table of mode B has a numeric sort key, so it cannot hold {_list_names(_names(shared))}",
+            hint="create a table of mode A, or give the models tables of their own: class …(Model, table=…)",
         )
     own: dict[str, list[TableNeeds]] = {}
     for each in needs:
@@ -88,12 +88,15 @@ def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedT
     first = needs[0]
     for other in needs[1:]:
         if (other.partition, other.sort) != (first.partition, first.sort):
-            raise _refuse_odds(name, first.model, other.model, "want other keys of it")
+            raise _refuse_odds(name, first.model, other.model, "need different keys")
     expiring = [each for each in needs if each.ttl is not None]
     for other in expiring[1:]:
         if other.ttl != expiring[0].ttl:
             raise _refuse_odds(
-                name, expiring[0].model, other.model, "expire by other attributes, and it has one"
+                name,
+                expiring[0].model,
+                other.model,
+                "expire by different attributes, and a table can have only one",
             )
     indexes = _indexes(name, needs)
     assert first.partition is not None
@@ -103,7 +106,7 @@ def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedT
 
 
 def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]:
-    """The indexes of all the models. One that several need holds what any of them wants in it."""
+    """Combine the indexes of all the models. An index that several need holds everything that one of them needs."""
     found: dict[str, WantedIndex] = {}
     for each in needs:
         for index in each.indexes:
@@ -113,7 +116,7 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
                 continue
             if known.index.keys != index.keys:
                 raise _refuse_odds(
-                    table, known.models[0], each.model, f"want other keys of its index {index.name}"
+                    table, known.models[0], each.model, f"need different keys of the index {index.name}"
                 )
             projection = known.index.projection.joined(index.projection)
             models = tuple(dict.fromkeys((*known.models, each.model)))
@@ -131,15 +134,15 @@ def _check_apart(tables: Sequence[WantedTable]) -> None:
     for table in own:
         if table.name == database.name:
             raise ConfigurationError(
-                f"{_list_names(table.models)} should have {table.name} for its own, and that is the database's table",
-                hint="give the model another table=, or the database another table_name",
+                f"{_list_names(table.models)} cannot have {table.name} as its own table: it is the database's table",
+                hint="set another table= for the model, or another table_name for the database",
             )
 
 
 def _refuse_odds(table: str, one: str, other: str, problem: str) -> ConfigurationError:
     return ConfigurationError(
         f"table {table}: {one} and {other} {problem}",
-        hint="give one of them another table, or make them agree",
+        hint="move one of them to another table, or make them agree",
     )
 
 

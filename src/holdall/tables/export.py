@@ -1,6 +1,6 @@
-"""Tables as a CloudFormation template, with the permissions that Holdall needs on them.
+"""Exports tables as a CloudFormation template, with the permissions that Holdall needs on them.
 
-Pure. The text is JSON, or YAML of the plainest kind: CloudFormation takes both.
+Pure. The text is JSON or simple YAML; CloudFormation accepts both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import TableSchema, define_attributes, define_index, define_keys
 
 Format: TypeAlias = Literal["json", "yaml"]
-"""How a template is written down."""
+"""The format of a template."""
 
 ACTIONS = (
     "dynamodb:BatchGetItem",
@@ -30,13 +30,13 @@ ACTIONS = (
     "dynamodb:Scan",
     "dynamodb:UpdateItem",
 )
-"""What the features do with a table. Transactions have no actions of their own: they need those of their parts, and
+"""The IAM actions that Holdall needs on a table. Transactions need the actions of their parts and
 ConditionCheckItem."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedTable:
-    """A table for a template. ``own`` is the name that models give their own, None for the database's."""
+    """A table for a template. ``own`` is the ``table=`` of its models, None for the database's table."""
 
     schema: TableSchema
     ttl: str | None
@@ -44,18 +44,19 @@ class ExportedTable:
 
 
 def template(tables: Sequence[ExportedTable]) -> dict[str, Any]:
-    """The tables, the database's first, and a policy for whoever uses them. The tables outlive their stack."""
+    """Return a template of the tables, the database's first, and of a policy for their users. It keeps the tables when
+    the stack is deleted."""
     resources = {_logical_name(table, tables): table for table in tables}
     which, them = _words(tables), "it" if len(tables) == 1 else "them"
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
-        "Description": f"The {which}, and what an application that uses {them} with Holdall may do",
+        "Description": f"The {which}, and a policy for applications that use {them} with Holdall",
         "Resources": {
             **{name: _resource(table) for name, table in resources.items()},
             "TableAccess": {
                 "Type": "AWS::IAM::ManagedPolicy",
                 "Properties": {
-                    "Description": f"What Holdall does with the {which}",
+                    "Description": f"The permissions that Holdall needs on the {which}",
                     "PolicyDocument": _policy(list(resources)),
                 },
             },
@@ -71,15 +72,15 @@ def template(tables: Sequence[ExportedTable]) -> dict[str, Any]:
 
 
 def _words(tables: Sequence[ExportedTable]) -> str:
-    """The tables in a few words: a description must not grow with their number."""
+    """Describe the tables in a few words, however many they are."""
     first, *more = tables
     if not more:
         return f"table {first.schema.name}"
-    return f"table {first.schema.name} and {len(more)} of models' own"
+    return f"table {first.schema.name} and {len(more)} tables of models"
 
 
 def _logical_name(table: ExportedTable, tables: Sequence[ExportedTable]) -> str:
-    """A resource's name: letters and digits, and the same in every environment, as it has no prefix."""
+    """Return a resource's name: letters and digits, without the prefix, so that it is the same in every environment."""
     if table.own is None:
         return "Table"
     name = _camel(table.own)
@@ -132,7 +133,7 @@ def _policy(names: Sequence[str]) -> dict[str, Any]:
 
 
 def render(document: Mapping[str, Any], format: Format) -> str:
-    """The document as text that ends with a line's end."""
+    """Return the document as text that ends with a newline."""
     if format == "yaml":
         return yaml_text(document)
     return json.dumps(document, indent=2) + "\n"
@@ -146,7 +147,7 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
-    """A document of mappings, lists, strings, numbers and booleans as YAML, block by block."""
+    """Return a document of mappings, lists, strings, numbers and booleans as YAML in block style."""
     return "".join(f"{line}\n" for line in _block(document))
 
 
@@ -176,7 +177,7 @@ def _is_list(part: Any) -> bool:
 
 
 def _scalar(part: Any) -> str:
-    """Text that no YAML reader can take for anything else: in quotes, unless it is a plain word."""
+    """Return a scalar that every YAML reader reads as the same value: in quotes, unless it is a plain word."""
     if not isinstance(part, str):
         return json.dumps(part)
     if _PLAIN.fullmatch(part) and part.lower() not in _WORDS:

@@ -1,4 +1,4 @@
-"""Flows on tables: the database's found out about, created, deleted, described; those of models planned with it."""
+"""Flows that discover, create, describe, plan, export and delete the database's table and the tables of models."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _Planner: TypeAlias = Callable[[TableDescription | None], CreateTable | AddIndex
 
 
 async def discover(context: Context) -> Layout:
-    """How items lie in the table, found out once; `ConfigurationError` when it cannot be used as it is.
+    """Return the table's layout. It is looked up once; `ConfigurationError` if Holdall cannot use the table.
 
-    With ``manage_table``, what is missing is created first.
+    With the setting ``manage_table``, a missing table or index is created first.
     """
     return await context.discovery.get(lambda: _discover(context))
 
@@ -52,14 +52,14 @@ async def discover(context: Context) -> Layout:
 async def create(
     context: Context, *, mode: Mode | None = None, models: Sequence[NeedsTable] = ()
 ) -> TableDescription:
-    """Create what is missing of the table, and wait until it can be used.
+    """Create the table, or add what it lacks, and wait until it can be used.
 
-    That is the table itself, the index that a numeric sort key needs, and the attribute that lets items expire. What
-    is there stays as it is. A new table has string keys (mode A), or with ``mode="B"`` a numeric sort key and the
-    index.
+    This creates the table itself, the index that a numeric sort key needs, and the expiry of items. Existing parts are
+    never changed. A new table has string keys (mode A), or with ``mode="B"`` a numeric sort key and an index.
 
-    With ``models``, also what those need: their indexes, and their own tables with indexes and expiry. When something
-    is there that is wrong for them, `ConfigurationError` says what it should be, and nothing is created.
+    With ``models``, this also creates their indexes, and the tables of models with ``table=`` with their indexes and
+    expiry. If an existing table or index does not fit a model, nothing is created, and `ConfigurationError` says what
+    it should be.
     """
     context.forget_tables()
     database, *own = plan_tables(context.settings, needs_of(models), mode)
@@ -75,22 +75,22 @@ async def create(
 
 
 async def plan(context: Context, *, models: Sequence[NeedsTable]) -> TablePlan:
-    """What these models need of their tables, against what the tables have. Nothing is changed.
+    """Compare what these models need with what their tables have. Nothing is changed.
 
-    Their tables are the database's, if one of them lives there, and the models' own. A table that is being created is
-    waited for, an index is not.
+    The tables are the database's, if a model uses it, and the models' own tables. If a table is being created, this
+    waits for it, but not for an index.
     """
     database, *own = plan_tables(context.settings, needs_of(models))
     return await _plan(context, own if own and not database.models else (database, *own))
 
 
 async def exists(context: Context) -> bool:
-    """Whether the table is there; one that is being created or deleted is waited for."""
+    """Whether the table exists. If it is being created or deleted, this waits for the end."""
     return await await_table(context, context.settings.table_name) is not None
 
 
 async def delete(context: Context) -> bool:
-    """Delete the table with everything in it, and wait until it is gone. False when there was none."""
+    """Delete the table with all its items, and wait until it is gone. Returns False if it did not exist."""
     context.forget_tables()
     name = context.settings.table_name
     for pause in _pauses():
@@ -100,22 +100,22 @@ async def delete(context: Context) -> bool:
             await context.port.send(DeleteTable(name))
         except TableNotFoundError:
             return False
-        except TableExistsError:  # the service's word for: somebody is just changing it
+        except TableExistsError:  # the service reports this while another client is changing the table
             await context.port.sleep(pause)
         except OutcomeUnknown:
             if await await_table(context, name) is not None:
-                raise  # sending it again might delete what somebody has just made
+                raise  # a second attempt might delete a table that another process has just created
             break
         else:
             break
     else:
-        raise _explain_wait(f"table {name} is being changed by others, and could not be deleted")
+        raise _explain_wait(f"table {name} could not be deleted, because other processes keep changing it")
     context.forget_tables()
     return True
 
 
 async def describe(context: Context) -> TableDescription:
-    """The table as it is; one that is being created or changed is waited for. `TableNotFoundError` without one."""
+    """Describe the table; raises `TableNotFoundError` if it does not exist. Waits while it is created or changed."""
     return await _require_table(context, context.settings.table_name)
 
 
@@ -127,14 +127,16 @@ async def export(
     existing: bool = False,
     models: Sequence[NeedsTable] = (),
 ) -> str:
-    """A CloudFormation template of the table, with a policy that permits what Holdall does with it.
+    """Return a CloudFormation template of the table, with an IAM policy that permits what Holdall does with it.
 
-    It is the table that `create` would make, and nothing is looked up for it; with ``existing``, the one that is
-    there, with all its indexes. With ``models`` their indexes and their own tables are part of it. Deleting the stack
-    leaves the tables.
+    The template defines the table that `create` would make, without looking at the database; with ``existing``, it
+    defines the table that exists, with all its indexes. With ``models``, it includes their indexes and their own
+    tables. Deleting the stack keeps the tables.
     """
     if existing and mode is not None:
-        raise InvalidRequestError("a table that exists has its mode", hint="give mode, or existing")
+        raise InvalidRequestError(
+            "an existing table already has a mode", hint="pass mode= or existing=, not both"
+        )
     wanted = plan_tables(context.settings, needs_of(models), mode)
     if existing:
         tables = [await _describe_export(context, table) for table in wanted]
@@ -144,9 +146,9 @@ async def export(
 
 
 async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -> TableDescription:
-    """Create a table that is missing, and wait until it can be used; one that is there keeps its keys and indexes.
+    """Create a table if it is missing, and wait until it can be used; an existing table keeps its keys and indexes.
 
-    A process that dies in between leaves a table without expiry, which the next one to come here sets.
+    If a process dies in between, the table has no expiry; the next process that calls this sets it.
     """
 
     def plan_missing(description: TableDescription | None) -> CreateTable | None:
@@ -156,7 +158,7 @@ async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -
 
 
 async def find_table(context: Context, table: str) -> TableDescription | None:
-    """The table as it is, once it can be used; None when there is none."""
+    """Describe the table as soon as it can be used; None if it does not exist."""
     description = await fetch_table(context, table)
     if description is not None and description.status == "CREATING":
         return await await_table(context, table)
@@ -164,7 +166,7 @@ async def find_table(context: Context, table: str) -> TableDescription | None:
 
 
 async def ensure_index(context: Context, table: str, index: IndexSchema) -> TableDescription:
-    """Add an index to a table that lacks it, and wait until it can be used; one of that name is left as it is."""
+    """Add an index if the table lacks it, and wait until it can be used; an index with this name is not changed."""
 
     def plan_missing(description: TableDescription | None) -> AddIndex | None:
         return None if description is None else find_missing_index(description, [index])
@@ -176,21 +178,21 @@ async def ensure_index(context: Context, table: str, index: IndexSchema) -> Tabl
 
 
 async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
-    """Let items expire by an attribute; a table that already has another keeps it."""
+    """Make items expire by an attribute; a table that already uses another keeps it."""
     if await _ttl(context, table) is not None:
         return
     try:
         await context.port.send(SetTtl(table, attribute))
     except (ConfigurationError, InvalidRequestError, OutcomeUnknown):
         if await _ttl(context, table) is None:
-            raise  # otherwise somebody else has just set it
+            raise  # otherwise another process has just set it
 
 
 # --- waiting ---------------------------------------------------------------------------------------------
 
 
 async def fetch_table(context: Context, table: str) -> TableDescription | None:
-    """The table as it is now; None when there is none."""
+    """Describe the table as it is now; None if it does not exist."""
     try:
         return await context.port.send(DescribeTable(table))
     except TableNotFoundError:
@@ -198,7 +200,7 @@ async def fetch_table(context: Context, table: str) -> TableDescription | None:
 
 
 async def await_table(context: Context, table: str, *, indexes: bool = False) -> TableDescription | None:
-    """The table once nothing about it is under way (with ``indexes``, about them too); None when there is none."""
+    """Describe the table once it has stopped changing (with ``indexes``, its indexes too); None if it is missing."""
     waited = 0.0
     pause = _FIRST_PAUSE
     while True:
@@ -214,12 +216,12 @@ async def await_table(context: Context, table: str, *, indexes: bool = False) ->
 
 
 def _pauses() -> list[float]:
-    """How long to wait after each time that others got in between, before giving up."""
+    """Return the pauses after each collision with another process; after the last, the caller gives up."""
     return [min(_FIRST_PAUSE * 2**turn, _LONGEST_PAUSE) for turn in range(_ROUNDS)]
 
 
 def _explain_wait(problem: str) -> ServiceUnavailableError:
-    """The end of patience."""
+    """Return the error for a wait that took too long."""
     return ServiceUnavailableError(problem, hint="try again later")
 
 
@@ -276,7 +278,7 @@ async def _complete_with_ttl(
 
 
 async def _complete(context: Context, table: str, plan: _Planner) -> TableDescription | None:
-    """Look, do the next thing that is missing, look again: others may be at the same work."""
+    """Create what is missing, one step at a time; look again before each, as other processes may do the same work."""
     left = _pauses()
     while left:
         description = await await_table(context, table, indexes=True)
@@ -289,8 +291,8 @@ async def _complete(context: Context, table: str, plan: _Planner) -> TableDescri
             await context.port.sleep(left.pop(0))
         except (ConfigurationError, InvalidRequestError):
             if plan(await await_table(context, table, indexes=True)) == request:
-                raise  # otherwise somebody else has just done it
-    raise _explain_wait(f"table {table} is being changed by others, and is still not complete")
+                raise  # otherwise another process has just done it
+    raise _explain_wait(f"table {table} is still incomplete, because other processes keep changing it")
 
 
 async def _ttl(context: Context, table: str) -> str | None:

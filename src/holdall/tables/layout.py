@@ -1,8 +1,8 @@
-"""The layout of a table: which of its attributes hold what, or why it cannot be used.
+"""The layout of a table: which of its attributes hold which keys, or why Holdall cannot use it.
 
-Pure. Every item has three logical strings: *H*, under which it is listed; *R*, its place in that list; and
-*item_id*, unique in the table. In mode A the table's own key is (H, R). In mode B, whose sort key is a number, it is
-(item_id, 0), and an index has the key (H, R).
+Pure. Every item has three logical strings: *H*, the list that it is in; *R*, its place in that list; and
+*item_id*, which is unique in the table. In mode A, the table's key is (H, R). In mode B, whose sort key is a number,
+it is (item_id, 0), and an index has the key (H, R).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holdall.tables.definition import (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an item is: its table, its key, and all attributes that it is found by (in an index, too)."""
+    """Where an item is stored: its table, its key, and all attributes by which it is found (also those of an index)."""
 
     table: str
     key: Item
@@ -43,17 +43,17 @@ class Address:
 
     @property
     def absent(self) -> Condition:
-        """No item is stored there."""
+        """The condition that no item is stored there."""
         return NotExists(Path((next(iter(self.key)),)))
 
     @property
     def exists(self) -> Condition:
-        """An item is stored there."""
+        """The condition that an item is stored there."""
         return Exists(Path((next(iter(self.key)),)))
 
     @property
     def listed(self) -> tuple[Condition, ...]:
-        """The item is still listed there, where it is found by an index: that lags behind."""
+        """The conditions that an item found by an index, which may be outdated, is still in the same list and place."""
         if self.attributes is self.key:
             return ()
         return tuple(
@@ -70,7 +70,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a table keeps an item's H, R and item_id. ``index`` is mode B's index, None in mode A."""
+    """Where a table keeps an item's logical strings H, R and item_id. ``index`` is mode B's index, None in mode A."""
 
     mode: Mode
     table: str
@@ -79,13 +79,13 @@ class Layout:
     index: IndexSchema | None = None
 
     def key(self, h: str, r: str, item_id: str) -> dict[str, Attribute]:
-        """The item's key in the table."""
+        """Return an item's key in the table."""
         if self.index is None:
             return {self.partition.name: {"S": h}, self.sort.name: {"S": r}}
         return {self.partition.name: {"S": item_id}, self.sort.name: {"N": "0"}}
 
     def address(self, h: str, r: str, item_id: str) -> Address:
-        """Where the item is."""
+        """Return the address of an item."""
         key = self.key(h, r, item_id)
         if self.index is None:
             return Address(self.table, key, key)
@@ -93,19 +93,19 @@ class Layout:
         return Address(self.table, key, {**key, listed: {"S": h}, place: {"S": r}})
 
     def address_of(self, item: Item) -> Address:
-        """Where a stored item is."""
+        """Return the address of a stored item."""
         key = {part.name: item[part.name] for part in (self.partition, self.sort)}
         return Address(self.table, key, key | {name: item[name] for name in self._listing_names})
 
     def logical(self, item: Item) -> tuple[str, str]:
-        """The H and R of a stored item."""
+        """Return the H and R of a stored item."""
         listed, place = self._listing_names
         return item[listed]["S"], item[place]["S"]
 
     def listing(self, h: str, prefix: str = "", *, before: str | None = None) -> Query:
-        """The items under H whose R begins with the prefix or is below ``before``, in its order.
+        """Return a query for the items of the list H, sorted by R: those with the prefix, or those below ``before``.
 
-        Strongly consistent in mode A; no cache answers it in mode B.
+        It is strongly consistent in mode A. In mode B it is not, but no cache answers it.
         """
         listed, place = self._listing_names
         sort: BeginsWith | Compare | None = None
@@ -126,7 +126,7 @@ class Layout:
 
 
 def layout_of(description: TableDescription, settings: Settings) -> Layout:
-    """The layout of a table; `ConfigurationError` says what is wrong with it, with the definition to add."""
+    """Return the layout of a table. If Holdall cannot use it, `ConfigurationError` says why, and suggests another."""
     mode = base_mode(description, settings)
     schema = description.schema
     assert schema.sort is not None
@@ -135,7 +135,7 @@ def layout_of(description: TableDescription, settings: Settings) -> Layout:
 
 
 def base_mode(description: TableDescription, settings: Settings) -> Mode:
-    """The mode that a table's own key leads to, once that key has been found fit."""
+    """Check a table's key, and return the mode that follows from it."""
     schema = description.schema
     if description.status in ("CREATING", "DELETING"):
         raise _explain_wait(f"table {schema.name} is {description.status}")
@@ -143,11 +143,11 @@ def base_mode(description: TableDescription, settings: Settings) -> Mode:
         raise _refuse_unfit(f"table {schema.name} has no sort key", settings)
     if schema.partition.type != "S":
         raise _refuse_unfit(
-            _describe_type(schema.name, "partition", schema.partition, "string (S)"), settings
+            _describe_type(schema.name, "partition", schema.partition, "a string (S)"), settings
         )
     if schema.sort.type not in ("S", "N"):
         raise _refuse_unfit(
-            _describe_type(schema.name, "sort", schema.sort, "string (S) or a number (N)"), settings
+            _describe_type(schema.name, "sort", schema.sort, "a string (S) or a number (N)"), settings
         )
     for part in (schema.partition, schema.sort):
         if part.name in RESERVED:
@@ -158,12 +158,12 @@ def base_mode(description: TableDescription, settings: Settings) -> Mode:
 
 
 def explain_missing_table(settings: Settings) -> ConfigurationError:
-    """The refusal for a table that is not there."""
+    """Return the error for a table that does not exist."""
     return ConfigurationError(
         f"there is no table {settings.table_name}",
-        hint=f"run {settings.command('table create')} (with --models MODULE, also the indexes of those models), "
-        "or set manage_table to have it made when it is needed, "
-        f"or make it yourself:\n{create_table_text(_suggest_schema(settings))}",
+        hint=f"run {settings.command('table create')} (with --models MODULE to add the indexes of your models), "
+        "or set manage_table so that Holdall creates it when it is needed, "
+        f"or create it yourself:\n{create_table_text(_suggest_schema(settings))}",
     )
 
 
@@ -172,19 +172,20 @@ def _index(description: TableDescription, settings: Settings) -> IndexSchema:
     found = next((index for index in schema.indexes if index.name == settings.index_name), None)
     if found is None:
         raise ConfigurationError(
-            f"table {schema.name} has a numeric sort key, and so needs an index {settings.index_name}",
-            hint=f"add it to the table, or set manage_table to have it added:\n{_index_text(schema, settings)}",
+            f"table {schema.name} has a numeric sort key, so it needs the index {settings.index_name}",
+            hint="add the index, or set manage_table so that Holdall adds it:\n"
+            f"{_index_text(schema, settings)}",
         )
     where = f"index {found.name} of table {schema.name}"
     if found.sort is None:
         raise _refuse_unfit_index(f"{where} has no sort key", schema, settings)
     for kind, part in (("partition", found.partition), ("sort", found.sort)):
         if part.type != "S":
-            raise _refuse_unfit_index(_describe_type(where, kind, part, "string (S)"), schema, settings)
+            raise _refuse_unfit_index(_describe_type(where, kind, part, "a string (S)"), schema, settings)
         if part.name in RESERVED:
             raise _refuse_unfit_index(_describe_reserved(where, part), schema, settings)
     if found.projection.kind != "ALL":
-        problem = f"{where} holds only a part of each item ({found.projection.kind})"
+        problem = f"{where} must hold whole items (ALL), not parts of them ({found.projection.kind})"
         raise _refuse_unfit_index(problem, schema, settings)
     _check_name("index_partition_key", settings.index_partition_key, found.partition, where)
     _check_name("index_sort_key", settings.index_sort_key, found.sort, where)
@@ -199,11 +200,11 @@ def _index(description: TableDescription, settings: Settings) -> IndexSchema:
 
 def _describe_type(where: str, kind: str, part: KeyAttribute, wanted: str) -> str:
     owner = where if where.startswith("index") else f"table {where}"
-    return f"the {kind} key {part.name} of {owner} is of type {part.type}, and has to be a {wanted}"
+    return f"the {kind} key {part.name} of {owner} must be {wanted}, not {part.type}"
 
 
 def _describe_reserved(where: str, part: KeyAttribute) -> str:
-    return f"{where} has the key attribute {part.name}, a name that attachments keep for themselves"
+    return f"{where} has the key attribute {part.name}, a name that is reserved for attachments"
 
 
 def _check_name(setting: str, given: str | None, actual: KeyAttribute, where: str) -> None:
@@ -211,12 +212,12 @@ def _check_name(setting: str, given: str | None, actual: KeyAttribute, where: st
         kind = "partition" if "partition" in setting else "sort"
         raise ConfigurationError(
             f"{setting} is {given!r}, but the {kind} key of {where} is {actual.name!r}",
-            hint=f"set {setting} to {actual.name!r}, or leave it out: it is found by itself",
+            hint=f"set {setting} to {actual.name!r}, or remove the setting: Holdall finds the name itself",
         )
 
 
 def _explain_wait(problem: str) -> ConfigurationError:
-    refusal = ConfigurationError(f"{problem}, and cannot be used now", hint="wait a while and try again")
+    refusal = ConfigurationError(f"{problem}, so it cannot be used yet", hint="wait a while and try again")
     refusal.retryable = True
     return refusal
 
@@ -225,7 +226,7 @@ def _refuse_unfit(problem: str, settings: Settings) -> ConfigurationError:
     other = replace(_suggest_schema(settings), name=f"{settings.table_name[:247]}-holdall")
     return ConfigurationError(
         problem,
-        hint="a table's key cannot be changed: make another table, move your items, and use its name:\n"
+        hint="the key of a table cannot be changed: create another table, move your items, and set table_name:\n"
         f"{create_table_text(other)}",
     )
 
@@ -234,7 +235,7 @@ def _refuse_unfit_index(problem: str, schema: TableSchema, settings: Settings) -
     return ConfigurationError(
         problem,
         hint="an index cannot be changed: delete it and add this one, or add this one under another name and set "
-        f"index_name to that:\n{_index_text(schema, settings)}",
+        f"index_name:\n{_index_text(schema, settings)}",
     )
 
 
@@ -247,7 +248,7 @@ def _suggest_schema(settings: Settings) -> TableSchema:
 
 
 def _without_reserved(settings: Settings) -> Settings:
-    """The settings without names that no key may have: a definition to paste must not repeat the mistake."""
+    """Return the settings without reserved names, so that the suggested definition does not repeat the mistake."""
     names = ("partition_key", "sort_key", "index_partition_key", "index_sort_key")
     kept = {name: getattr(settings, name) for name in names if getattr(settings, name) not in RESERVED}
     return replace(settings, **{**dict.fromkeys(names), **kept})

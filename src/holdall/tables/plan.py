@@ -1,4 +1,4 @@
-"""A plan of tables: what models need of them against what is there, for people and for programs.
+"""A plan of tables: what models need, compared with what their tables have, as text and as JSON.
 
 Pure values; `holdall.tables.provision` makes them.
 """
@@ -16,8 +16,8 @@ from holdall.tables.definition import create_table_text, update_table_text, upda
 
 @dataclass(frozen=True, slots=True)
 class PlannedIndex:
-    """An index that models need. ``problem`` says why the one that is there, ``found``, is wrong; or why none can be
-    added."""
+    """An index that models need. ``problem`` is what is wrong with the existing index, ``found``, or why the index
+    cannot be added."""
 
     index: IndexSchema
     models: tuple[str, ...]
@@ -27,13 +27,13 @@ class PlannedIndex:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """One table: what its models need of it that it lacks, or has otherwise.
+    """One table of a plan: what its models need, and what the table lacks or has wrong.
 
-    ``schema`` is the table as it should be. ``problem`` says why the one that is there cannot hold its models at all,
-    and ``remedy`` what to do about that. ``missing`` and ``wrong`` are indexes, ``unfinished`` the names of those that
-    are still being made. ``ttl`` is the attribute that items should expire by, because of the models ``expiring`` if
-    there are any; ``found_ttl`` the one that they do expire by. ``unused`` are indexes that no model here needs: that
-    is no fault, others may.
+    ``schema`` is the table as it should be. ``problem`` is why the existing table cannot hold its models at all, and
+    ``remedy`` what to do about it. ``missing`` and ``wrong`` are indexes; ``unfinished`` are the names of indexes that
+    are still being created. ``ttl`` is the attribute by which items should expire, ``expiring`` are the models that
+    need it, and ``found_ttl`` is the attribute by which items do expire. ``unused`` are indexes that none of these
+    models needs; other models may.
     """
 
     schema: TableSchema
@@ -56,28 +56,28 @@ class PlannedTable:
 
     @property
     def ok(self) -> bool:
-        """Whether it has all that its models need."""
+        """Whether the table has everything that its models need."""
         return self.exists and not self.faulty and not (self.missing or self.unfinished or self.lacks_ttl)
 
     @property
     def faulty(self) -> bool:
-        """Whether something is there that is wrong, and that creating what is missing would not mend."""
+        """Whether an existing part is wrong, which creating the missing parts would not repair."""
         return bool(self.problem or self.wrong or self.other_ttl)
 
     @property
     def lacks_ttl(self) -> bool:
-        """Whether items should expire, and do not."""
+        """Whether items should expire but do not."""
         return self.ttl is not None and self.found_ttl is None
 
     @property
     def other_ttl(self) -> bool:
-        """Whether items expire by another attribute than a model needs. Where none needs it, any will do."""
+        """Whether items expire by an attribute other than the one that a model needs."""
         return bool(self.expiring) and self.found_ttl not in (None, self.ttl)
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What models need of their tables against what the tables have."""
+    """What models need of their tables, compared with what the tables have."""
 
     tables: tuple[PlannedTable, ...]
 
@@ -87,11 +87,11 @@ class TablePlan:
         return all(table.ok for table in self.tables)
 
     def text(self) -> str:
-        """The plan for people: a line for each table, and under it one for each thing that it lacks."""
+        """Return the plan as text: a line for each table, followed by a line for each problem."""
         return "".join(f"{line}\n" for table in self.tables for line in _lines(table))
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan for programs; each thing that is missing comes with the definition that adds it."""
+        """Return the plan for programs; each missing part comes with the definition that adds it."""
         return {"ok": self.ok, "tables": [_facts(table) for table in self.tables]}
 
 
@@ -112,7 +112,7 @@ def _lines(table: PlannedTable) -> Iterator[str]:
     for planned in table.missing:
         yield f"  missing     index {index_text(planned.index)}; for {', '.join(planned.models)}"
     for name in table.unfinished:
-        yield f"  unfinished  index {name} is still being made"
+        yield f"  unfinished  index {name} is still being created"
     if table.lacks_ttl:
         whose = f"; for {', '.join(table.expiring)}" if table.expiring else ""
         yield f"  missing     expiry by {table.ttl}{whose}"
@@ -131,7 +131,7 @@ def _verdict(table: PlannedTable) -> str:
 
 
 def index_text(index: IndexSchema) -> str:
-    """An index in a few words."""
+    """Describe an index in a few words."""
     held = ", ".join(index.projection.names) or index.projection.kind
     return f"{index.name}: {_keys_text(index.keys)}; holds {held}"
 

@@ -1,4 +1,4 @@
-"""What is missing of tables. Pure: decides, sends nothing. Nothing is ever dropped or altered."""
+"""Decides what tables lack. Pure: it sends nothing. Existing parts are never dropped or altered."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 def next_step(
     wanted: WantedTable, description: TableDescription | None, settings: Settings, mode: Mode | None = None
 ) -> CreateTable | AddIndex | None:
-    """The next thing to create; None when nothing is missing. A table gets its indexes one by one, as it must.
+    """Return the next request that creates something; None if nothing is missing. Indexes can be added only one by one.
 
-    ``mode`` is for a database's table that is made anew. One that is there has its mode; `ConfigurationError` when
-    that is not the one asked for, or when its key is unfit for either.
+    ``mode`` applies to a new table. If the database's table exists with another mode, or with a key that fits neither
+    mode, `ConfigurationError` is raised.
     """
     if description is None:
         return CreateTable(wanted.schema)
@@ -44,7 +44,7 @@ def next_step(
 
 
 def find_missing_index(description: TableDescription, needed: Sequence[IndexSchema]) -> AddIndex | None:
-    """The first index of these that a table lacks, to be added."""
+    """Return the request that adds the first of these indexes that a table lacks."""
     schema = description.schema
     there = {index.name for index in schema.indexes}
     return next((AddIndex(schema.name, index) for index in needed if index.name not in there), None)
@@ -56,14 +56,14 @@ def _indexes_of_mode(
     found = base_mode(description, settings)
     if mode not in (None, found):
         raise ConfigurationError(
-            f"table {settings.table_name} is there and of mode {found}, not {mode}",
-            hint="a table's key cannot be changed: use it as it is, or another table_name",
+            f"table {settings.table_name} already exists, with mode {found} instead of {mode}",
+            hint="the key of a table cannot be changed: use the table as it is, or set another table_name",
         )
     return [plan_index(settings)] if found == "B" else []
 
 
 def in_flux(description: TableDescription, *, indexes: bool) -> str | None:
-    """The state to wait for the end of: the table's, or one of its indexes'."""
+    """Return the temporary status of the table or of one of its indexes; None if there is nothing to wait for."""
     if description.status in _FLUX:
         return description.status
     states = description.index_status.values() if indexes else ()
@@ -76,7 +76,7 @@ def in_flux(description: TableDescription, *, indexes: bool) -> str | None:
 def plan_table(
     wanted: WantedTable, description: TableDescription | None, ttl: str | None, settings: Settings
 ) -> PlannedTable:
-    """A table as its models want it, against the one that is there and expires its items by ``ttl``."""
+    """Compare a table as its models need it with the existing one, whose items expire by ``ttl``."""
     if description is None:
         missing = tuple(PlannedIndex(each.index, each.models) for each in wanted.indexes)
         return PlannedTable(
@@ -107,7 +107,7 @@ def plan_table(
 def _split(
     wanted: WantedTable, schema: TableSchema, found: dict[str, IndexSchema]
 ) -> tuple[tuple[PlannedIndex, ...], tuple[PlannedIndex, ...]]:
-    """The indexes that are missing, and those that are wrong or could not be added."""
+    """Return the missing indexes, and those that are wrong or could not be added."""
     missing, wrong = [], []
     for each in wanted.indexes:
         there = found.get(each.index.name)
@@ -151,7 +151,7 @@ def _unfit_shared(
     if mode == "A" or not wanted.models:
         return None
     return ConfigurationError(
-        f"table {wanted.name} has a numeric sort key, where {', '.join(wanted.models)} cannot be kept",
+        f"table {wanted.name} has a numeric sort key, so it cannot hold {', '.join(wanted.models)}",
         hint="use a table with string keys, or give the models tables of their own: class …(Model, table=…)",
     )
 
@@ -159,15 +159,15 @@ def _unfit_shared(
 def _unfit_own(wanted: WantedTable, description: TableDescription) -> ConfigurationError | None:
     keys, found = wanted.schema.keys, description.schema.keys
     fits = len(keys) == len(found) and all(
-        want.name == have.name and have.type in (want.type, "S")  # a number kept as text is fine
+        want.name == have.name and have.type in (want.type, "S")  # a number can be stored as text
         for want, have in zip(keys, found, strict=True)
     )
     if fits:
         return None
     return ConfigurationError(
         f"table {wanted.name} cannot hold {', '.join(wanted.models)}: its keys are {_keys(found)}, not {_keys(keys)}",
-        hint="a table's key cannot be changed: give the model another table, "
-        f"or make this one anew:\n{create_table_text(wanted.schema)}",
+        hint="the key of a table cannot be changed: give the model another table, "
+        f"or delete this one and create it again:\n{create_table_text(wanted.schema)}",
     )
 
 
@@ -179,7 +179,7 @@ def _keys(keys: Sequence[KeyAttribute]) -> str:
 
 
 def explain_plan(plan: TablePlan) -> ConfigurationError | None:
-    """Why the tables cannot be completed: each thing that is there and wrong, with what it should be."""
+    """Return the error that lists every existing part that is wrong, with what it should be; None if none is."""
     problems: list[str] = []
     remedies: list[str] = []
     for table in plan.tables:
@@ -197,18 +197,18 @@ def _faults(table: PlannedTable) -> list[tuple[str, str]]:
         where = f"index {each.index.name} of table {table.name}"
         definition = update_table_text(table.name, each.index)
         if each.found is None:
-            remedy = f"what is in its way has to go first; then add it:\n{definition}"
+            remedy = f"remove the obstacle first, then add the index:\n{definition}"
             faults.append((f"{where} cannot be added: {each.problem}", remedy))
         else:
             remedy = f"an index cannot be changed: delete it and add this one:\n{definition}"
-            faults.append((f"{where}, which {', '.join(each.models)} needs: {each.problem}", remedy))
+            faults.append((f"{where} does not fit {', '.join(each.models)}: {each.problem}", remedy))
     if table.other_ttl:
         assert table.ttl is not None
-        remedy = "a table expires items by one attribute: turn that off, then set this one:\n"
+        remedy = "a table can expire items by only one attribute: turn that off, then set this one:\n"
         faults.append(
             (
-                f"table {table.name} expires items by {table.found_ttl}, not by {table.ttl}, "
-                f"which {', '.join(table.expiring)} needs",
+                f"table {table.name} expires items by {table.found_ttl}, but {', '.join(table.expiring)} "
+                f"needs {table.ttl}",
                 remedy + update_ttl_text(table.name, table.ttl),
             )
         )

@@ -1,8 +1,8 @@
-"""Typed stored records: an item's attributes, declared once, to read them, write them and state conditions on them.
+"""Typed records: the attributes of a stored item, declared once, for reads, writes and conditions.
 
-A `Record` is an item at an `Address` as it was read; one that is not stored has no item. On an instance, a column gives
-its value; on the class, the column makes updates (``Row.count.add(-1)``) and conditions (``Row.count.equals(0)``). A
-condition on what was read (`Record.same`) repeats the stored attribute exactly as it arrived.
+A `Record` is an item at an `Address` as it was read; a record that is not stored has no item. On an instance, a column
+is the attribute's value; on the class, it makes updates (``Row.count.add(-1)``) and conditions
+(``Row.count.equals(0)``). A condition on what was read (`Record.same`) repeats the stored attribute exactly.
 
     class Pair(Record, type="holdall.Pair"):
         size = number("size")
@@ -70,10 +70,10 @@ _MOST_READS = 100
 
 
 class Column(Generic[T]):
-    """One attribute of a record: its stored name, its form, and the value that stands for absence.
+    """One attribute of a record: its stored name, its form, and its default if it is absent.
 
-    ``form`` names what is stored, for the `ValueError` when it is something else. ``exists`` and ``absent`` are the
-    conditions that it has a value, and that it has none.
+    ``form`` describes the form for the `ValueError` that is raised if the stored attribute has another. ``exists`` and
+    ``absent`` are the conditions that the attribute has a value, and that it has none.
     """
 
     __slots__ = ("_decode", "_default", "absent", "encode", "exists", "form", "name", "path")
@@ -84,7 +84,7 @@ class Column(Generic[T]):
         encode: Callable[[Any], Attribute],
         decode: Callable[[Attribute], T],
         default: Any = _REQUIRED,
-        form: str = "of its form",
+        form: str = "in the expected form",
     ) -> None:
         self.name = name
         self.path = Path((name,))
@@ -96,7 +96,7 @@ class Column(Generic[T]):
         self._default = default
 
     def through(self, write: Callable[[U], Any], read: Callable[[Any], U]) -> Column[U]:
-        """The same attribute for values of another kind: ``write`` makes of them what is stored, ``read`` undoes it."""
+        """Return a column for values of another type: ``write`` turns them into this column's values, ``read`` back."""
         encode, decode = self.encode, self._decode
         return Column(
             self.name,
@@ -115,11 +115,11 @@ class Column(Generic[T]):
             return self
         try:
             return self._decode(record.item[self.name])  # type: ignore[index]
-        except (KeyError, TypeError):  # it is absent, or in another form
+        except (KeyError, TypeError):  # it is absent or in another form
             return self.read(record.item)
 
     def read(self, item: Item | None) -> T:
-        """The value in an item; the default, or `KeyError` without one, if it is absent."""
+        """Return the value in an item. If it is absent, return the default, or raise `KeyError` if there is none."""
         attribute = None if item is None else item.get(self.name)
         if attribute is not None:
             try:
@@ -133,41 +133,41 @@ class Column(Generic[T]):
     # --- updates ------------------------------------------------------------------------------------------
 
     def set(self, value: T) -> Set | Remove:
-        """Give it a value; None removes it."""
+        """Set the attribute; None removes it."""
         return Remove(self.path) if value is None else Set(self.path, Value(self.encode(value)))
 
     def set_if_absent(self, value: T) -> Set:
-        """Give it a value unless it has one."""
+        """Set the attribute unless it has a value."""
         return Set(self.path, IfNotExists(self.path, Value(self.encode(value))))
 
     def remove(self) -> Remove:
-        """Take it away."""
+        """Remove the attribute."""
         return Remove(self.path)
 
     def add(self, value: T) -> Add:
-        """Add to a number (absent counts as 0), or members to a set."""
+        """Add to a number (0 if absent), or add members to a set."""
         return Add(self.path, Value(self.encode(value)))
 
     def discard(self, members: T) -> Delete:
-        """Take members out of a set."""
+        """Remove members from a set."""
         return Delete(self.path, Value(self.encode(members)))
 
     # --- conditions ---------------------------------------------------------------------------------------
 
     def equals(self, value: T) -> Condition:
-        """It has this value; None: it has none."""
+        """The condition that the attribute has this value; None: that it is absent."""
         return self.absent if value is None else Compare("=", self.path, Value(self.encode(value)))
 
     def differs(self, value: T) -> Condition:
-        """It does not have this value."""
+        """The condition that the attribute does not have this value."""
         return self._compare("<>", value)
 
     def below(self, value: T) -> Condition:
-        """It is less than the value."""
+        """The condition that the attribute is less than the value."""
         return self._compare("<", value)
 
     def at_least(self, value: T) -> Condition:
-        """It is the value or more."""
+        """The condition that the attribute is at least the value."""
         return self._compare(">=", value)
 
     def _compare(self, comparator: Comparator, value: T) -> Condition:
@@ -175,7 +175,7 @@ class Column(Generic[T]):
 
 
 class Family(Generic[T]):
-    """Attributes whose names begin with a prefix; on an instance a mapping from the rest of their names."""
+    """Attributes whose names begin with a prefix; on an instance, a mapping from the rest of their names to values."""
 
     __slots__ = ("_column", "prefix")
 
@@ -202,10 +202,10 @@ class Family(Generic[T]):
 
 
 class Record:
-    """An item at an address as it was read, or as it is to be written; ``item`` is None if it is not stored.
+    """An item at an address, as it was read or as it will be written; ``item`` is None if it is not stored.
 
-    ``type`` names its kind in ``_type``. ``stamps=False``: the row is shared with a program that knows nothing of our
-    hidden attributes, so it gains none.
+    ``type`` is stored in the attribute ``_type``. ``stamps=False``: another program that does not know Holdall's hidden
+    attributes shares the item, so Holdall adds none.
     """
 
     __slots__ = ("address", "item")
@@ -222,7 +222,7 @@ class Record:
 
     @classmethod
     def new(cls, address: Address, *values: UpdateAction, **attributes: Attribute) -> Self:
-        """A record to be written, with these values."""
+        """Return a record with these values, to be written."""
         item: dict[str, Attribute] = {**address.attributes}
         if cls.type is not None:
             item[TYPE] = {"S": cls.type}
@@ -234,23 +234,23 @@ class Record:
 
     @classmethod
     def tag(cls) -> Set:
-        """The update that names the kind of a record which is created by an update."""
+        """Return the update action that stores the type, for a record that is created by an update."""
         assert cls.type is not None
         return Set(Path((TYPE,)), Value({"S": cls.type}))
 
     @property
     def is_stored(self) -> bool:
-        """Whether there is an item."""
+        """Whether the record is stored."""
         return self.item is not None
 
     @property
     def stored(self) -> Item:
-        """The item."""
+        """The stored item; the record must be stored."""
         assert self.item is not None
         return self.item
 
     def apply(self, *values: UpdateAction) -> Self:
-        """The record as an update that sets and removes attributes leaves it."""
+        """Return the record as it is after an update that sets and removes attributes."""
         item = {**(self.address.attributes if self.item is None else self.item)}
         for action in values:
             if isinstance(action, Set):
@@ -262,7 +262,7 @@ class Record:
         return type(self)(self.address, item)
 
     def fill(self, *values: UpdateAction) -> None:
-        """Set further values of a record that a change is to write, before it is sent."""
+        """Set more values of a record that a change will write, before it is sent."""
         assert isinstance(self.item, dict)
         for action in values:
             if isinstance(action, Set):
@@ -270,9 +270,9 @@ class Record:
                 self.item[str(action.path.parts[0])] = action.value.attribute
 
     def same(self, *columns: Column[Any], or_created: bool = False) -> Condition:
-        """These attributes are exactly as they were read; if nothing was, there is still nothing.
+        """The condition that these attributes are exactly as they were read; if no item was found, that none exists.
 
-        ``or_created``: if nothing was, another process may have created the item, but without these attributes.
+        ``or_created``: if no item was found, another process may have created it, but without these attributes.
         """
         item = self.item
         if item is None:
@@ -298,7 +298,7 @@ def text(name: str) -> Column[str]: ...
 @overload
 def text(name: str, default: T) -> Column[str | T]: ...
 def text(name: str, default: Any = _REQUIRED) -> Column[Any]:
-    """A string."""
+    """Declare a column of strings."""
     return Column(name, lambda value: {"S": value}, itemgetter("S"), default, "text")
 
 
@@ -307,7 +307,7 @@ def number(name: str) -> Column[int]: ...
 @overload
 def number(name: str, default: T) -> Column[int | T]: ...
 def number(name: str, default: Any = _REQUIRED) -> Column[Any]:
-    """A whole number."""
+    """Declare a column of whole numbers."""
     return Column(name, lambda value: {"N": str(value)}, _whole, default, "a number")
 
 
@@ -326,7 +326,7 @@ def real(name: str) -> Column[float]: ...
 @overload
 def real(name: str, default: T) -> Column[float | T]: ...
 def real(name: str, default: Any = _REQUIRED) -> Column[Any]:
-    """A number with a fraction, written as DynamoDB writes it, so that no store has to normalise it."""
+    """Declare a column of floats, written as DynamoDB writes them, so that no store has to normalise them."""
     return Column(
         name,
         lambda value: {"N": repr(value).removesuffix(".0")},
@@ -341,12 +341,12 @@ def flag(name: str) -> Column[bool]: ...
 @overload
 def flag(name: str, default: T) -> Column[bool | T]: ...
 def flag(name: str, default: Any = _REQUIRED) -> Column[Any]:
-    """True or False."""
+    """Declare a column of booleans."""
     return Column(name, lambda value: {"BOOL": value}, itemgetter("BOOL"), default, "true or false")
 
 
 def texts(name: str) -> Column[Collection[str]]:
-    """A set of strings; absence is the empty set."""
+    """Declare a column of sets of strings; an absent attribute is the empty set."""
     return Column(name, lambda value: {"SS": list(value)}, itemgetter("SS"), (), "a set of texts")
 
 
@@ -355,22 +355,22 @@ def mapping(name: str) -> Column[Mapping[str, Any]]: ...
 @overload
 def mapping(name: str, default: T) -> Column[Mapping[str, Any] | T]: ...
 def mapping(name: str, default: Any = _REQUIRED) -> Column[Any]:
-    """A map of plain Python values."""
+    """Declare a column of maps of plain Python values."""
     return Column(name, encode, decode, default)
 
 
 def inner_item(name: str) -> Column[Item | None]:
-    """An item inside of the item."""
+    """Declare a column that holds an item inside the item."""
     return Column(name, lambda item: {"M": item}, itemgetter("M"), None, "a map")
 
 
 def raw(name: str) -> Column[Attribute | None]:
-    """An attribute just as it is stored."""
+    """Declare a column that holds an attribute as it is stored."""
     return Column(name, lambda value: value, lambda attribute: attribute, None)
 
 
 def family(prefix: str, column: Callable[[str], Column[T]]) -> Family[T]:
-    """Attributes whose names begin with a prefix, each in the form of ``column``."""
+    """Declare columns whose names begin with a prefix, each in the form of ``column``."""
     return Family(prefix, column)
 
 
@@ -384,13 +384,13 @@ async def fetch(port: Port, record: R, second: R2, /) -> tuple[R, R2]: ...
 @overload
 async def fetch(port: Port, record: R, second: R2, third: R3, /) -> tuple[R, R2, R3]: ...
 async def fetch(port: Port, *records: Record) -> Any:
-    """The records as they are stored now, in one request."""
+    """Read the records as they are stored now, in one request."""
     found = await fetch_all(port, records)
     return found[0] if len(found) == 1 else tuple(found)
 
 
 async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
-    """Any number of records as they are stored now, in their order; a request for each hundred, side by side."""
+    """Read any number of records as they are stored now, in order; one request for each hundred, concurrently."""
     if len(records) == 1:
         (record,) = records
         return [type(record)(record.address, (await port.send(_read(record))).item)]
@@ -412,12 +412,12 @@ def _read(record: Record) -> GetItem:
 
 
 async def put_all(port: Port, records: Sequence[Record]) -> None:
-    """Store records without a condition, in batches: half the price of transactions, and harmless if sent twice."""
+    """Store records without conditions, in batches: half the price of transactions, and harmless if sent twice."""
     await _write_all(port, [PutItem(record.address.table, record.stored) for record in records])
 
 
 async def delete_all(port: Port, records: Sequence[Record]) -> None:
-    """Delete records that nobody changes any more, in batches; those that are gone are no error."""
+    """Delete records that no process changes any more, in batches. Deleting a missing record is not an error."""
     await _write_all(port, [DeleteItem(record.address.table, record.address.key) for record in records])
 
 

@@ -1,5 +1,5 @@
-"""The commit: what a client read and wants, as one atomic conditional write; its refusal explained; tried again.
+"""The commit: one atomic, conditional write of a change, with an explanation if it is refused, and retries.
 
-Models and features share it. A model's unit of work emits steps straight into a `Change`; features speak through typed
-records (`holdall.tables.record`).
+Models and features share it. A transaction's unit adds steps directly to a `Change`; features use typed records
+(`holdall.tables.record`).
 """

@@ -28,11 +28,11 @@ from holdall.tables.record import Record
 
 
 class Change:
-    """What one atomic write is to do, recorded step by step; nothing is sent before the commit.
+    """The steps of one atomic write; nothing is sent before the commit.
 
-    ``expect`` lists conditions on the stored item. If one fails, the commit is contention and is tried again, unless
-    ``refused`` makes an error of the item that was found. ``label`` names the step for `commit_once`. Steps on the same
-    item become one action: additions to the same attribute are summed.
+    ``expect`` lists conditions on the stored item. If one fails, the commit counts as contention and is tried again,
+    unless ``refused`` turns the item that was found into an error. ``label`` names the step for `commit_once`. Steps on
+    the same item become one action: additions to the same attribute are summed.
     """
 
     @internal
@@ -48,11 +48,11 @@ class Change:
         return CommitPlan(tuple(self._steps))
 
     def join(self, participant: Participant) -> None:
-        """Have a participant take part in the commit."""
+        """Add a participant to the commit."""
         self.participants.append(participant)
 
     def create(self, record: Record, *, label: str | None = None, refused: Refuse | None = None) -> None:
-        """Write a record where there is none."""
+        """Write a record that must not exist yet."""
         absent = record.address.absent
         put = PutItem(record.address.table, record.stored, absent, item_on_failure=_asks(label, refused))
         self._add(record, Step(put, record, None, refused, label, stampable=record.stamps))
@@ -65,7 +65,7 @@ class Change:
         label: str | None = None,
         refused: Refuse | None = None,
     ) -> None:
-        """Write a whole record in place of what is stored."""
+        """Write a whole record, replacing the stored one."""
         asks = _asks(label, refused)
         put = PutItem(record.address.table, record.stored, all_of(expect), item_on_failure=asks)
         self._add(record, Step(put, record, (), refused, label))
@@ -113,7 +113,7 @@ class Change:
         label: str | None = None,
         refused: Refuse | None = None,
     ) -> None:
-        """Demand something of a record that the change does not write."""
+        """Require conditions of a record that the change does not write."""
         condition = all_of(expect)
         assert condition is not None
         address = record.address
@@ -121,7 +121,7 @@ class Change:
         self._add(record, Step(check, record, (), refused, label, writes=False))
 
     def include(self, other: Change) -> None:
-        """Take over the steps and participants of another change."""
+        """Add the steps and participants of another change."""
         self.participants += other.participants
         for step in other._steps:
             if isinstance(step.item, Record):
@@ -149,16 +149,16 @@ class Change:
 
 
 def _asks(label: str | None, refused: Refuse | None) -> bool:
-    """Whether the stored item is wanted if the condition fails."""
+    """Whether the request should return the stored item if the condition fails."""
     return label is not None or refused is not None
 
 
 def _merge(first: Step, second: Step) -> Step:
-    """Two steps on one item as one."""
+    """Merge two steps on the same item."""
     action = _merge_actions(first.action, second.action)
     if action is None:
         raise InvalidRequestError(
-            f"{first.item!r} is changed twice in one transaction, in ways that cannot be combined",
+            f"one transaction changes {first.item!r} twice, in ways that cannot be combined",
         )
     return Step(
         action,
@@ -171,7 +171,7 @@ def _merge(first: Step, second: Step) -> Step:
 
 
 def _refuse_either(*steps: Step) -> Refuse | None:
-    """The refusal of the step whose own condition failed."""
+    """Return a function that uses the refusal of the step whose own condition failed."""
     if all(step.refuse is None for step in steps):
         return None
 
@@ -204,7 +204,7 @@ def _merge_actions(first: TransactAction, second: TransactAction) -> TransactAct
 def _merge_updates(
     first: Sequence[UpdateAction], second: Sequence[UpdateAction]
 ) -> tuple[UpdateAction, ...] | None:
-    """Both updates; None if they change the same attribute other than by adding numbers."""
+    """Merge two updates; None if they change the same attribute in another way than by adding to it."""
     merged: dict[Path, UpdateAction] = {action.path: action for action in first}
     for action in second:
         known = merged.get(action.path)
@@ -221,7 +221,7 @@ def _merge_updates(
 
 
 def _sum(first: Attribute, second: Attribute) -> Attribute | None:
-    """Two additions as one: of numbers, or of the members of sets."""
+    """Merge two additions: of numbers, or of members to a set."""
     (kind, left), (other, right) = *first.items(), *second.items()
     if kind != other:
         return None
@@ -231,29 +231,29 @@ def _sum(first: Attribute, second: Attribute) -> Attribute | None:
 
 
 class Participant:
-    """Takes part in one attempt to commit; override what you need.
+    """Takes part in one attempt to commit; override the methods that you need.
 
-    All participants `state` their part of the change; the size of the whole is checked; then all `prepare`; then all
-    `check`; then one write carries everybody's steps. Participants do each of these side by side. Afterwards:
+    All participants `state` their part of the change. After the size of the whole was checked, all `prepare`, then all
+    `check`, and one write carries the steps of all. Participants run each of these concurrently. Afterwards:
 
-    - The attempt committed: `settle`.
-    - It certainly did not: `abandon`, once the whole run is over. A later attempt may have taken over what was
-      prepared; ``tx.carry``, which lives as long as the run, is the place to hand it on.
-    - Its outcome is unknown (`OutcomeUnknown`, or the process died): neither. What was prepared may be in use, so
-      only a later look at the store can show whether it is garbage.
+    - If the attempt committed, `settle` is called.
+    - If it certainly did not, `abandon` is called, once the whole run is over. A later attempt may have taken over what
+      was prepared; pass it on in ``tx.carry``, which lasts as long as the run.
+    - If its outcome is unknown (`OutcomeUnknown`, or the process died), neither is called. What was prepared may be in
+      use, so only a later look at the store can show whether it is garbage.
     """
 
     async def state(self, change: Change) -> None:
-        """Read what is needed, and add steps to the change. Leave nothing behind."""
+        """Read what is needed, and add steps to the change. This must not store anything."""
 
     async def prepare(self, port: Port) -> None:
-        """Do what must be done before the write: upload, say. Whatever it leaves must be harmless garbage."""
+        """Do what must precede the write, such as an upload. If there is no commit, it must be harmless garbage."""
 
     async def check(self) -> None:
-        """Raise to stop the commit, right before the write is sent."""
+        """Raise an error to stop the commit, right before the write is sent."""
 
     async def settle(self, port: Port) -> None:
-        """The transaction is committed."""
+        """Called after the transaction was committed."""
 
     async def abandon(self, port: Port) -> None:
-        """The transaction did not commit, and never will."""
+        """Called if the transaction did not commit and never will."""

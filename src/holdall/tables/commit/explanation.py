@@ -1,4 +1,4 @@
-"""What a refused commit means: contention, or what is permanently wrong, step by step. Pure."""
+"""Explains a refused commit, step by step: as contention, or as permanent errors. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThro
 
 
 def explain_refusal(plan: CommitPlan, error: HoldallError) -> Exception:
-    """The error that a refused write means for its transaction; the same one if the write was not refused."""
+    """Return the error that a refused write means for its transaction; the same error if the write was not refused."""
     reasons = _reasons(error)
     if not reasons:
         return error
@@ -30,7 +30,7 @@ def explain_refusal(plan: CommitPlan, error: HoldallError) -> Exception:
     stale: list[Difference] = []
     busy: list[str] = []
     contended_for: list[str] = []
-    outdated = False  # also where a hydrator's guard failed, and no field shows how
+    outdated = False  # also if a hydrator's guard failed, which no field shows
     for step, reason in zip(plan.steps, reasons, strict=False):
         if reason.code == _FAILED:
             refusal = None if step.refuse is None else step.refuse(reason.item)
@@ -47,17 +47,17 @@ def explain_refusal(plan: CommitPlan, error: HoldallError) -> Exception:
         elif reason.code != "None":
             permanent.append(ServiceError(f"{step.item!r}: {reason.message or reason.code}"))
     if outdated:
-        # what was read is out of date, and so may be the wish to do what turned out impossible: try again
+        # What was read is outdated, so the permanent errors may result from outdated data too: try again.
         return ContentionError(describe_contention(stale, busy), differences=stale, items=contended_for)
     if permanent:
         if len(permanent) == 1:
             return permanent[0]
-        return TransactionErrors(f"{len(permanent)} things are wrong with the transaction", permanent)
+        return TransactionErrors(f"the transaction failed for {len(permanent)} reasons", permanent)
     return ContentionError(describe_contention(stale, busy), items=contended_for) if busy else error
 
 
 def find_refused(plan: CommitPlan, error: HoldallError) -> dict[str, Item | None]:
-    """The labels of the steps whose conditions failed, each with the item that was found instead."""
+    """Return the labels of the steps whose conditions failed, each with the item that was found."""
     return {
         step.label or repr(step.item): reason.item
         for step, reason in zip(plan.steps, _reasons(error), strict=False)
@@ -72,18 +72,18 @@ def _reasons(error: HoldallError) -> Sequence[CancellationReason]:
 
 
 def describe_contention(stale: Sequence[Difference], busy: Sequence[str] = ()) -> str:
-    """Contention in words."""
+    """Describe contention for a message."""
     if stale:
         return "; ".join(describe_difference(difference) for difference in stale)
-    return "; ".join(busy) or "another transaction was faster"
+    return "; ".join(busy) or "another transaction changed the same data first"
 
 
 def describe_difference(difference: Difference) -> str:
-    """One difference in words."""
+    """Describe one difference for a message."""
     item, field, expected, stored = difference
     if field is not None:
         return f"{item}.{field} is {_show(stored)}, expected {_show(expected)}"
-    return f"{item} exists now" if stored is not None else f"{item} is not there"
+    return f"{item} exists now" if stored is not None else f"{item} does not exist"
 
 
 def _show(attribute: Attribute | None) -> str:

@@ -1,8 +1,8 @@
-"""Flows that commit a change: participants, one write, what follows; once, or again until it goes through.
+"""Flows that commit a change, with its participants: once, or again until it succeeds.
 
-Why it is safe wherever the process dies: there is exactly one write, which the store does as a whole or not at all.
-What participants prepared before it is garbage to be swept if the write does not happen; what they settle after it
-follows from the store alone, and any process can do it later.
+This is safe wherever the process dies, because there is exactly one write, which the store carries out as a whole or
+not at all. If the write does not happen, what participants prepared before it is garbage, which a sweep deletes. What
+they settle after it follows from the store alone, so any process can do it later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A change that was not committed: the labels of the steps whose conditions failed, and what was found there."""
+    """A change that was not committed: the labels of the steps whose conditions failed, with the items found there."""
 
     found: Mapping[str, Item | None]
 
@@ -45,14 +45,14 @@ class Refused:
 
 
 async def prepare(change: Change, prepared: list[Participant]) -> None:
-    """Have the participants add their steps, check the size of the whole, then have them prepare.
+    """Let the participants add their steps, check the size of the whole, then let them prepare.
 
-    ``prepared`` receives those that may have left something behind.
+    ``prepared`` receives the participants that may have stored something.
     """
     port, participants = change.context.port, change.participants
     if len(participants) == 1:
         await participants[0].state(change)
-    else:  # side by side, and yet in the order of the participants
+    else:  # concurrently, but their steps are added in the order of the participants
         parts = [Change(change.context) for _ in participants]
         await _gather(port, [each.state(part) for each, part in zip(participants, parts, strict=True)])
         for part in parts:
@@ -73,7 +73,7 @@ async def _gather(port: Port, flows: list[Coroutine[Any, Any, None]]) -> None:
 
 
 async def send_plan(port: Port, plan: CommitPlan) -> None:
-    """Send a plan's one request; a refusal is raised as what it means."""
+    """Send a plan's one request; if it is refused, raise the error that explains why."""
     try:
         await _send(port, plan.request(port.new_id))
     except OutcomeUnknown:
@@ -86,7 +86,7 @@ async def send_plan(port: Port, plan: CommitPlan) -> None:
 
 
 def is_plain_no(error: BaseException) -> bool:
-    """Whether an error of a write that was sent says that it did not happen; an interrupt, for one, says nothing."""
+    """Whether an error proves that a write that was sent did not happen; an interrupt, for example, proves nothing."""
     if isinstance(error, OutcomeUnknown | AfterCommitError):
         return False
     return isinstance(error, HoldallError) or isinstance(error.__cause__, HoldallError)
@@ -97,7 +97,7 @@ def _send(port: Port, request: Request[Any]) -> Coroutine[Any, Any, Any]:
 
 
 async def _send_delete(port: Port, request: DeleteItem) -> None:
-    """Send the deletion of what no other client can delete, again if its fate is unknown."""
+    """Delete an item that no other client can delete; if the outcome is unknown, send the request again."""
     try:
         try:
             await port.send(request)
@@ -105,11 +105,11 @@ async def _send_delete(port: Port, request: DeleteItem) -> None:
             await port.send(request)
     except ConditionFailedError as error:
         if error.item is not None:
-            raise  # absent means that an earlier delivery was carried out
+            raise  # if the item is absent, the first request succeeded
 
 
 async def settle(port: Port, participants: Iterable[Participant], *handlers: Callable[[], Any]) -> None:
-    """Settle and call the handlers, all of them. Failures change nothing about the commit, and are raised last."""
+    """Settle all participants and call all handlers. Failures do not affect the commit, and are raised at the end."""
     errors: list[Exception] = []
     for participant in participants:
         await collect_error(errors, participant.settle(port))
@@ -117,12 +117,12 @@ async def settle(port: Port, participants: Iterable[Participant], *handlers: Cal
         await collect_error(errors, port.call(handler))
     if errors:
         raise AfterCommitError(
-            f"the transaction is committed, but what was to follow failed: {errors[0]!r}", errors=errors
+            f"the transaction was committed, but work that follows it failed: {errors[0]!r}", errors=errors
         ) from errors[0]
 
 
 async def collect_error(errors: list[Exception], work: Awaitable[Any]) -> None:
-    """Do some work; keep its failure for later, so that what comes after has its turn."""
+    """Do some work, and collect its error instead of raising it, so that the rest is done too."""
     try:
         await work
     except Exception as error:  # noqa: BLE001 - it is kept
@@ -133,10 +133,10 @@ async def collect_error(errors: list[Exception], work: Awaitable[Any]) -> None:
 
 
 async def commit(context: Context, body: Callable[[Change], Coroutine[Any, Any, T]], what: str) -> T:
-    """Run a body that reads and records a change, and commit it; on contention, again from the start.
+    """Run a body that reads and records a change, then commit it; after contention, start over.
 
-    Returns the body's result. A body that records nothing to write ends the run. ``what`` names what is changed, for
-    the `ContentionError` after half a minute of it.
+    Returns the body's result. If the body records no write, the run ends. ``what`` names the thing that is changed, for
+    the `ContentionError` that is raised after half a minute of contention.
     """
     attempts = Attempts(context, what)
     while await attempts.another():
@@ -148,14 +148,14 @@ async def commit(context: Context, body: Callable[[Change], Coroutine[Any, Any, 
 
 
 def commit_once(change: Change, id: str | None = None) -> Coroutine[Any, Any, Refused | None]:
-    """Commit a change; None if it went through, else what was found where a condition failed.
+    """Commit a change; return None if it succeeded, otherwise the items found where a condition failed.
 
-    A step's ``refused`` is raised. While another transaction holds an item, the write is sent again. ``id`` is a fresh
-    one, for the write to be known by, if the caller has one.
+    An error of a step's ``refused`` is raised. While another transaction holds an item, the write is sent again. ``id``
+    is a new id that identifies the write, if the caller has one.
     """
     if change.participants:
         return _prepare_and_write(change, id)
-    return _write(change, id)  # nothing follows the write, and the port sees that through
+    return _write(change, id)  # nothing follows the write, and the port always awaits its reply
 
 
 async def _prepare_and_write(change: Change, id: str | None) -> Refused | None:
@@ -199,7 +199,7 @@ async def _write(change: Change, id: str | None) -> Refused | None:
 
 
 async def _abandon(port: Port, participants: Iterable[Participant], error: BaseException | None) -> None:
-    """Have participants clean up; their failures are noted on the error, or raised where there is none."""
+    """Let participants clean up. Their errors become notes on the error; without one, the first is raised."""
     errors: list[Exception] = []
     for participant in participants:
         await collect_error(errors, participant.abandon(port))
@@ -211,9 +211,9 @@ async def _abandon(port: Port, participants: Iterable[Participant], error: BaseE
 
 
 class Attempts:
-    """Attempts at something that other writers may change at the same time: ``while await attempts.another():``
+    """Attempts to do something that other writers may change at the same time: ``while await attempts.another():``
 
-    For work over objects and table, which no single commit covers. The pauses follow the rule for contention.
+    For work on objects and the table together, which no single commit covers. The pauses are those for contention.
     """
 
     __slots__ = ("_made", "_port", "_since", "_what")
@@ -225,7 +225,7 @@ class Attempts:
         self._since: datetime | None = None
 
     async def another(self) -> bool:
-        """True, after a pause before each attempt but the first; `ContentionError` once it has been enough."""
+        """Return True, after a pause before each attempt but the first; raise `ContentionError` after the last."""
         made = self._made
         self._made += 1
         if not made:
@@ -234,7 +234,7 @@ class Attempts:
         if self._since is None:
             self._since = now
         error = ContentionError(
-            f"{self._what} is being changed by other writers, again and again", items=[str(self._what)]
+            f"other writers changed {self._what} during every attempt", items=[str(self._what)]
         )
         pause = port.random() * backoff(_OPTIONS, made - 1)
         if is_exhausted(_OPTIONS, made, now + timedelta(seconds=pause) - self._since, error):

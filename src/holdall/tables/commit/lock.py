@@ -1,6 +1,6 @@
-"""Locks: what a transaction demands of stored items, as conditions and, when one fails, in words.
+"""Locks: what a transaction requires of stored items, as conditions, and as differences if a condition fails.
 
-Pure. A condition repeats a stored attribute exactly as it arrived, never a re-encoding of it.
+Pure. A condition repeats a stored attribute exactly as it arrived, never re-encoded.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from holdall.errors import Difference
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """An attribute has to be as it was; ``expected`` is None for one that was absent."""
+    """Requires that an attribute is as it was read; ``expected`` is None if it was absent."""
 
     field: str
     attribute: str
     expected: Attribute | None
 
     def condition(self) -> Condition:
-        """What to demand of the stored item."""
+        """The condition on the stored item."""
         path = Path((self.attribute,))
         return NotExists(path) if self.expected is None else Compare("=", path, Value(self.expected))
 
     def holds(self, item: Item) -> bool:
-        """Whether an item that was read meets it."""
+        """Whether an item that was read meets the requirement."""
         stored = item.get(self.attribute)
         if stored is None or self.expected is None:
             return stored is self.expected
@@ -49,7 +49,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A number has to leave room for what is added to it; ``optional`` when it may also be absent."""
+    """Requires that a number stays within its field's limits after the addition; ``optional``: it may be absent."""
 
     field: str
     attribute: str
@@ -58,39 +58,39 @@ class Bound:
     optional: bool
 
     def condition(self) -> Condition:
-        """What to demand of the stored item."""
+        """The condition on the stored item."""
         path = Path((self.attribute,))
         bound = Compare(self.comparator, path, Value(self.expected))
         return NotExists(path) | bound if self.optional else bound
 
     def holds(self, item: Item) -> bool:
-        """Whether an item that was read meets it."""
+        """Whether an item that was read meets the requirement."""
         return holds(self.condition(), item)
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """An attribute must exist, with any value: something is added to it. ``expected`` is what it was."""
+    """Requires that an attribute exists, with any value, because an update adds to it. ``expected`` was its value."""
 
     field: str
     attribute: str
     expected: Attribute
 
     def condition(self) -> Condition:
-        """What to demand of the stored item."""
+        """The condition on the stored item."""
         return Exists(Path((self.attribute,)))
 
     def holds(self, item: Item) -> bool:
-        """Whether an item that was read meets it."""
+        """Whether an item that was read meets the requirement."""
         return self.attribute in item
 
 
 Demand: TypeAlias = Lock | Bound | Presence
-"""What a transaction demands of one attribute."""
+"""What a transaction requires of one attribute."""
 
 
 def present(partition: str, locks: Sequence[Demand]) -> list[Condition]:
-    """The conditions that an item still exists; if one of them demands an attribute, that is enough."""
+    """Return the conditions of the locks, and that the item exists unless one of them implies it."""
     conditions, enough = [], False
     for lock in locks:
         conditions.append(lock.condition())
@@ -99,19 +99,19 @@ def present(partition: str, locks: Sequence[Demand]) -> list[Condition]:
 
 
 def all_of(conditions: Iterable[Condition | None]) -> Condition | None:
-    """All of them, None for nothing to demand."""
+    """Return the condition that all of these are true; None if there are none."""
     given = tuple(filter(None, conditions))
     return given[0] if len(given) == 1 else And(given) if given else None
 
 
 def any_of(*conditions: Condition | None) -> Condition:
-    """One of them."""
+    """Return the condition that at least one of these is true."""
     given = tuple(filter(None, conditions))
     return given[0] if len(given) == 1 else Or(given)
 
 
 def differences(name: str, locks: Sequence[Demand], stored: Item | None) -> list[Difference]:
-    """Where a stored item (None: there is none) is not as the locks demand."""
+    """Return where a stored item (None if it does not exist) differs from what the locks require."""
     if stored is None:
         return [Difference(name, None, None, None)]
     return [

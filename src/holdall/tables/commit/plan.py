@@ -35,11 +35,11 @@ class CommitPlan:
 
     @property
     def writes(self) -> bool:
-        """Whether there is anything to send; checks alone guard nothing."""
+        """Whether there is anything to send; checks without a write guard nothing."""
         return any(map(_WRITES, self.steps))
 
     def request(self, new_id: Callable[[], str]) -> TransactWrite | PutItem | UpdateItem | DeleteItem:
-        """The one request: a single write that can be repeated safely as it is, or a transaction with a token."""
+        """Return the one request: a single write that is safe to repeat, or a transaction with a token."""
         steps = self.steps
         if len(steps) == 1:
             step, action = steps[0], steps[0].action
@@ -61,33 +61,33 @@ class CommitPlan:
 
 
 def check_size(steps: int) -> None:
-    """Refuse what cannot be one transaction, before participants prepare anything."""
+    """Raise `TransactionTooLarge` for too many steps, before participants prepare anything."""
     if steps > MAX_ACTIONS:
         raise TransactionTooLarge(
-            f"a transaction of {steps} actions; DynamoDB takes {MAX_ACTIONS}",
-            hint='every item written, read or found missing counts, as does every row of a query with lock="rows": '
-            "split the work, or read with lock=False",
+            f"the transaction has {steps} actions; DynamoDB allows {MAX_ACTIONS}",
+            hint="every item that was written, read or found missing counts, and so does every row of a query with "
+            'lock="rows": split the work, or read with lock=False',
         )
 
 
 Refuse: TypeAlias = Callable[["Item | None"], "Exception | None"]
-"""From the item that was found instead to the error to raise; None, or a `ContentionError`, if it is contention."""
+"""Turns the item that was found into the error to raise; None, or a `ContentionError`, if it is contention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One action, and how to explain its refusal.
 
-    ``item`` names the item in messages. ``locks`` are the demands on a stored item; None if the item had to be absent.
+    ``item`` names the item in messages. ``locks`` are the requirements of a stored item; None if it had to be absent.
     ``refuse`` returns the permanent error behind a failed condition; without it, a failed condition is contention.
-    ``label`` names the step in a `Refused`. ``writes``: False for a check that only guards the other steps, and is not
-    worth a request of its own. ``marked``: the put leaves its id in the item, so that an item created anew is not taken
-    for the one before it. ``was_read``: the condition repeats what the transaction saw, so another attempt will see
-    something else; a blind write only repeats what the caller passed.
+    ``label`` names the step in a `Refused`. ``writes`` is False for a check that only guards the other steps, and is
+    not sent alone. ``marked``: the put stores its id in the item, so that an item that is deleted and created again
+    differs from the one before. ``was_read``: the condition repeats what the transaction read, so another attempt will
+    read something else; a blind write repeats only what the caller passed.
 
-    A step that is alone in its commit can do without a transaction's token, at half the price. ``stampable``: it makes
-    its own condition false. ``vanishes``: it deletes an item that no other client can delete while the condition
-    holds, so that absence means success.
+    If a step is alone in its commit, it can be sent without a transaction's token, at half the price.
+    ``stampable``: it makes its own condition false. ``vanishes``: it deletes an item that no other client can delete
+    while the condition is true, so absence means success.
     """
 
     action: TransactAction
@@ -102,7 +102,7 @@ class Step:
     was_read: bool = True
 
     def differences(self, stored: Item | None) -> list[Difference]:
-        """How the stored item differs from what the step demands."""
+        """Return how the stored item differs from what the step requires."""
         if self.locks is None:
             return [Difference(repr(self.item), None, None, stored)]
         return differences(repr(self.item), self.locks, stored)

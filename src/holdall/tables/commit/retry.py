@@ -1,9 +1,9 @@
 """The retry rule: which errors are worth another attempt, how many, and how long to wait before each.
 
-Pure. Backoff doubles from ``initial_backoff`` up to ``max_backoff``, and the wait is a random part of it (full
+Pure. The backoff doubles from ``initial_backoff`` up to ``max_backoff``, and the wait is a random part of it (full
 jitter), so that transactions that collided do not collide again. Without ``retries``, contention is retried for
-`PATIENCE`: each collision means that another transaction went through, so a hundred contenders all get through. Any
-other error is retried `RETRIES` times: asking again does not bring back a service that is down.
+`PATIENCE`: each collision means that another transaction committed, so even a hundred competing transactions all
+commit. Any other error is retried `RETRIES` times: more retries do not help a service that is down.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class RunArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a transaction is run: times are in seconds.
+    """How a transaction is run; times are in seconds.
 
-    ``retries`` attempts follow the first; with None, 3, or after contention as many as can begin within 30 seconds. No
-    attempt begins later than ``timeout`` after the first did. ``read_only``: nothing may be written, and what was read,
-    every row of a query included, is verified to have been true at one moment; rows that appear in a query meanwhile
-    are not noticed. ``strict``: fetching an item twice is an error.
+    ``retries`` is the number of attempts after the first; None means 3, or after contention as many as can begin within
+    30 seconds. No attempt begins later than ``timeout`` after the first. ``read_only``: the transaction must not write,
+    and it verifies that everything it read, including every row of a query, was true at the same moment; rows that
+    appear in a query in the meantime are not noticed. ``strict``: reading an item twice is an error.
     """
 
     retries: int | None = None
@@ -60,15 +60,13 @@ _DEFAULT = RunOptions()
 
 
 def run_options(given: Mapping[str, Any]) -> RunOptions:
-    """The options, checked; `InvalidOptionsError` names the one that is wrong."""
+    """Check the options; `InvalidOptionsError` names the one that is wrong."""
     if not given:
         return _DEFAULT
     known = RunOptions.__match_args__
     for name in given:
         if name not in known:
-            raise InvalidOptionsError(
-                f"there is no option {name!r}", hint=f"the options are: {', '.join(known)}"
-            )
+            raise InvalidOptionsError(f"unknown option {name!r}", hint=f"the options are: {', '.join(known)}")
     options = RunOptions(**given)
     if options.retries is not None:
         _check(options, "retries", int, 0)
@@ -78,7 +76,7 @@ def run_options(given: Mapping[str, Any]) -> RunOptions:
         _check(options, "timeout", (int, float), 0)
     for name in ("read_only", "strict"):
         if not isinstance(getattr(options, name), bool):
-            raise InvalidOptionsError(f"{name} is {getattr(options, name)!r}, and has to be True or False")
+            raise InvalidOptionsError(f"{name} must be True or False, not {getattr(options, name)!r}")
     return options
 
 
@@ -86,18 +84,18 @@ def _check(options: RunOptions, name: str, kind: Any, least: float) -> None:
     value = getattr(options, name)
     if isinstance(value, bool) or not isinstance(value, kind) or not (least <= value < math.inf):
         what = "a whole number" if kind is int else "a number of seconds"
-        raise InvalidOptionsError(f"{name} is {value!r}, and has to be {what} from {least} up")
+        raise InvalidOptionsError(f"{name} must be {what}, at least {least}, not {value!r}")
 
 
 def backoff(options: RunOptions, retry: int) -> float:
-    """The longest wait before a retry; the first is number 0."""
+    """Return the longest wait before a retry; the first retry is number 0."""
     return min(options.max_backoff, options.initial_backoff * 2.0 ** min(retry, 1000))
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether another attempt can help: the error says so itself; of a group, each of its errors."""
+    """Whether another attempt can help: the error's ``retryable``; for a group, that of all its errors."""
     if isinstance(error, AfterCommitError):
-        return False  # what is committed is never run again
+        return False  # a committed transaction is never run again
     if isinstance(error, BaseExceptionGroup):
         return all(is_retryable(member) for member in error.exceptions)
     return isinstance(error, Exception) and bool(getattr(error, "retryable", False))
@@ -106,39 +104,39 @@ def is_retryable(error: BaseException) -> bool:
 def final_error(
     options: RunOptions, attempts: int, started: datetime, now: datetime, cause: BaseException
 ) -> TransactionFailedError | None:
-    """The error that ends a run after so many attempts; None when there is to be another at that time."""
+    """Return the error that ends a run after this many attempts; None if another attempt may begin."""
     why = str(cause).partition("\n")[0] or type(cause).__name__
     if is_exhausted(options, attempts, now - started, cause):
         times = "" if attempts == 1 else f" in {attempts} attempts"
         return TransactionFailedError(
             f"the transaction could not be committed{times}: {why}",
             attempts=attempts,
-            hint=None if attempts > 1 else "run it with db.run to have it tried again",
+            hint=None if attempts > 1 else "run it with db.run, which tries again",
         )
     if options.timeout is not None and now - started >= timedelta(seconds=options.timeout):
         return TransactionTimeoutError(
-            f"the transaction was not committed within {options.timeout:g} seconds and {attempts} attempts: {why}",
+            f"the transaction could not be committed within {options.timeout:g} seconds, in {attempts} attempts: {why}",
             attempts=attempts,
         )
     return None
 
 
 def is_exhausted(options: RunOptions, attempts: int, spent: timedelta, cause: BaseException) -> bool:
-    """Whether that was enough: after so many attempts, in so much time."""
+    """Whether a run ends after this many attempts in this much time."""
     if options.retries is not None:
         return attempts > options.retries
     return attempts > RETRIES and not (_is_contention(cause) and spent < PATIENCE)
 
 
 def _is_contention(error: BaseException) -> bool:
-    """Whether another transaction went through; False if nothing is known to have changed."""
+    """Whether the error means that another transaction committed; False if nothing is known to have changed."""
     if isinstance(error, BaseExceptionGroup):
         return all(_is_contention(member) for member in error.exceptions)
     return isinstance(error, ConflictError) or (isinstance(error, ContentionError) and bool(error.items))
 
 
 def latest_begin(options: RunOptions, started: datetime) -> datetime:
-    """Until when an attempt may wait for its turn."""
+    """Return until when an attempt may wait for its turn."""
     if options.timeout is None:
         return started + PATIENCE
     return started + min(PATIENCE, timedelta(seconds=options.timeout))
