@@ -317,7 +317,7 @@ def test_what_is_not_the_clients_stays_a_500(ask: Ask, name: str) -> None:
 def test_a_store_that_is_busy_is_logged(db: Database, caplog: pytest.LogCaptureFixture) -> None:
     starlette(Views(db))("/busy")
     assert [record.getMessage() for record in caplog.records if record.name == "holdall.web"] == [
-        "a request was answered with 503: locked"
+        "a request was answered with 503: store-busy"
     ]
 
 

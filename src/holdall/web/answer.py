@@ -12,7 +12,8 @@ def find_answer(error: BaseException) -> Problem | None:
     """The problem of an error, as from `find_problem`. A problem that the operator should know of is also logged."""
     problem = find_problem(error)
     if problem is not None and problem.status >= 500:
-        logging.getLogger("holdall.web").warning("a request was answered with %d: %s", problem.status, error)
+        code = problem.members["code"]  # not the message, which may contain keys and values
+        logging.getLogger("holdall.web").warning("a request was answered with %d: %s", problem.status, code)
     return problem
 
 
