@@ -144,7 +144,7 @@ def test_describe_changes_nothing_even_where_the_library_would() -> None:
     with Database(URL) as db:
         db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"), KeyAttribute("sk", "N"))))
     ended = call("table", "describe")
-    assert "needs an index active_storage_index" in ended.stderr
+    assert "needs the index active_storage_index" in ended.stderr
     with Database(URL) as db:
         assert db.table.describe().schema.indexes == ()
 

@@ -232,5 +232,5 @@ def test_a_table_that_dynamodb_would_not_take_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="cannot be the name of a table"):
         plan_tables(settings(table_prefix="x" * 250), needs_of([Payout]))
     short = IndexSchema("by", KeyAttribute("a"))
-    with pytest.raises(ConfigurationError, match="'by' cannot name"):
+    with pytest.raises(ConfigurationError, match="'by' cannot be the name"):
         plan_tables(settings(), [needs("One", indexes=(short,))])
