@@ -1,4 +1,4 @@
-"""An async counter: one flow, called by a hundred tasks at once and by blocking code, without losing a count.
+"""An async counter: one procedure, called by a hundred tasks at once and by sync code, without losing a count.
 
 Run it: python examples/async_counter.py
 """
@@ -26,7 +26,7 @@ from holdall.core import (
 
 
 async def count(port: Port, name: str, *, by: int = 1) -> int:
-    """Count up and give the new number."""
+    """Count up and return the new number."""
     step = Update((Add(path("n"), value(by)),))
     reply = await port.send(UpdateItem("counters", encode_item({"name": name}), step, returns="new"))
     assert reply.item is not None
@@ -34,7 +34,7 @@ async def count(port: Port, name: str, *, by: int = 1) -> int:
 
 
 class Counters:
-    """Counters for blocking code."""
+    """Counters for sync code."""
 
     def __init__(self, db: Database) -> None:
         self._context = db.port
@@ -43,7 +43,7 @@ class Counters:
 
 
 class AsyncCounters:
-    """The same counters for async code: the same flow, so the same rules."""
+    """The same counters for async code: they call the same procedure, so the same rules apply."""
 
     def __init__(self, db: AsyncDatabase) -> None:
         self._context = db.port
@@ -57,12 +57,12 @@ async def main() -> None:
         counters = AsyncCounters(db)
 
         numbers = await asyncio.gather(*(counters.count("visits") for _ in range(100)))
-        assert sorted(numbers) == list(range(1, 101))  # every task got a number of its own
+        assert sorted(numbers) == list(range(1, 101))  # every task got a different number
         print(f"a hundred tasks counted to {max(numbers)}")
 
         again = Counters(db.sync).count("visits", by=10)
         assert again == 110
-        print(f"and blocking code, on the same store, to {again}")
+        print(f"sync code on the same store counted to {again}")
 
 
 if __name__ == "__main__":

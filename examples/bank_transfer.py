@@ -1,4 +1,4 @@
-"""A bank transfer: both sides of a booking in one transaction, safe to repeat, and told why when it is refused.
+"""A bank transfer: both sides of a booking in one transaction that is safe to repeat and explains a refusal.
 
 Run it: python examples/bank_transfer.py
 """
@@ -34,7 +34,7 @@ def open_account(db: Database, owner: str, cents: int) -> None:
 
 
 def booking(db: Database, source: str, target: str, cents: int) -> TransactWrite:
-    """The whole transfer as one value: who pays, who gets, and the line in the journal."""
+    """The whole transfer as one value: the payer, the payee, and the line in the journal."""
     token = db.port.new_id()
     pay = UpdateItem(
         "accounts",
@@ -81,11 +81,11 @@ def main() -> None:
             print(f"refused: grace has only {decode_item(pay.item)['cents']} cents")
 
         try:
-            db.send(booking(db, "ada", "nobody", 1))
+            db.send(booking(db, "ada", "alan", 1))
         except TransactionCanceledError as error:
             codes = [reason.code for reason in error.reasons]
             assert codes == ["None", "ConditionalCheckFailed", "None"]
-            print("refused: there is no such account to pay to")
+            print("refused: the account to pay to does not exist")
 
         assert balances(db) == {"ada": 7_500, "grace": 3_000}
         assert db.send(Scan("journal", count_only=True)).count == 1

@@ -83,7 +83,7 @@ def create_shop(db: AsyncDatabase) -> FastAPI:
     @app.put("/products/{name}/photo")
     async def set_photo(name: str, photo: UploadFile, tx: Tx) -> None:
         product = await tx.get_one(Product, name)
-        product.photo = photo  # uploaded by the commit; what is not an image is a 422
+        product.photo = photo  # the commit uploads it; any other type than an image is a 422
 
     @app.get("/products/{name}/photo")
     async def find_photo(name: str, tx: Tx) -> str:
@@ -93,8 +93,8 @@ def create_shop(db: AsyncDatabase) -> FastAPI:
             raise HTTPException(404, "there is no photo of this product")
         return address
 
-    # The client chooses the number, so that a request it sends twice is one order. Everything in here may run twice:
-    # only the transaction has effects.
+    # The client chooses the number, so a request that it sends twice is one order. The whole function may run twice:
+    # only its transaction has effects.
     @app.put("/customers/{customer}/orders/{number}", status_code=201)
     @retry_on_contention
     async def place(customer: str, number: int, wish: Wish, tx: Tx) -> Order:

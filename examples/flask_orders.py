@@ -1,7 +1,7 @@
-"""Orders over HTTP with Flask: each request has a transaction, which code deep inside finds by itself.
+"""Orders over HTTP with Flask: each request has a transaction, and code far from HTTP can find it.
 
-Run it: python examples/flask_orders.py (needs flask). It asks itself; to serve others, give what ``create_app`` makes
-to a server of your choice.
+Run it: python examples/flask_orders.py (needs flask). It sends itself requests. To serve it, pass what
+``create_app`` returns to a server such as gunicorn.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from holdall.web.wsgi import TransactionMiddleware
 
 
 class Order(Model):
-    """What somebody ordered."""
+    """What a customer ordered."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -25,7 +25,7 @@ class Order(Model):
 
 
 def take(customer: str, number: int, count: int) -> Order | None:
-    """Part of the warehouse, far away from HTTP: it takes part in whatever transaction is running."""
+    """Part of the warehouse code, far from HTTP: it joins the transaction that is running."""
     tx = current_transaction(Transaction)
     order = tx.get(Order, customer=customer, number=number)
     if order is None or order.quantity < count:

@@ -44,7 +44,7 @@ INVALID = Problem(422, "Invalid value", "The body is not an order.")
 
 
 def place(tx: Transaction, event: Event) -> tuple[int, Any]:
-    """The customer is whoever the authorizer recognized, never what the request claims."""
+    """The customer comes from the authorizer, never from the request itself."""
     wish = Wish.model_validate_json(read_body(event))
     customer = event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"]
     number = int(event["pathParameters"]["number"])

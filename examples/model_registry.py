@@ -1,4 +1,4 @@
-"""A model registry: publish models, let a few users try one, roll it out or take it back; a server loads theirs.
+"""A model registry: publish models, let a few users try one, then roll it out or back; a server loads each user's.
 
 Run it: python examples/model_registry.py. The models are directories here, with a card and weights; equal files are
 stored once. With "dynamodb://..." and files="s3://..." the same program serves a team.
@@ -21,7 +21,7 @@ NEWS: list[tuple[datetime, str]] = []
 
 @on("published", "alias_moved", name="announce-model")
 def announce(event: ArtifactEvent) -> None:
-    """Enqueued by the transaction of the change itself, and run by a worker: nobody misses it."""
+    """Runs as a job that the transaction of the change enqueues, so no event is lost."""
     if event.kind == "published":
         news = f"{event.name} {event.version} is published"
     else:
@@ -30,7 +30,7 @@ def announce(event: ArtifactEvent) -> None:
 
 
 def train(folder: Path, accuracy: float) -> Path:
-    """Some files, as training leaves them; the vocabulary never changes."""
+    """Write the files that training would produce; the vocabulary is always the same."""
     folder.mkdir()
     (folder / "card.json").write_text(json.dumps({"accuracy": accuracy}))
     (folder / "weights.bin").write_bytes(repr(accuracy).encode() * 1000)
@@ -39,13 +39,13 @@ def train(folder: Path, accuracy: float) -> Path:
 
 
 def register(db: Database, model: Path, accuracy: float) -> Artifact:
-    """What was put becomes the next version, which never changes; its number is nobody else's."""
+    """Publish the model as the next version, which never changes. No other process gets the same number."""
     db.artifacts.put("spam-filter", model, metadata={"accuracy": str(accuracy)}, tags={"task": "spam"})
     return db.artifacts.publish("spam-filter")
 
 
 class Server:
-    """Answers for a user with the version that is theirs; each is loaded once, from the cache if it is there."""
+    """Answers each user with their version of the model. It loads each version once, from the cache if possible."""
 
     def __init__(self, db: Database, folder: Path) -> None:
         self._db = db
@@ -89,7 +89,9 @@ def main() -> None:
             db.artifacts.put_alias("spam-filter", "prod", 2, by="grace", reason="it is better")
             assert {server.accuracy_for(user) for user in users} == {0.94}
             db.artifacts.rollback_alias("spam-filter", "prod", by="grace", reason="complaints")
-            assert {user: server.accuracy_for(user) for user in users} == before, "as they had it before"
+            assert {user: server.accuracy_for(user) for user in users} == before, (
+                "every user has the version from before"
+            )
 
             db.worker().drain()
             print(*(news for _, news in sorted(NEWS)), sep="\n")

@@ -1,6 +1,6 @@
-"""Receipts for orders: the mail is a job of the order's own transaction, so there is never one without the other.
+"""Receipts for orders: the order's transaction enqueues the mail as a job, so neither exists without the other.
 
-Run it: python examples/order_receipts.py. The worker runs beside it; in production it would be ``holdall worker``.
+Run it: python examples/order_receipts.py. The worker runs in this process; in production, use ``holdall worker``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Order(Model):
 
 
 class MailServer:
-    """One that is down at first, and delivers twice what it is given twice."""
+    """A mail server that is down at first, and recognizes a message by its id."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -38,18 +38,18 @@ mails = MailServer()
 
 @holdall.job("send-receipt", retries=5, backoff=0.05)
 def send_receipt(order: Order) -> None:
-    """Outside of the database: at least once, so the server is told by what to know a repetition."""
+    """Works outside of the database, so it may run twice: the server recognizes a repetition by the job's id."""
     mails.send(f"Dear {order.customer}, you paid {order.cents / 100:.2f}.", holdall.current_job().id)
 
 
 @holdall.job("count-receipt", transactional=True)
 def count_receipt(tx: Transaction, order: Order) -> None:
-    """In the database: exactly once, because its end is part of the same transaction."""
+    """Works in the database, so it has its effect exactly once: one transaction changes the order and ends the job."""
     order.receipts += 1
 
 
 class TooExpensiveError(Exception):
-    """Raised after the jobs were enqueued: they do not exist."""
+    """Raised after the jobs were enqueued; the transaction fails, so they never exist."""
 
 
 def place(tx: Transaction, number: int, customer: str, cents: int) -> None:
@@ -66,7 +66,7 @@ def main() -> None:
 
     def watch(event: JobEvent) -> None:
         if event.kind == "failed":
-            print(f"{event.name}, attempt {event.attempt}: {event.error}; it will be tried again")
+            print(f"{event.name}, attempt {event.attempt}: {event.error}; it will run again")
         elif event.kind == "succeeded":
             left.release()
 
@@ -75,7 +75,7 @@ def main() -> None:
             try:
                 db.run(place, *order)
             except TooExpensiveError:
-                print(f"order {order[0]} was not placed, and nobody gets a receipt")
+                print(f"order {order[0]} was not placed, and no receipt is sent")
         with db.worker(hooks=[watch], poll_interval=0.05, concurrency=1):
             for _ in range(4):
                 assert left.acquire(timeout=60)
@@ -93,5 +93,5 @@ def main() -> None:
 if __name__ == "__main__":
     import logging
 
-    logging.getLogger("holdall.worker").addHandler(logging.NullHandler())  # the hook tells it all
+    logging.getLogger("holdall.worker").addHandler(logging.NullHandler())  # the hook prints everything
     main()

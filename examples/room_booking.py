@@ -1,4 +1,4 @@
-"""Room bookings that cannot overlap: a guard item makes a question ("is it free?") part of the transaction.
+"""Room bookings that cannot overlap: a guard item makes the question "is it free?" part of the transaction.
 
 Run it: python examples/room_booking.py
 """
@@ -13,7 +13,7 @@ from holdall import AsyncDatabase, AsyncTransaction, Key, Model, SortKey
 
 
 class Room(Model):
-    """The guard: whoever changes a room's bookings changes this, so that no two can do it unseen."""
+    """The guard: every change to a room's bookings changes this item too, so two of them always collide."""
 
     name: Key[str]
     bookings: int = 0
@@ -31,7 +31,7 @@ class Booking(Model):
 
 
 class RoomTakenError(Exception):
-    """Somebody else is there. It has no ``retryable``, so it is raised at once."""
+    """Another guest has the room. It has no ``retryable`` attribute, so `run` raises it at once."""
 
 
 async def book(tx: AsyncTransaction, name: str, arrival: date, nights: int, guest: str) -> Booking:

@@ -1,4 +1,4 @@
-"""A guestbook that many sign at once: nobody's name is lost, and nobody wrote a lock.
+"""A guestbook that many guests sign at once: no name is lost, and there is no lock in the code.
 
 Run it: python examples/signing_guestbook.py
 """
@@ -21,14 +21,14 @@ GUESTS = ["Ada", "Alan", "Barbara", "Donald", "Edsger", "Grace", "Katherine", "M
 
 def main() -> None:
     attempts: list[str] = []
-    everybody_has_read = threading.Barrier(len(GUESTS))
+    all_have_read = threading.Barrier(len(GUESTS))
 
     def sign(tx: Transaction, name: str) -> None:
         attempts.append(name)
         book = tx.get(Guestbook, "hotel", create_if_missing=True)
         names = book.names
         if attempts.count(name) == 1:
-            everybody_has_read.wait()  # all hold an empty page now: the worst moment there is
+            all_have_read.wait()  # now every guest has read an empty page: the worst possible moment
         names.append(name)
 
     with Database("memory:") as db:

@@ -1,4 +1,4 @@
-"""Traces: a transfer that has to be tried twice, as OpenTelemetry hears of it.
+"""Traces: a transfer that needs two attempts, as OpenTelemetry reports it.
 
 A real program sends its spans to a collector; this one keeps them, and prints them as a tree.
 
@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from holdall import Database, Key, Model, Transaction
 
-TOLD = (
+SHOWN = (
     "code.function.name",
     "holdall.transaction.attempts",
     "holdall.transaction.outcome",
@@ -50,7 +50,7 @@ def main() -> None:
         @db.transactional(initial_backoff=0.001)
         def transfer(tx: Transaction, source: str, target: str, cents: int) -> None:
             payer, payee = tx.get_one(Account, source), tx.get_one(Account, target)
-            if not tx.carry:  # only the first time: somebody else is faster
+            if not tx.carry:  # only in the first attempt: another transaction is faster
                 tx.carry["disturbed"] = True
                 db.run(pay_interest)
             payer.cents -= cents
@@ -61,12 +61,12 @@ def main() -> None:
 
 
 def show(spans: list[ReadableSpan], parent: int | None, indent: str) -> None:
-    """Print the spans below another, in the order of their beginnings, with what is below each."""
+    """Print the children of a span in the order in which they began, each with its own children."""
     for span in sorted(spans, key=lambda each: each.start_time or 0):
         if (None if span.parent is None else span.parent.span_id) != parent or span.context is None:
             continue
-        said = {name: value for name, value in (span.attributes or {}).items() if name in TOLD}
-        print(f"{indent}{span.name}: {', '.join(str(value) for value in said.values())}")
+        shown = {name: value for name, value in (span.attributes or {}).items() if name in SHOWN}
+        print(f"{indent}{span.name}: {', '.join(str(value) for value in shown.values())}")
         show(spans, span.context.span_id, f"{indent}    ")
 
 

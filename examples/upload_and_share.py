@@ -1,7 +1,7 @@
-"""Upload and share: the bytes go to a service, an item says what they are, and a link lets others in for an hour.
+"""Upload and share: the bytes are in a file service, an item describes them, and a link is valid for an hour.
 
 Run it: python examples/upload_and_share.py. The service is a directory here; with files="s3://bucket?region=..." the
-links would lead to S3, and there would be nothing to serve. Here `create_app` serves them.
+links would lead to S3. Here `create_app` serves them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Photo(Model):
 
 
 def upload(db: Database, title: str, data: bytes, *, md5: str | None = None) -> Photo:
-    """The bytes first, under a key that nobody has; then the item. Who reads the item finds the bytes."""
+    """Store the bytes first, under a new key, then the item: a program that finds the item finds the bytes."""
     photo_id = str(uuid4())
     info = db.files.put(f"photos/{photo_id}", data, content_type="image/png", if_absent=True, md5=md5)
 
@@ -39,14 +39,14 @@ def upload(db: Database, title: str, data: bytes, *, md5: str | None = None) -> 
 
 
 def link(db: Database, photo: Photo) -> str:
-    """A URL that is good for an hour, for a file with a readable name."""
+    """A URL that is valid for an hour; the browser saves the file under its title."""
     return db.files.url(
         f"photos/{photo.id}", expires=3600, disposition="attachment", filename=f"{photo.title}.png"
     )
 
 
 async def fetch(app: Any, url: str) -> Response:
-    """What a browser gets."""
+    """Send the request that a browser would send."""
     async with AsyncClient(transport=ASGITransport(app=app), base_url="https://photos.example") as client:
         return await client.get(url)
 
@@ -62,7 +62,7 @@ def main() -> None:
         try:
             upload(db, "Cut short on its way", b"\x89PNG", md5="rL0Y20zC+Fzt72VPzMSk2A==")
         except IntegrityError:
-            print("an upload with the wrong checksum left nothing")
+            print("an upload with a wrong checksum stores nothing")
         assert len(list(db.files.list("photos/"))) == 1
 
         app, url = create_app(db), link(db, photo)
@@ -71,7 +71,7 @@ def main() -> None:
         assert reply.content == db.files.get(f"photos/{photo.id}")
 
         if asyncio.run(fetch(app, url[:-4] + "0000")).status_code == 404:
-            print("a link that was tampered with leads nowhere")
+            print("a link that was changed is a 404")
 
 
 if __name__ == "__main__":
