@@ -8,7 +8,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "holdall"
-WHOLE_HOUSE = {"architecture", "docs", "fixtures", "rig", "telemetry", "typing"}
+WHOLE_HOUSE = {"architecture", "distribution", "docs", "fixtures", "rig", "telemetry", "typing"}
 
 
 def folders() -> set[Path]:
