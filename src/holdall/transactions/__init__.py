@@ -1,6 +1,6 @@
-"""Transactions: what was read and changed, planned as one atomic write, sent, settled, tried again.
+"""Transactions: items are read and changed; the changes become one atomic write, which is retried on contention.
 
-Loaded when first used: a program that only sends requests pays nothing for it.
+Names are loaded when first used, so a program that only sends requests does not load them.
 """
 
 from __future__ import annotations

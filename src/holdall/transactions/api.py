@@ -1,4 +1,4 @@
-"""Transactions as users have them, in both colours."""
+"""Transactions as users see them, sync and async."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ Ts = TypeVarTuple("Ts")
 
 
 class Writes:
-    """What a transaction records; plain calls in both colours, because nothing is sent before the commit."""
+    """The methods of a transaction that record changes. They are never awaited: nothing is sent before the commit."""
 
     _context: Context
     _unit: Unit
-    _outer: Any = None  # the transaction in whose body this one's block is
-    _witness: Witness | None = None  # of its block, from when that is entered
+    _outer: Any = None  # the transaction in whose body this one's block runs
+    _witness: Witness | None = None  # set when the block is entered
 
     @overload
     def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
     @overload
     def create(self, item: M, /) -> M: ...
     def create(self, model: Any, /, *args: Any, **values: Any) -> Any:
-        """A new item, or one made before (``Order(...)``), to be written at commit.
+        """Create an item from a model and its values, or from an instance (``Order(...)``), and return it.
 
-        `ModelAlreadyExistsError` at commit when there is one under its key.
+        It is written at commit, which raises `ModelAlreadyExistsError` if an item with its key exists.
         """
         self._unit.check_open()
         borrowed = isinstance(model, Model) and not values
@@ -58,33 +58,35 @@ class Writes:
     def update(self, model: type[Model], expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         """Change an item without reading it.
 
-        ``expected`` has the key and the old value of each field to be changed, and of whatever else the change
-        depends on; `InvalidModelUpdateError` at commit if the item differs, is missing or has expired. None in
-        ``changes`` removes an optional field. Refused for a model with a ``before_commit``, which it would skip.
+        ``expected`` has the key, the old value of each field that is changed, and the values of any other fields that
+        the change depends on. The commit raises `InvalidModelUpdateError` if the item differs, is missing or has
+        expired. None in ``changes`` removes an optional field. Models with a ``before_commit`` hook refuse this,
+        because the hook would be skipped.
         """
         self._unit.update(model_schema(model), expected, changes)
 
     def create_or_put(self, model: type[Model], expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Write a whole item without reading it, in place of whatever is there.
+        """Write a whole item without reading it, replacing any item with its key.
 
-        ``expected`` has the key, and whatever must be so if there is an item. Together with ``new`` it is the whole
-        item. Refused for a model with a ``before_commit``, which it would skip.
+        ``expected`` has the key, and values that an existing item must have. Together with ``new`` it makes up the
+        whole item. Models with a ``before_commit`` hook refuse this, because the hook would be skipped.
         """
         self._unit.create_or_put(model_schema(model), expected, new)
 
     def increment(self, item: Model, /, **amounts: int | float | Decimal) -> None:
-        """Add to numbers of an item without locking them: what other transactions add meanwhile is kept.
+        """Add to numeric fields of an item without locking them, so concurrent increments do not conflict.
 
         ``tx.increment(order, quantity=-1)`` is short for ``order.field("quantity").increment_by(-1)``. The bounds of
-        the field's type (``Ge``, ``Le``, ...) still hold for the stored result. If a decision depends on the value,
-        change it with ``-=`` or ``+=``, which locks it.
+        the field's type (``Ge``, ``Le``, ...) still hold for the stored result. If your code decides by the value,
+        change it with ``-=`` or ``+=``, which lock the field.
         """
         self._unit.increment(item, amounts)
 
     def delete(self, *targets: Model | ModelKey[Any]) -> None:
-        """Delete items of this transaction, under the same conditions as a change; or, unconditionally, by keys.
+        """Delete items that this transaction has read or created, or items by their keys, without reading them.
 
-        A key is refused if its model has a ``before_commit``, which would be skipped.
+        An item is deleted under the same conditions as a change; a key unconditionally. A key is refused if its model
+        has a ``before_commit`` hook, because the hook would be skipped.
         """
         for target in targets:
             self._unit.delete(target)
@@ -118,10 +120,11 @@ class Writes:
         delay: float | timedelta | None = None,
         queue: str | None = None,
     ) -> Enqueued:
-        """Leave a job for a worker, which exists if and only if the transaction commits.
+        """Enqueue a job for a worker; the job exists if and only if the transaction commits.
 
-        The arguments are JSON values, keys and items. ``key``: while one with this key waits, there is no second.
-        ``delay`` is how long it waits at least, in seconds or a timedelta. ``queue`` in place of the job's own.
+        The arguments can be JSON values, keys and items. While a job with the same ``key`` waits, no second one is
+        enqueued. ``delay`` is the shortest time that the job waits, in seconds or as a timedelta. ``queue`` replaces
+        the queue that the job was declared with.
         """
         self._unit.check_writable("a job was enqueued")
         enqueued, participant = self._context.hook("plan_job")(
@@ -132,34 +135,34 @@ class Writes:
         return enqueued  # type: ignore[no-any-return]
 
     def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
-        """Call a function once the transaction is committed. Functions of an attempt that did not are dropped."""
+        """Call a function after the transaction has committed. If an attempt fails, its functions are not called."""
         self._unit.check_open()
         refuse_generator_function(function, "a handler")
         self._unit.on_commit.append(lambda: function(*args))
 
     def after_failure(self, function: Callable[[Exception], Any]) -> None:
-        """Call a function with the error once the transaction has failed for good."""
+        """Call a function with the error after the transaction has failed for good."""
         self._unit.check_open()
         refuse_generator_function(function, "a handler")
         self._unit.on_failure.append(function)
 
     def join(self, participant: Participant) -> None:
-        """Have a participant take part in the commit."""
+        """Add a participant, which can add its own writes to the commit."""
         self._unit.check_writable("a participant joined")
         self._unit.participants.append(participant)
 
     @property
     def carry(self) -> dict[Any, Any]:
-        """Room that is kept from attempt to attempt of one run."""
+        """A dict that is kept across the attempts of one run."""
         return self._unit.carry
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing may be written."""
+        """Whether the transaction is read-only."""
         return self._unit.read_only
 
     def changes(self) -> list[ItemChange]:
-        """What the commit would do as things stand, or (in a handler) did: each item's values before and after."""
+        """The changes so far, or, in a handler, those that were committed: each item's values before and after."""
         return self._unit.changes()
 
     def __del__(self) -> None:
@@ -177,7 +180,7 @@ class Writes:
             )
 
     def _here(self) -> Any:
-        """This transaction in the colour of the code that asks, for one that has both."""
+        """This transaction as the calling code can use it, sync or async, for one that has both forms."""
         return self
 
     def _enter(self) -> None:
@@ -196,7 +199,7 @@ class Writes:
 
 
 class Transaction(Writes, Reader):
-    """A transaction: items read and changed here are written together, or not at all."""
+    """A transaction: all changes made in it are written together, or none of them."""
 
     _unit: Unit
 
@@ -270,7 +273,7 @@ class Transaction(Writes, Reader):
 
 
 class AsyncTransaction(Writes, AsyncReader):
-    """A transaction: items read and changed here are written together, or not at all."""
+    """A transaction: all changes made in it are written together, or none of them. Methods that read are awaited."""
 
     _unit: Unit
 

@@ -1,8 +1,8 @@
-"""Bindings: where a model's items are in this database, and their keys there.
+"""Bindings: where a model's items are stored in this database, and their keys there.
 
-`bind` is a flow: it looks a table up the first time one of its models is used. A model in the database's table needs
-mode A, where H and R are the table's own key. A model's own table has ``_id`` and, with a sort key, ``_sk``; whether
-a key that is one number is stored as a number or as its text is the table's to say.
+`bind` is a flow: it looks up a table the first time that one of its models is used. A model in the database's table
+needs mode A, in which H and R are the table's own key. A model's own table has the key ``_id`` and, for a model with a
+sort key, ``_sk``; the table's definition decides whether a key of one number is stored as a number or as text.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _SORT = "_sk"
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a model lives: its table, the table's key attributes, the attribute that expires items.
+    """Where a model's items are stored: the table, its key attributes, and the attribute by which items expire.
 
-    ``own``: the table is the model's own, and nothing of ours is hidden in it.
+    ``own``: it is the model's own table, without any attributes that Holdall adds.
     """
 
     schema: ModelSchema
@@ -63,7 +63,7 @@ class Binding:
         return found
 
     def partition_key(self, components: Mapping[str, Any]) -> Attribute:
-        """The partition key of the items with these components."""
+        """The partition key of items with these components."""
         if not self.own:
             return {"S": partition_text(self.schema, components)}
         return _attribute(foreign_part(self.schema.keys, components, numeric=self.partition.type == "N"))
@@ -76,7 +76,7 @@ class Binding:
         return {partition: item[partition], sort.name: item[sort.name]}
 
     def identity(self, item: Item) -> tuple[object, ...]:
-        """What makes a stored item the same as the one under a key: `ModelKey.identity`."""
+        """The identity of a stored item, equal to the `ModelKey.identity` of its key."""
         (partition,) = item[self.partition.name].values()
         if self.sort is None:
             return self.schema.table, partition, None
@@ -84,19 +84,19 @@ class Binding:
         return self.schema.table, partition, sort
 
     def components(self, item: Item) -> dict[str, Any]:
-        """The key components of an item of an own table, which are nowhere but in its key."""
+        """The key components of an item in a model's own table, where they are stored only in its key."""
         found = decode_components(self.schema.keys, _plain(item[self.partition.name]))
         if self.sort is not None:
             found |= decode_components(self.schema.sort_keys, _plain(item[self.sort.name]))
         return found
 
     def sort_of(self, item: Item) -> object:
-        """The sort key of an item as it is stored; None without one."""
+        """The sort key of an item as it is stored; None if the table has none."""
         return None if self.sort is None else _plain(item[self.sort.name])
 
 
 class Bindings(Kept):
-    """Where each model lives, and the indexes, by table and name, that were found to be as they should."""
+    """Where each model's items are stored, and the indexes, by table and name, that were checked."""
 
     def __init__(self) -> None:
         self.of_models: dict[ModelSchema, Binding] = {}
@@ -106,7 +106,7 @@ class Bindings(Kept):
 def _encode_part(
     fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute: KeyAttribute
 ) -> KeyPart:
-    """One number as text, where the table was made when keys were always text."""
+    """Part of a key as the table stores it: a single number becomes text if the table has a text key."""
     if attribute.type == "S" and not isinstance(encoded, str):
         return foreign_part(fields, key.components, numeric=False)
     assert encoded is not None
@@ -127,7 +127,7 @@ def _plain(attribute: Attribute) -> Any:
 
 
 async def bind(context: Context, schema: ModelSchema) -> Binding:
-    """Where the model lives; `ConfigurationError` when its table cannot hold it."""
+    """Where the model's items are stored; `ConfigurationError` if the table cannot hold them."""
     bindings = context.state.of(Bindings)
     known = bindings.of_models.get(schema)
     if known is not None:
@@ -142,7 +142,7 @@ async def bind(context: Context, schema: ModelSchema) -> Binding:
 
 
 async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> None:
-    """See that the table has an index; `ConfigurationError` with its definition when it has not, or another."""
+    """Check that the table has an index; if it is missing or differs, `ConfigurationError` shows its definition."""
     wanted = index.schema
     fit = context.state.of(Bindings).fit_indexes
     if (binding.table, wanted.name) in fit:
@@ -173,7 +173,7 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
 
 
 def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> None:
-    """No two models under one name: each would read the other's items. A class defined anew takes its place."""
+    """Refuse two models of one name, which would read each other's items; a class that is redefined is replaced."""
     if schema.name == context.settings.namespace:
         raise ConfigurationError(
             f"the model {schema.name} has the same name as the namespace that attachments use",
@@ -190,7 +190,7 @@ def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> N
 
 
 def _creation(context: Context, schema: ModelSchema) -> str:
-    """The command that creates what a model needs; a command cannot import the models of a script."""
+    """The command that creates the table or index; ``MODULE`` stands for a script, which no command can import."""
     module = "MODULE" if schema.model.__module__ == "__main__" else schema.model.__module__
     return context.settings.command(f"table create --models {module}:{schema.model.__qualname__}")
 
@@ -251,7 +251,7 @@ def _explain_unfit(wanted: TableSchema, found: TableSchema) -> str | None:
     if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
         return f"its key is {_key_names(found)}, not {_key_names(wanted)}"
     for want, have in zip(wanted.keys, found.keys, strict=True):
-        if have.type != want.type and have.type != "S":  # a number kept as text is fine
+        if have.type != want.type and have.type != "S":  # a number can be stored as text
             return f"its key attribute {have.name} is of type {have.type}, not {want.type}"
     return None
 

@@ -1,4 +1,4 @@
-"""How far each segment of a run over a whole table has come, kept in the table, so that the next run goes on there."""
+"""Checkpoints: how far each segment of a run over a whole table has come, stored so that the next run can resume."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall.tables.layout import Layout
 
 
 class Checkpoints:
-    """The places of one kind of run, under H; ``run`` tells one from another, which has places of its own."""
+    """The checkpoints of one kind of run, under H; ``run`` distinguishes runs that must not resume each other."""
 
     def __init__(self, context: Context, layout: Layout, h: str, run: str) -> None:
         self._context = context
@@ -24,7 +24,7 @@ class Checkpoints:
 
     @classmethod
     async def of(cls, context: Context, h: str, run: str) -> Checkpoints | None:
-        """Where the places are kept; None when the database has no table for them: then each run starts anew."""
+        """The checkpoints; None if the database has no table for them, so that each run starts from the beginning."""
         try:
             layout = await discover(context)
         except ConfigurationError:
@@ -34,7 +34,7 @@ class Checkpoints:
         return cls(context, layout, h, run)
 
     async def get(self, segment: int) -> tuple[Item | None, bool, dict[str, Any]]:
-        """Where to go on after, whether the segment is done, and what was counted there so far."""
+        """The key to continue after, whether the segment is done, and its counts so far."""
         item = (await self._context.port.send(GetItem(self._layout.table, self._key(segment), True))).item
         if item is None:
             return None, False, {}
@@ -43,15 +43,15 @@ class Checkpoints:
         return (None, True, counted) if after is None else (after["M"], False, counted)
 
     async def put(self, segment: int, after: Item | None, counted: dict[str, Any]) -> None:
-        """Keep a place, None when the segment is done, and what was counted."""
+        """Store the key to continue after (None if the segment is done), and the counts."""
         item: dict[str, Any] = {**self._key(segment), "counted": encode(counted)}
         if after is not None:
             item["after"] = {"M": dict(after)}
-        # as a batch: where a reply is lost it is sent again, which does no harm here
+        # as a batch, which is sent again if a reply is lost; repeating it is harmless here
         await self._context.port.send(BatchWrite((PutItem(self._layout.table, item),)))
 
     async def forget(self) -> None:
-        """All segments are done: the next run is a new one. Places that older versions left go too."""
+        """Delete all checkpoints, also those of older versions, because every segment is done."""
         listing = self._layout.listing(self._h)
         while True:
             page = await self._context.port.send(listing)

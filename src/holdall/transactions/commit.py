@@ -29,9 +29,9 @@ from holdall.transactions.unit import Unit
 
 
 async def commit(context: Context, unit: Unit, tx: Any) -> None:
-    """Write all that the unit recorded, at once or not at all; then settle, then run the handlers.
+    """Write everything that the unit recorded, or nothing; then settle participants and run the handlers.
 
-    Once the write is on its way it is seen through, also when the caller is cancelled meanwhile.
+    Once the write has been sent, this runs to its end, even if the caller is cancelled meanwhile.
     """
     unit.check_open()
     await _call_hooks(context, unit, tx)
@@ -49,7 +49,7 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
         unit.may_be_committed = True
         await context.port.finish(settle(context.port, (), *unit.on_commit))
         return
-    unit.close()  # what is changed from now on is not in the plan
+    unit.close()  # changes from now on would not be in the plan
     _add_followers(context, unit, entries)
     plan = change.plan
     own = len(plan.steps)
@@ -65,7 +65,7 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
 
 
 def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:
-    """Add the participants that descriptors and hydrators of the items want to join with."""
+    """Add the participants that the items' descriptors and hydrators provide."""
     run = Joining(unit.participants, unit.carry)
     for entry, binding in entries:
         schema = entry.key.schema
@@ -111,7 +111,7 @@ def _participants(found: Sequence[object | None]) -> list[Participant]:
 
 
 async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
-    """``before_commit`` of each item that is to be written, once; also of those that a hook makes or changes."""
+    """Call ``before_commit`` once for each item to be written, including those that a hook creates or changes."""
     called: set[int] = set()
     waiting = True
     while waiting:
@@ -123,7 +123,7 @@ async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
                 continue
             called.add(id(entry))
             waiting = True
-            unit.hooking = True  # what it changes of an item to be deleted goes with it
+            unit.hooking = True  # it may change an item that is to be deleted
             try:
                 await context.port.call(entry.item.before_commit, tx)
             finally:
@@ -131,9 +131,9 @@ async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
 
 
 def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> None:
-    """What was read must not have expired meanwhile: others may have acted on its being gone.
+    """Raise contention if an item has expired since it was read: other transactions may already treat it as gone.
 
-    The moment at which it ends is locked as it was read, so nothing has to be asked of the store.
+    Its expiry time is locked as it was read, so the store need not be asked.
     """
     over = [
         Difference(repr(entry.key), None, None, None)
@@ -147,7 +147,7 @@ def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> Non
 async def _send_and_settle(
     context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]], plan: CommitPlan, own: int
 ) -> None:
-    """Send the plan, whose first ``own`` steps are the unit's, and do what follows."""
+    """Send the plan, whose first ``own`` steps belong to the unit, then settle and run the handlers."""
     while plan.writes:
         unit.may_be_committed = True
         try:
@@ -156,7 +156,7 @@ async def _send_and_settle(
         except Exception as error:
             if not is_plain_no(error):
                 raise
-            unit.may_be_committed = False  # whatever happens until it is sent again
+            unit.may_be_committed = False  # until it is sent again
             again = await _replan(context, unit, entries, plan, own, error)
             if again is None:
                 raise
@@ -173,9 +173,9 @@ async def _replan(
     own: int,
     error: Exception,
 ) -> CommitPlan | None:
-    """The plan against hydrated items, where blind writes were refused because they met pointers; else None.
+    """A new plan with hydrated items, if blind writes were refused because they met pointers; otherwise None.
 
-    Each such item is hydrated once in an attempt: one that changes again is contention.
+    Each item is hydrated once per attempt; if it changes again, that is contention.
     """
     cause = error.__cause__
     if not isinstance(cause, HoldallError):
@@ -205,7 +205,7 @@ async def _replan(
 
 
 async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:
-    """Read again, in one instant, what was read in several; `ContentionError` when it was never so at one moment."""
+    """Read all items again, as of one instant; `ContentionError` if what was read was never true at one moment."""
     if unit.requests < 2:
         return
     check_verifiable(entry for entry, _ in entries)

@@ -1,8 +1,8 @@
-"""The ambient transaction: the one whose body is running here, for code deep inside that was not handed it.
+"""The current transaction: the one whose body is running, for nested code that does not get it as an argument.
 
-Pure. It is kept in a context variable, so each thread and each task has its own. A task that is begun inside of a body
-starts with that body's transaction, as ``asyncio.to_thread`` does; a plain thread starts with none. What has ended is
-not given to anybody. Raises `NoTransactionError`.
+Pure. It is kept in a context variable, so each thread and each task has its own. A task that is started inside a body
+inherits that body's transaction, and so does ``asyncio.to_thread``; a plain thread starts without one. A transaction
+that has ended is never returned. Raises `NoTransactionError`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def current_transaction() -> Any: ...
 @overload
 def current_transaction(kind: type[T], /) -> T: ...
 def current_transaction(kind: Any = None, /) -> Any:
-    """The transaction whose body is running: of ``db.run``, of a ``with`` block, of a web request. The innermost.
+    """The innermost transaction whose body is running: that of ``db.run``, of a ``with`` block or of a web request.
 
-    ``current_transaction(Transaction)`` or ``(AsyncTransaction)`` is typed, and refuses one of the other colour.
-    `NoTransactionError` where there is none, or it has ended.
+    ``current_transaction(Transaction)`` and ``current_transaction(AsyncTransaction)`` are typed, and refuse a
+    transaction of the other kind. Raises `NoTransactionError` if no transaction is running, or it has ended.
     """
     found = _current.get()
     if found is None:
@@ -55,22 +55,22 @@ def current_transaction(kind: Any = None, /) -> Any:
 
 
 def is_retry() -> bool:
-    """Whether this code runs in a later attempt of a transaction, whose reads have to be fresh."""
+    """Whether this code runs in a later attempt of a transaction, whose reads must not come from a cache."""
     found = _current.get()
     return found is not None and bool(found._unit.insist)
 
 
 def enter_transaction(tx: Any) -> Any:
-    """Make a transaction the one that is running here; gives what was before, for `exit_transaction`."""
+    """Make a transaction the current one; return the previous one, for `exit_transaction`."""
     outer = _current.get()
     _current.set(tx)
     return outer
 
 
 def exit_transaction(tx: Any, outer: Any) -> None:
-    """Undo `enter_transaction`. In another context than it was entered in, there is nothing to undo.
+    """Undo `enter_transaction`; does nothing in another context than the one it was entered in.
 
-    What was before may have ended meanwhile, where blocks overlap: then there is none.
+    If the previous transaction has ended meanwhile, because blocks overlap, there is no current one.
     """
     if _current.get() is tx:
         _current.set(outer if outer is not None and outer._unit.open else None)

@@ -1,6 +1,6 @@
-"""Jobs as a transaction sees them: something that accepts arguments, and the handle of what was enqueued.
+"""Jobs as a transaction sees them: something that accepts arguments, and the handle of an enqueued job.
 
-Pure. What a job is, and how it is stored, is not known here: a participant adds it.
+Pure. This module does not know what a job is or how it is stored: a participant adds it to the commit.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Enqueueable(Protocol[*Ts]):
 
     @property
     def name(self) -> str:
-        """What it is stored under."""
+        """The name that it is stored under."""
 
     def accepts(self, *arguments: *Ts) -> None:
-        """Raise when it cannot be called with these arguments."""
+        """Raise if it cannot be called with these arguments."""
 
 
 class Enqueued:
@@ -33,11 +33,11 @@ class Enqueued:
     name: str
     """The job's name."""
     queue: str
-    """The queue it was put into."""
+    """The queue that it was put into."""
     key: str | None
-    """The key it was enqueued with, None without one."""
+    """The key that it was enqueued with, if any."""
     added: bool | None
-    """None before the commit; then whether this is a new job. False if one with the same key was already waiting."""
+    """None before the commit. Then True if the job was added, False if one with the same key was already waiting."""
 
     @internal
     def __init__(self, id: str, name: str, queue: str, key: str | None) -> None:

@@ -1,7 +1,7 @@
-"""Expiry: items past their time are as good as gone, whether or not the store has deleted them yet.
+"""Expiry: an expired item counts as missing, whether or not the store has deleted it yet.
 
-Pure. In the one table ``_ttl`` holds the seconds since 1970 after which an item is gone. In a model's own table the
-field itself does, under its makers' rules: 0 means never, and so does a time more than five years past.
+Pure. In the shared table, ``_ttl`` holds the time at which an item expires, in seconds since 1970. In a model's own
+table the field itself does, with the rules of the JavaScript library: 0 means never, as does a time five years ago.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _FIVE_YEARS = 157_680_000
 
 
 def seconds_now(binding: Binding, now: datetime) -> int:
-    """The present as expiry sees it: rounded down, so that nothing is gone too early; up, by the makers' rules."""
+    """The current time for expiry: rounded down, so that no item expires early; up in a model's own table."""
     return epoch_seconds(now) if binding.own else int(now.timestamp())
 
 
 def has_expired(binding: Binding, item: Item, now: datetime) -> bool:
-    """Whether the item's time is over, for a model whose items expire."""
+    """Whether the item has expired, for a model whose items expire."""
     stored = None if binding.ttl is None or binding.schema.ttl is None else item.get(binding.ttl)
     if stored is None or "N" not in stored:
         return False
@@ -35,7 +35,7 @@ def has_expired(binding: Binding, item: Item, now: datetime) -> bool:
 
 
 def absent(binding: Binding, now: datetime) -> Condition:
-    """That there is no such item, or only one whose time is over."""
+    """The condition that the item does not exist, or has expired."""
     gone: Condition | None = None
     if binding.schema.ttl is not None:
         assert binding.ttl is not None

@@ -1,4 +1,4 @@
-"""From items as they are stored to items as their model knows them now."""
+"""Hydration: from stored items to items as their model defines them now."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _AT_ONCE = 64
 
 
 def is_current(binding: Binding, raw: Item) -> bool:
-    """Whether the item is as its model knows it, so that `hydrate` would return it as it is."""
+    """Whether the item is stored as its model defines it, so that `hydrate` would return it unchanged."""
     return _schema(binding, raw).used_as_stored
 
 
 def is_pointer(binding: Binding, raw: Item) -> bool:
-    """Whether the item's content is kept elsewhere."""
+    """Whether the item's content is stored elsewhere."""
     hydrator = _schema(binding, raw).hydrator
     return hydrator is not None and hydrator.is_pointer(raw)
 
 
 async def hydrate(context: Context, binding: Binding, raw: Item) -> Item | None:
-    """The item, fetched from where a feature put it, and brought up to date; the very same one if it needs neither.
+    """Fetch the item's content from where a feature stored it, and run its migrations.
 
-    None if its content is gone because the item is.
+    Returns the same object if neither applies, and None if the item was deleted meanwhile.
     """
     schema = _schema(binding, raw)
     item: Item | None = raw
@@ -43,7 +43,7 @@ async def hydrate(context: Context, binding: Binding, raw: Item) -> Item | None:
 
 
 async def hydrate_all(context: Context, rows: Sequence[tuple[Binding, Item]]) -> list[Outcome[Item | None]]:
-    """Each row hydrated, in their order; those whose content is elsewhere are fetched side by side."""
+    """Hydrate rows, in their order; contents that are stored elsewhere are fetched concurrently."""
     far = [place for place, (binding, raw) in enumerate(rows) if is_pointer(binding, raw)]
     fetched: dict[int, Outcome[Item | None]] = {}
     if len(far) > 1:
@@ -58,10 +58,10 @@ async def hydrate_all(context: Context, rows: Sequence[tuple[Binding, Item]]) ->
 async def _attempt(context: Context, binding: Binding, raw: Item) -> Outcome[Item | None]:
     try:
         return Outcome(await hydrate(context, binding, raw))
-    except Exception as error:  # noqa: BLE001 - it is raised for the caller that reaches the row
+    except Exception as error:  # noqa: BLE001 - raised when the caller reaches the row
         return Outcome(error=error)
 
 
 def _schema(binding: Binding, raw: Item) -> ModelSchema:
-    """What it is decides, not what it was requested as: a derived model has conversions of its own."""
+    """The schema of the item itself, not of the requested model: a derived model has its own conversions."""
     return binding.schema.of(raw, binding.sort_of(raw) if binding.own else None) or binding.schema

@@ -1,4 +1,4 @@
-"""Instances of stored items: of the model that an item is, or a refusal to give it as something else. Pure."""
+"""Instances of stored items: each of the model that the item names; another model is refused. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall.transactions.binding import Binding
 def make_instance(
     binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None
 ) -> Any:
-    """An instance of a stored item. In a table of its own, the key's components are in the key alone."""
+    """An instance of a stored item. In a model's own table, the key's components are stored only in the key."""
     item = build_instance(
         schema.model, stored, marks, key if key is not None and key.schema is schema else None
     )
@@ -26,7 +26,7 @@ def make_instance(
 
 
 def make_frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
-    """An instance that no transaction keeps."""
+    """An instance outside any transaction, which cannot be changed."""
     schema = binding.schema
     found = model_of(binding, stored, key)
     if found is None:
@@ -35,13 +35,13 @@ def make_frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> An
 
 
 def model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:
-    """What an item is; where nothing says so, in a table of its own, one that was asked for by its key is as asked."""
+    """The model of an item. In a model's own table, an item that names no model has the model of the requested key."""
     found = binding.schema.of(stored, binding.sort_of(stored) if binding.own else None)
     return binding.schema if found is None and binding.own and key is not None else found
 
 
 def mismatch(where: object, found: object, wanted: ModelSchema) -> ModelMismatchError:
-    """The refusal to give an item as something that it is not."""
+    """The error for an item of another model than the requested one."""
     if found is None:
         return ModelMismatchError(f"the item {where!r} does not name its model, so it is not a {wanted.name}")
     return ModelMismatchError(

@@ -1,4 +1,4 @@
-"""The models' part of a commit plan: every entry's steps, in one order. Pure."""
+"""The models' part of a commit plan: the steps of all entries, in order. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_READS = TransactGet.most
 
 
 def plan_steps(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> list[Step]:
-    """The steps of all entries: writes first, then guards of unique values, then checks of what was only read."""
+    """The steps of all entries: writes first, then guards of unique values, then checks of items only read."""
     claims = Claims()
     writes: list[Step] = []
     checks: list[Step] = []

@@ -1,4 +1,4 @@
-"""Flows that read items into a unit, or (without one) as frozen instances."""
+"""Flows that read items into a unit or, without one, as frozen instances."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get(
     values: tuple[object, ...],
     keywords: Mapping[str, Any],
 ) -> Coroutine[Any, Any, Any]:
-    """`fetch` of what a caller's arguments mean."""
+    """`fetch` with the arguments of the public ``get``."""
     key, options = parse_target(target, values, keywords, _OPTIONS if unit is None else _UNIT_OPTIONS)
     return fetch(context, unit, key, **options)
 
@@ -45,7 +45,7 @@ async def get_one(
     values: tuple[object, ...],
     keywords: Mapping[str, Any],
 ) -> Any:
-    """The item that a caller's arguments mean; `RecordNotFound` when there is none."""
+    """`fetch` with the arguments of the public ``get_one``; `RecordNotFound` if there is no item."""
     key, options = parse_target(target, values, keywords, _OPTIONS)
     item = await fetch(context, unit, key, **options)
     if item is None:
@@ -62,7 +62,7 @@ async def fetch(
     create_if_missing: Any = False,
     include: Iterable[str] = (),
 ) -> Any:
-    """The item under a key, None when there is none; without a unit it is frozen."""
+    """The item under a key, None if there is none; without a unit it is frozen."""
     item = None
     if create_if_missing is not False and isinstance(create_if_missing, Mapping):
         _check_values(key, create_if_missing)
@@ -99,9 +99,9 @@ async def fetch_all(
     consistent: bool = True,
     include: Iterable[str] = (),
 ) -> list[Any]:
-    """The items under the keys, in their order, None for each that is missing.
+    """The items under the keys, in the order of the keys, None for each that is missing.
 
-    Consistent: all as of one instant, in one request. Otherwise in batches, each item for itself.
+    ``consistent``: all as of one instant, in one request; otherwise in batches, each item independently.
     """
     _check_distinct(keys)
     found: dict[ModelKey[Any], Any] = {}
@@ -141,13 +141,13 @@ async def fetch_all(
 
 
 def _check_loaders(key: ModelKey[Any], names: Iterable[str]) -> None:
-    """Refuse a name that means nothing, also where there turns out to be no item."""
+    """Refuse an unknown name, even if the item turns out to be missing."""
     for name in names:
         _loader(key.model, name)
 
 
 def _check_values(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
-    """What an item would be created with has to fit, also when there turns out to be one."""
+    """Refuse invalid values for a new item, even if the item turns out to exist."""
     for name, value in values.items():
         field = key.schema.fields.get(name)
         if field is None:
@@ -169,7 +169,7 @@ def _check_distinct(keys: Sequence[ModelKey[Any]]) -> None:
 async def get_many(
     context: Context, unit: Unit | None, reads: list[GetItem], strong: bool
 ) -> list[Item | None]:
-    """What is stored under each key: as of one instant, or (not ``strong``) each for itself."""
+    """The stored item under each key: as of one instant or, if not ``strong``, each independently."""
     if not reads:
         return []
     if strong:
@@ -189,7 +189,7 @@ async def get_many(
 
 
 def _present(context: Context, binding: Binding, raw: Item | None) -> Item | None:
-    """The item, unless its time is over."""
+    """The item, unless it has expired."""
     gone = raw is not None and binding.ttl in raw and has_expired(binding, raw, context.port.now())
     return None if gone else raw
 
@@ -197,14 +197,14 @@ def _present(context: Context, binding: Binding, raw: Item | None) -> Item | Non
 def _receive(
     unit: Unit | None, binding: Binding, key: ModelKey[Any], raw: Item | None, stored: Item | None
 ) -> Any:
-    """The instance for a reply; nothing is tracked as missing."""
+    """The instance for a reply; a missing item is tracked as missing."""
     if raw is None or stored is None:
         return None if unit is None else unit.miss(key)
     return make_frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 
 async def load(context: Context, items: Iterable[object], names: Sequence[str]) -> None:
-    """Have class attributes load what they stand for, for all items of a class at once, side by side."""
+    """Load attributes, such as attachments, for all items of a class at once; classes are loaded concurrently."""
     classes: dict[type, list[Any]] = {}
     for item in items:
         if item is None or isinstance(item, str | type):

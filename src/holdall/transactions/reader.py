@@ -1,4 +1,4 @@
-"""Reading items, in both colours: what a database and its transactions have in common."""
+"""Reading items, sync and async: the methods that a database and its transactions have in common."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ M = TypeVar("M", bound="Model")
 
 @cache
 def _flows() -> Any:
-    """The flows, loaded when they are first needed: an import statement in each method would cost all further calls."""
+    """The flows, loaded on first use; an import statement in each method would slow down every call."""
     from holdall.transactions import read as reading
 
     return reading
 
 
 class Reader:
-    """Reads items; those read outside of a transaction cannot be changed."""
+    """Reads items. Items that are read outside a transaction cannot be changed."""
 
     _context: Context
     _unit: Unit | None = None
@@ -47,13 +47,14 @@ class Reader:
     @overload
     def get(self, model: type[M], /, **components: Any) -> M | None: ...
     def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
-        """The item under a key, None when there is none.
+        """Return the item under a key, or None if there is none.
 
-        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
-        key's components when there is no positional key, and options when there is one. ``consistent=False`` costs half
-        and may be a moment out of date; ``include`` names what else to load with the item. In a transaction,
-        ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
-        and one item is the same instance each time.
+        Call ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are
+        the key's components if there is no positional key, and options if there is one. ``consistent=False`` costs half
+        and may be slightly out of date. ``include`` names attributes to load with the item, such as attachments.
+
+        In a transaction, the same item is the same instance each time. There, ``create_if_missing`` creates the item if
+        it is missing: pass True, or the values that it should have. ``item.is_new`` is then true.
         """
         try:
             return run(_flows().get(self._context, self._unit, target, values, keywords))
@@ -70,7 +71,7 @@ class Reader:
     @overload
     def get_one(self, model: type[M], /, **components: Any) -> M: ...
     def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
-        """The item under a key, as `get`; `RecordNotFound` when there is none."""
+        """Return the item under a key, as `get` does, but raise `RecordNotFound` if there is none."""
         try:
             return run(_flows().get_one(self._context, self._unit, target, values, keywords))
         except HoldallError as error:
@@ -80,9 +81,9 @@ class Reader:
     def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
     ) -> list[M | None]:
-        """The items under up to 100 keys, as of one instant, in their order; None for each that is missing.
+        """Return the items under up to 100 keys, as of one instant, in the order of the keys; None for a missing one.
 
-        With ``consistent=False`` any number of keys, read in batches, each for itself.
+        With ``consistent=False`` there may be any number of keys; they are read in batches, not as of one instant.
         """
         from holdall.transactions.read import fetch_all
 
@@ -90,7 +91,7 @@ class Reader:
         return run(flow, self._context)
 
     def load(self, items: Iterable[object], *names: str) -> None:
-        """Load what class attributes of these names stand for, such as attachments, for all items at once."""
+        """Load the attributes with these names, such as attachments, for all items at once."""
         run(_flows().load(self._context, items, names), self._context)
 
     def query(
@@ -107,16 +108,16 @@ class Reader:
         only: Iterable[Any] | None = None,
         **components: Any,
     ) -> Rows[M]:
-        """The items of one partition, in the order of their sort key; fetched page by page as you iterate.
+        """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
 
-        The keywords that are no options are the components of the partition key, all of them. ``sort`` is a range of
-        the sort key (``Order.number.begins_with("2026")``), ``where`` filters what was read (``col(Order.quantity) >
-        1``), ``index`` asks by another key. ``only`` names the fields to fetch.
+        Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
+        ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
+        ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
 
         In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
-        every row that you get is locked, at one action each: at the commit it must still exist, and still match the
-        query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
-        meanwhile are never noticed.
+        every row that you get is locked, at the price of one action each: at commit it must still exist and still match
+        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that other
+        writers add meanwhile are never noticed.
         """
         from holdall.transactions.query.cursor import Rows
         from holdall.transactions.query.question import Question
@@ -148,12 +149,12 @@ class Reader:
         progress: Callable[[ScanProgress], Any] | None = None,
         lock: Literal["rows"] | bool = True,
     ) -> ScanRows[M]:
-        """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
+        """Read every item of a model, and of models derived from it, in no order, by reading its whole table.
 
         Expensive in a shared table: it reads, and you pay for, every model's items; the log reports how much that was.
-        ``segments`` parts of the table are read side by side, a page of each at a time; ``where`` filters what was
-        read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each page. ``lock``
-        is as in `query`.
+        ``segments`` parts of the table are read concurrently, one page of each at a time. ``where`` filters the items
+        that were read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each
+        page. ``lock`` is as in `query`.
         """
         from holdall.transactions.query.scan import ScanQuestion, ScanRows
         from holdall.transactions.target import model_schema
@@ -172,7 +173,7 @@ class Reader:
 
 
 class AsyncReader:
-    """Reads items; those read outside of a transaction cannot be changed."""
+    """Reads items. Items that are read outside a transaction cannot be changed."""
 
     _context: Context
     _unit: Unit | None = None
@@ -188,13 +189,14 @@ class AsyncReader:
     @overload
     async def get(self, model: type[M], /, **components: Any) -> M | None: ...
     async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
-        """The item under a key, None when there is none.
+        """Return the item under a key, or None if there is none.
 
-        ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are the
-        key's components when there is no positional key, and options when there is one. ``consistent=False`` costs half
-        and may be a moment out of date; ``include`` names what else to load with the item. In a transaction,
-        ``create_if_missing`` is True, or the values of an item to be created if there is none (``item.is_new`` tells),
-        and one item is the same instance each time.
+        Call ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are
+        the key's components if there is no positional key, and options if there is one. ``consistent=False`` costs half
+        and may be slightly out of date. ``include`` names attributes to load with the item, such as attachments.
+
+        In a transaction, the same item is the same instance each time. There, ``create_if_missing`` creates the item if
+        it is missing: pass True, or the values that it should have. ``item.is_new`` is then true.
         """
         try:
             return await _flows().get(self._context, self._unit, target, values, keywords)
@@ -213,7 +215,7 @@ class AsyncReader:
     @overload
     async def get_one(self, model: type[M], /, **components: Any) -> M: ...
     async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
-        """The item under a key, as `get`; `RecordNotFound` when there is none."""
+        """Return the item under a key, as `get` does, but raise `RecordNotFound` if there is none."""
         try:
             return await _flows().get_one(self._context, self._unit, target, values, keywords)
         except HoldallError as error:
@@ -223,9 +225,9 @@ class AsyncReader:
     async def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
     ) -> list[M | None]:
-        """The items under up to 100 keys, as of one instant, in their order; None for each that is missing.
+        """Return the items under up to 100 keys, as of one instant, in the order of the keys; None for a missing one.
 
-        With ``consistent=False`` any number of keys, read in batches, each for itself.
+        With ``consistent=False`` there may be any number of keys; they are read in batches, not as of one instant.
         """
         from holdall.transactions.read import fetch_all
 
@@ -233,7 +235,7 @@ class AsyncReader:
         return await wait(flow, self._context)
 
     async def load(self, items: Iterable[object], *names: str) -> None:
-        """Load what class attributes of these names stand for, such as attachments, for all items at once."""
+        """Load the attributes with these names, such as attachments, for all items at once."""
         await _flows().load(self._context, items, names)
 
     def query(
@@ -250,16 +252,16 @@ class AsyncReader:
         only: Iterable[Any] | None = None,
         **components: Any,
     ) -> AsyncRows[M]:
-        """The items of one partition, in the order of their sort key; fetched page by page as you iterate.
+        """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
 
-        The keywords that are no options are the components of the partition key, all of them. ``sort`` is a range of
-        the sort key (``Order.number.begins_with("2026")``), ``where`` filters what was read (``col(Order.quantity) >
-        1``), ``index`` asks by another key. ``only`` names the fields to fetch.
+        Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
+        ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
+        ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
 
         In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
-        every row that you get is locked, at one action each: at the commit it must still exist, and still match the
-        query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that appear
-        meanwhile are never noticed.
+        every row that you get is locked, at the price of one action each: at commit it must still exist and still match
+        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that other
+        writers add meanwhile are never noticed.
         """
         from holdall.transactions.query.cursor import AsyncRows
         from holdall.transactions.query.question import Question
@@ -291,12 +293,12 @@ class AsyncReader:
         progress: Callable[[ScanProgress], Any] | None = None,
         lock: Literal["rows"] | bool = True,
     ) -> AsyncScanRows[M]:
-        """Every item of a model and of those derived from it, in no order, by reading the whole table it lives in.
+        """Read every item of a model, and of models derived from it, in no order, by reading its whole table.
 
         Expensive in a shared table: it reads, and you pay for, every model's items; the log reports how much that was.
-        ``segments`` parts of the table are read side by side, a page of each at a time; ``where`` filters what was
-        read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each page. ``lock``
-        is as in `query`.
+        ``segments`` parts of the table are read concurrently, one page of each at a time. ``where`` filters the items
+        that were read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each
+        page. ``lock`` is as in `query`.
         """
         from holdall.transactions.query.scan import AsyncScanRows, ScanQuestion
         from holdall.transactions.target import model_schema

@@ -1,4 +1,4 @@
-"""Flows that run a transaction from its beginning to its end: again and again, or just once."""
+"""Flows that run a transaction from beginning to end: with retries, or just once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ async def run_transaction(
     options: RunOptions,
     repeatable: Callable[[], bool] | None = None,
 ) -> Any:
-    """Run a function in a transaction until it commits, or until another attempt cannot help or is one too many.
+    """Run a function in a transaction until it commits, until another attempt cannot help, or until none is left.
 
-    ``begin`` dresses a unit in the caller's colour, ``call`` calls the user's function with it. ``repeatable`` is asked
-    when another attempt could help: whether the function may be called again, after what this call of it has done.
+    ``begin`` makes a sync or async transaction of a unit, and ``call`` calls the user's function with it.
+    ``repeatable``, if given, is called before another attempt: it returns whether the function may be called again.
     """
     units: list[Unit] = []
     contender = Contender(context.port)
@@ -57,7 +57,7 @@ async def _attempt(
     witness: Witness,
     contender: Contender,
 ) -> Any:
-    """Attempt after attempt, each with a unit of its own, which is added to ``units``."""
+    """Make one attempt after the other, each with its own unit, which is added to ``units``."""
     port = context.port
     started = contender.since
     carry: dict[Any, Any] = {}
@@ -78,7 +78,7 @@ async def _attempt(
                 exit_transaction(tx, outer)
         except BaseException as error:
             unit.close()
-            if unit.may_be_committed:  # never again, and what it prepared may be in use
+            if unit.may_be_committed:  # not repeated or cleaned up, because its writes may be in use
                 if isinstance(error, AfterCommitError):
                     error.result = result
                 await port.finish(_abandon(context, failed, error))
@@ -106,7 +106,7 @@ async def _attempt(
         try:
             await _pause(context, contender, options, failed, cause, pause)
         finally:
-            del cause  # it refers to this frame, and would keep its items until garbage collection
+            del cause  # it refers to this frame, and the cycle would keep its items until garbage collection
 
 
 async def _pause(
@@ -117,7 +117,7 @@ async def _pause(
     cause: BaseException,
     seconds: float,
 ) -> None:
-    """Wait before another attempt; raise if that would come too late."""
+    """Wait before another attempt; raise if it would begin too late."""
     try:
         await contender.pause(cause, seconds, latest_begin(options, contender.since))
     except BaseException as error:  # interrupted or cancelled between two attempts
@@ -132,9 +132,9 @@ async def _pause(
 
 
 async def leave(context: Context, unit: Unit, tx: Any, error: BaseException | None) -> None:
-    """The end of a ``with`` block: commit when it went well, else clean up. There is just one attempt.
+    """End a ``with`` block: commit if it succeeded, otherwise clean up. There is only one attempt.
 
-    An error of the block is the caller's, and is left to go its way.
+    An error raised in the block belongs to the caller, and is not raised here.
     """
     witness = tx._witness
     try:
@@ -176,7 +176,7 @@ _ONCE = RunOptions(retries=0)
 
 
 async def _give_up(context: Context, failed: Sequence[Unit], error: BaseException) -> None:
-    """The run is over: what was prepared is abandoned, and the last attempt's failure handlers hear of the error."""
+    """End a run that failed: abandon what was prepared, and call the last attempt's failure handlers with the error."""
     await _abandon(context, failed, error)
     if isinstance(error, Exception):
         for handler in failed[-1].on_failure:
@@ -184,13 +184,13 @@ async def _give_up(context: Context, failed: Sequence[Unit], error: BaseExceptio
 
 
 async def _abandon(context: Context, units: Sequence[Unit], error: BaseException) -> None:
-    """Have participants of attempts that did not commit clean up; failures are noted on ``error``."""
+    """Let the participants of failed attempts clean up; their failures are noted on ``error``."""
     for problem in await _abandon_all(context, units):
         error.add_note(f"cleaning up failed as well: {problem!r}")
 
 
 async def _tidy(context: Context, units: Sequence[Unit], result: Any) -> None:
-    """Have participants of earlier attempts clean up after one that committed."""
+    """Let the participants of earlier attempts clean up after one that committed."""
     errors = await _abandon_all(context, units)
     if errors:
         raise AfterCommitError(
@@ -209,21 +209,21 @@ async def _abandon_all(context: Context, units: Sequence[Unit]) -> list[Exceptio
 
 
 async def _note_failure(error: BaseException, work: Any) -> None:
-    """Do some work because of an error; if it fails too, note that on the error rather than hide it."""
+    """Do some work because of an error; if it fails too, note that on the error."""
     try:
         await work
-    except Exception as another:  # noqa: BLE001 - the first error is the one to tell
+    except Exception as another:  # noqa: BLE001 - the first error is the one to raise
         error.add_note(f"a failure handler failed as well: {another!r}")
 
 
 class Contender:
-    """One run's turns.
+    """The turns of one run.
 
     After contention, a run waits for its turn before its next attempt, so that only one contender in a process tries at
     a time and the others waste no attempts. No run waits before its first attempt, or inside an attempt. The turn
-    passes on when the write is done or another attempt cannot help. A run that fails again during its turn keeps the
-    turn while it waits: then it contends with another process, and more contenders from this process would only make it
-    worse.
+    passes on when the write is done, or when another attempt cannot help. A run that fails again during its turn keeps
+    the turn while it waits: it then contends with another process, and more contenders from this process would only
+    make that worse.
     """
 
     __slots__ = ("_alone", "_port", "_turn", "since")
@@ -232,7 +232,7 @@ class Contender:
         self.since = port.now()
         self._port = port
         self._turn: Turn | None = None
-        # inside another run's later attempt: the outer run may hold the turn, and ends only after this one
+        # inside a later attempt of another run, which may hold the turn and ends only after this one
         self._alone = is_retry()
 
     def attach(self, unit: Unit) -> None:
@@ -241,7 +241,7 @@ class Contender:
             unit.on_commit.append(self._turn.end)
 
     async def pause(self, error: BaseException, seconds: float, latest: datetime) -> None:
-        """Wait before another attempt: for ``seconds``, then, after contention, for our turn."""
+        """Wait before another attempt: for ``seconds``, then, after contention, for this run's turn."""
         names: frozenset[str] = frozenset()
         if isinstance(error, ContentionError) and not self._alone:
             names = frozenset(error.items)

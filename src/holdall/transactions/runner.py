@@ -1,4 +1,4 @@
-"""Running functions in transactions, in both colours: what a database offers for it."""
+"""Running functions in transactions, sync and async: the methods of a database that do so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Runner(Reader):
-    """Runs functions in transactions."""
+    """Reads items, and runs functions in transactions."""
 
     def run(
         self,
@@ -31,12 +31,12 @@ class Runner(Reader):
         *args: *Ts,
         **options: Unpack[RunArguments],
     ) -> T:
-        """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
+        """Call ``function(tx, *args)`` in a transaction and commit; on contention, start again from the beginning.
 
-        ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
-        seconds; by default 3, or after contention as many as can begin within 30 seconds. None begins more than
-        ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
-        retried; any other is raised as it is.
+        At most ``retries`` more attempts follow, after random waits that grow from ``initial_backoff`` to
+        ``max_backoff`` seconds; by default 3, or after contention as many as can begin within 30 seconds. No attempt
+        begins more than ``timeout`` seconds after the first. An error whose attribute ``retryable`` is true, including
+        one of your own, is retried; any other error is raised unchanged. Returns what the function returns.
         """
         return self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
 
@@ -47,10 +47,10 @@ class Runner(Reader):
         self, /, **options: Unpack[RunArguments]
     ) -> Callable[[Callable[Concatenate[Transaction, P], T]], Callable[P, T]]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
-        """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
+        """Decorator that turns each call into a `run`; Holdall passes the transaction as the first argument."""
         from holdall.tables.commit.retry import run_options
 
-        run_options(options)  # wrong ones are told now, rather than at the first call
+        run_options(options)  # refuses invalid options now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(check_callable(function))
@@ -81,11 +81,11 @@ class Runner(Reader):
         restart: bool = False,
         progress: Callable[[MigrationReport], Any] | None = None,
     ) -> MigrationReport:
-        """Bring all stored items of a model up to date: its conversions, renamed fields, attributes of new indexes.
+        """Bring all stored items of a model up to date: run conversions, rename fields, add attributes of new indexes.
 
-        Safe beside running writers and when run twice. ``segments`` parts of the table are worked on side by side,
-        ``rate`` is the most items written in a second, ``dry_run`` only counts. A run that was stopped is taken up
-        where it was, unless ``restart``. ``progress`` is called with a report after each page.
+        It is safe while other programs write, and safe to run twice. ``segments`` parts of the table are processed
+        concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
+        resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
         """
         from holdall.transactions.migration.bulk import migrate
         from holdall.transactions.target import model_schema
@@ -104,10 +104,10 @@ class Runner(Reader):
         )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
-        """A transaction for a ``with`` block: one attempt, committed at its end.
+        """A transaction for a ``with`` block, which commits at the end of the block. There is only one attempt.
 
-        With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
-        been true at one moment. Rows that appear in a query meanwhile are not noticed.
+        With ``read_only`` nothing may be written, and all items that were read, including every row of a query, are
+        verified to have been true at one moment. Rows that other writers add meanwhile are not noticed.
         """
         from holdall.transactions import api, unit
         from holdall.transactions import current as ambient
@@ -118,7 +118,7 @@ class Runner(Reader):
 
 
 class AsyncRunner(AsyncReader):
-    """Runs functions in transactions."""
+    """Reads items, and runs functions in transactions."""
 
     async def run(
         self,
@@ -126,12 +126,12 @@ class AsyncRunner(AsyncReader):
         *args: *Ts,
         **options: Unpack[RunArguments],
     ) -> T:
-        """Call ``function(tx, *args)`` in a transaction, and commit; on contention, again from the start.
+        """Call ``function(tx, *args)`` in a transaction and commit; on contention, start again from the beginning.
 
-        ``retries`` more attempts at most, after random waits that grow from ``initial_backoff`` to ``max_backoff``
-        seconds; by default 3, or after contention as many as can begin within 30 seconds. None begins more than
-        ``timeout`` seconds after the first. An error with a true attribute ``retryable``, also one of your own, is
-        retried; any other is raised as it is.
+        At most ``retries`` more attempts follow, after random waits that grow from ``initial_backoff`` to
+        ``max_backoff`` seconds; by default 3, or after contention as many as can begin within 30 seconds. No attempt
+        begins more than ``timeout`` seconds after the first. An error whose attribute ``retryable`` is true, including
+        one of your own, is retried; any other error is raised unchanged. Returns what the function returns.
         """
         return await self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
 
@@ -146,10 +146,10 @@ class AsyncRunner(AsyncReader):
         [Callable[Concatenate[AsyncTransaction, P], Awaitable[T]]], Callable[P, Coroutine[Any, Any, T]]
     ]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
-        """A decorator: the function's first argument, a transaction, is ours to give, and each call is a `run`."""
+        """Decorator that turns each call into a `run`; Holdall passes the transaction as the first argument."""
         from holdall.tables.commit.retry import run_options
 
-        run_options(options)  # wrong ones are told now, rather than at the first call
+        run_options(options)  # refuses invalid options now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(check_callable(function))
@@ -180,11 +180,11 @@ class AsyncRunner(AsyncReader):
         restart: bool = False,
         progress: Callable[[MigrationReport], Any] | None = None,
     ) -> MigrationReport:
-        """Bring all stored items of a model up to date: its conversions, renamed fields, attributes of new indexes.
+        """Bring all stored items of a model up to date: run conversions, rename fields, add attributes of new indexes.
 
-        Safe beside running writers and when run twice. ``segments`` parts of the table are worked on side by side,
-        ``rate`` is the most items written in a second, ``dry_run`` only counts. A run that was stopped is taken up
-        where it was, unless ``restart``. ``progress`` is called with a report after each page.
+        It is safe while other programs write, and safe to run twice. ``segments`` parts of the table are processed
+        concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
+        resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
         """
         from holdall.transactions.migration.bulk import migrate
         from holdall.transactions.target import model_schema
@@ -203,10 +203,10 @@ class AsyncRunner(AsyncReader):
         )
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
-        """A transaction for an ``async with`` block: one attempt, committed at its end.
+        """A transaction for an ``async with`` block, which commits at the end of the block. There is only one attempt.
 
-        With ``read_only`` nothing may be written, and what was read, every row of a query included, is verified to have
-        been true at one moment. Rows that appear in a query meanwhile are not noticed.
+        With ``read_only`` nothing may be written, and all items that were read, including every row of a query, are
+        verified to have been true at one moment. Rows that other writers add meanwhile are not noticed.
         """
         from holdall.transactions import api, unit
         from holdall.transactions import current as ambient
@@ -217,7 +217,7 @@ class AsyncRunner(AsyncReader):
 
 
 def check_callable(function: Any) -> Any:
-    """The function, if it can be run in a transaction."""
+    """Return the function; refuse it if it cannot be run in a transaction."""
     if not callable(function):
         raise InvalidOptionsError(
             f"{function!r:.80} is not callable",
@@ -228,7 +228,7 @@ def check_callable(function: Any) -> Any:
 
 
 def bind_arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[Any], Any]:
-    """A call that only lacks the transaction, under the function's own name."""
+    """The call with everything but the transaction, under the function's own name."""
 
     def call(tx: Any) -> Any:
         return function(tx, *args, **keywords)

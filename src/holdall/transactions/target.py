@@ -1,6 +1,6 @@
-"""How callers say which item: a key, a model and a value, or a model and components by name.
+"""How callers name an item: by a key, by a model and a value, or by a model and the key's components.
 
-Pure. Keywords are components when there is no positional key, and options when there is one.
+Pure. Keywords are key components if there is no positional key, and options if there is one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdall.models.model import Model
 def parse_target(
     target: object, values: tuple[object, ...], keywords: Mapping[str, Any], options: frozenset[str]
 ) -> tuple[ModelKey[Any], dict[str, Any]]:
-    """The key and the options; `InvalidOptionsError` for an option that is not known."""
+    """The key and the options; `InvalidOptionsError` for an unknown option."""
     if isinstance(target, ModelKey):
         if values:
             raise InvalidOptionsError(
@@ -36,7 +36,7 @@ def parse_target(
 
 
 def model_schema(model: object) -> Any:
-    """The schema of a model that items can be of or derive from."""
+    """The schema of a model that is not abstract."""
     if isinstance(model, type) and issubclass(model, Model) and "_schema" in vars(model):
         if not model._schema.abstract:
             return model._schema

@@ -1,6 +1,6 @@
-"""The unit of work: one attempt at a transaction, in no colour.
+"""The unit of work: one attempt at a transaction, the same for sync and async.
 
-Pure. It knows every item that the attempt read, missed, made, changed or deleted; there is one instance for each.
+Pure. It knows every item that the attempt read, did not find, created, changed or deleted, with one instance for each.
 Nothing is sent from here: reading and committing are flows.
 """
 
@@ -47,7 +47,7 @@ _FEW_ROWS = 1000
 
 
 class ItemChange(NamedTuple):
-    """One item in ``tx.changes()``: its values before and after, None where there is no item."""
+    """One item in ``tx.changes()``: its values before and after; None if there is no item, or it was not read."""
 
     key: ModelKey[Any]
     before: dict[str, Any] | None
@@ -55,7 +55,10 @@ class ItemChange(NamedTuple):
 
 
 class Unit:
-    """One attempt. ``insist``: reads are strongly consistent, whatever they ask for. ``carry`` outlives the attempt."""
+    """One attempt. ``insist``: all reads are strongly consistent, even if the caller passed ``consistent=False``.
+
+    ``strict``: reading an item twice is refused. ``carry`` outlives the attempt.
+    """
 
     def __init__(
         self,
@@ -74,10 +77,10 @@ class Unit:
         self.entries: dict[tuple[object, ...], Entry] = {}
         self.participants: list[Participant] = []
         self.prepared: list[Participant] = []
-        self.may_be_committed = False  # it is, or was sent and nobody knows
+        self.may_be_committed = False  # it is committed, or was sent and the outcome is unknown
         self.on_commit: list[Callable[[], Any]] = []
         self.on_failure: list[Callable[[Exception], Any]] = []
-        # rows that a query gave and nobody has looked at yet: they are let go with the caller's last reference
+        # rows of queries whose fields have not been read: they are freed with the caller's last reference
         self._rows: dict[tuple[object, ...], weakref.ref[Model]] = {}
         self._many_rows = _FEW_ROWS
         self._deleted: set[int] = set()
@@ -85,17 +88,17 @@ class Unit:
         self.forgotten = False
         self._borrowed: list[tuple[Model, dict[str, Any], dict[str, Any]]] = []
 
-    # --- what items ask of their keeper -------------------------------------------------------------------
+    # --- called by items ------------------------------------------------------------------------------------
 
     def touch(self, item: Model) -> None:
-        """A row of a query was looked at: from now on it takes part."""
+        """Let a row of a query take part in the commit, because one of its fields was read."""
         identity = item.key.identity
         if identity not in self.entries:
             assert item._stored is not None
             self.entries[identity] = Loaded(item, item._stored, asked=False)
 
     def allow_change(self, item: Model) -> None:
-        """Raise when the item cannot be changed now."""
+        """Raise if the item cannot be changed now."""
         if not self.open:
             raise FrozenItemError(
                 f"the transaction of {item.key!r} has ended, so a change would never be written",
@@ -109,14 +112,14 @@ class Unit:
     # --- state --------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raise when the transaction has ended."""
+        """Raise if the transaction has ended."""
         if not self.open:
             raise TransactionClosedError(
                 "the transaction has ended", hint="use it only inside its function or with block"
             )
 
     def check_writable(self, what: str) -> None:
-        """Raise when nothing may be written."""
+        """Raise if nothing may be written; ``what`` describes the attempted change."""
         self.check_open()
         if self.read_only:
             raise WriteAttemptedInReadOnlyTxError(
@@ -124,24 +127,24 @@ class Unit:
             )
 
     def close(self) -> None:
-        """End the attempt: its items cannot be changed any more."""
+        """End the attempt: its items can no longer be changed."""
         self.open = False
 
     def forget(self) -> None:
-        """All is over. Items know their unit: if it knew them, they would stay until the garbage collector came."""
+        """Drop all items. They refer to their unit, so the cycle would keep them until garbage collection."""
         self.forgotten = True
         self.entries.clear()
         self._borrowed.clear()
 
     def give_back(self) -> None:
-        """The attempt did not commit: items that were made outside are nobody's again, and as they came."""
+        """After a failed attempt, detach instances that the caller created, and restore their values."""
         for borrowed in self._borrowed:
             release(*borrowed)
 
     # --- reading ------------------------------------------------------------------------------------------
 
     def find(self, key: ModelKey[Any]) -> Entry | None:
-        """What the transaction already has under the key."""
+        """The entry that the transaction already has under the key."""
         self.check_open()
         identity = key.identity
         entry = self.entries.get(identity)
@@ -168,7 +171,7 @@ class Unit:
         return entry
 
     def give(self, entry: Entry, schema: ModelSchema) -> Any:
-        """The instance that an entry holds, None for nothing; it has to be of the model asked for."""
+        """The instance that an entry holds, None if there is no item; refused if it is of another model."""
         if not isinstance(entry, New | Loaded) or entry.deleted:
             return None
         if not isinstance(entry.item, schema.model):
@@ -176,7 +179,7 @@ class Unit:
         return entry.item
 
     def miss(self, key: ModelKey[Any]) -> Any:
-        """Nothing was found under the key; gives the item that was made under it meanwhile, if there is one."""
+        """Note that nothing was found under the key; return the item that was created under it meanwhile, if any."""
         known = self.entries.setdefault(key.identity, Missing(key))
         if isinstance(known, Loaded | Fragment):
             raise _explain_both(key)
@@ -190,9 +193,9 @@ class Unit:
         key: ModelKey[Any] | None,
         found: ModelSchema | None = None,
     ) -> Any:
-        """The instance for an item that was read: the one there is, or a new one.
+        """The instance for an item that was read: the existing one, or a new one.
 
-        ``key`` when it was asked for; ``found`` is its model, when that is known.
+        ``key`` is set if the item was requested by its key; ``found`` is its model, if that is known.
         """
         schema = binding.schema
         if found is None:
@@ -211,7 +214,7 @@ class Unit:
             return row
         item = make_instance(binding, found, stored, Marks(self), key)
         if found.mutable_keys:
-            item_key(item)  # computed now: later, a list in it may have been changed in place
+            item_key(item)  # computed now, because a list in it may be changed in place later
         if key is not None or stored is not raw or known is not None:
             item._marks.held = True
             self.entries[identity] = entry = Loaded(item, raw, asked=key is not None)
@@ -224,7 +227,7 @@ class Unit:
         return item
 
     def hold(self, item: Model, raw: Item, locks: Sequence[Lock]) -> None:
-        """Make a row take part, looked at or not: it must still exist, with ``locks`` unchanged."""
+        """Make a row take part, whether or not its fields are read: it must still exist, with ``locks`` unchanged."""
         marks = item._marks
         if isinstance(marks, Marks) and not marks.held:
             marks.held = True
@@ -240,22 +243,22 @@ class Unit:
         elif isinstance(known, Blind):
             raise _explain_blind(known)
         if self.read_only and len(self.entries) > MAX_READS:
-            check_verifiable(self.entries.values())  # now, not after the last of a million rows
+            check_verifiable(self.entries.values())  # fail now, not after the last of a million rows
 
     def _row(self, identity: tuple[object, ...]) -> Model | None:
-        """The row that a query gave, if somebody still holds it."""
+        """The row that a query returned, if the caller still holds it."""
         reference = self._rows.get(identity)
         return None if reference is None else reference()
 
     def _sweep(self) -> None:
-        """Forget the rows that are gone, now and then: cheaper than to be told of each."""
+        """Forget freed rows now and then, which is cheaper than a callback for each."""
         self._rows = {identity: row for identity, row in self._rows.items() if row() is not None}
         self._many_rows = max(2 * len(self._rows), _FEW_ROWS)
 
     # --- writing ------------------------------------------------------------------------------------------
 
     def create(self, item: Model, *, borrowed: bool = False) -> None:
-        """Keep a new item, to be written where there is none. One that the caller made is given back on failure."""
+        """Track a new item, to be written if its key is free; on failure, the caller's own instance is restored."""
         self.check_writable("an item was created")
         if item._marks is not None or item._stored is not None:
             raise InvalidRequestError(
@@ -272,7 +275,7 @@ class Unit:
         self._keep(item, was_missed=known is not None)
 
     def create_missing(self, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
-        """A new item under a key that was found empty; what it lacks can still be assigned."""
+        """A new item under a key that was found empty; missing fields can still be assigned."""
         self.check_writable("an item was created")
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
@@ -330,7 +333,7 @@ class Unit:
         self._once(BlindPut(key, old, dict(item.__dict__)))
 
     def delete(self, target: Model | ModelKey[Any]) -> None:
-        """Record a deletion: of an item of this transaction, or of whatever is under a key."""
+        """Record a deletion of an item of this transaction, or of any item under a key."""
         self.check_writable("an item was deleted")
         key = target.key if isinstance(target, Model) else target
         if not isinstance(key, ModelKey):
@@ -354,7 +357,7 @@ class Unit:
             raise ModelTrackedTwiceError(f"{key!r} was already {self._role(entry)} in this transaction")
 
     def increment(self, item: Model, amounts: Mapping[str, Any]) -> None:
-        """Add to numbers of an item of this transaction; to none of them if one of the names is not a field."""
+        """Add to numeric fields of an item of this transaction; to none of them if one name is not a field."""
         self.check_writable("an item was incremented")
         if not isinstance(item, Model):
             raise InvalidRequestError(
@@ -391,7 +394,7 @@ class Unit:
     # --- looking ------------------------------------------------------------------------------------------
 
     def changes(self) -> list[ItemChange]:
-        """What the transaction would do to items as things stand; nothing counts as read by this."""
+        """The changes to items so far; no field counts as read because of this."""
         if self.forgotten:
             self.check_open()
         found = []
@@ -419,7 +422,7 @@ class Unit:
 
 
 def _explain_both(key: ModelKey[Any]) -> ContentionError:
-    """Two reads of one transaction, side by side or a get and a query, that cannot both be true."""
+    """The error for two reads of one transaction, such as a get and a query, that cannot both be true."""
     difference = Difference(repr(key), None, None, None)
     return ContentionError(
         f"{key!r} was created or deleted between two reads of it", differences=[difference]
@@ -427,7 +430,7 @@ def _explain_both(key: ModelKey[Any]) -> ContentionError:
 
 
 def _check_same(known: Loaded | Fragment, locks: Sequence[Lock]) -> None:
-    """Demand that an entry stays as a query found it; `ContentionError` if an earlier read saw other values."""
+    """Require that an entry stays as a query found it; `ContentionError` if an earlier read saw other values."""
     if stale := known.hold(locks):
         raise ContentionError(f"{known.key!r} was changed between two reads of it", differences=stale)
 

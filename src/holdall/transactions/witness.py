@@ -1,6 +1,6 @@
-"""The witness: tells the log and OpenTelemetry how a transaction went, and nothing of what it was about.
+"""The witness: reports to the log and to OpenTelemetry how a transaction went, but nothing about its data.
 
-Pure. Told are the name of its function, how often it was tried, and the codes of errors.
+Pure. It reports the name of the function, the number of attempts, and the codes of errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BLOCK = "in a with block"
 
 
 class Witness:
-    """Sees one transaction from its beginning, which is when it is made, to its end."""
+    """Observes one transaction from its beginning, when the witness is created, to its end."""
 
     __slots__ = ("_name", "_span", "_tools")
 
@@ -31,7 +31,7 @@ class Witness:
             self._span.__enter__()
 
     def note_retry(self, attempt: int, error: BaseException, pause: float) -> None:
-        """An attempt failed, and there will be another."""
+        """Report that an attempt failed and another will follow."""
         what = error_type(error)
         tell = warn if isinstance(error, ThrottledError) else debug
         tell(
@@ -48,7 +48,7 @@ class Witness:
             self._tools.retries.add(1, {"error.type": what})
 
     def note_end(self, units: Sequence[Unit], error: BaseException | None) -> None:
-        """The transaction is over, after as many attempts as there are units; the last one tells what became of it."""
+        """Report the end of a transaction; there is one unit per attempt, and the last one shows the outcome."""
         outcome = _outcome(units, error)
         if error is not None:
             self._log(outcome, len(units), error)

@@ -1,1 +1,1 @@
-"""Entries: the items of a transaction, each in its role, and the steps that they add to the commit. Pure."""
+"""Entries: the items of a transaction, each in its role, and the steps that each adds to the commit. Pure."""

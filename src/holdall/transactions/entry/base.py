@@ -1,7 +1,7 @@
-"""Entries: the items of a transaction, each in the role it has there, and the steps that each adds to the commit.
+"""Entries: the items of a transaction, each in its role, and the steps that each adds to the commit.
 
-Pure. Here are those without a stored item behind them: a key that was found empty, an item that is made. `loaded` has
-those that were read, `blind` those that are written unread.
+Pure. This module has the entries without a whole stored item: a key that was found empty, a new item, a row that was
+fetched in part. `loaded` has items that were read, `blind` items that are written without being read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdall.transactions.expiry import absent
 
 
 class Entry:
-    """An item of a transaction; ``key`` says which, ``takes_part`` whether the commit depends on it."""
+    """An item of a transaction: ``key`` identifies it, ``takes_part`` is whether the commit depends on it."""
 
     role = "used"
     deleted = False
@@ -34,12 +34,12 @@ class Entry:
         self.key = key
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """What the commit does with it."""
+        """The steps that it adds to the commit."""
         raise NotImplementedError
 
 
 class Missing(Entry):
-    """A key under which nothing was found; it has to stay that way."""
+    """A key under which nothing was found; the commit requires that it is still empty."""
 
     role = "read"
 
@@ -51,9 +51,9 @@ class Missing(Entry):
 
 
 class New(Entry):
-    """An item that was made in the transaction.
+    """An item that was created in the transaction.
 
-    ``was_missed``: its key had been read and found empty, so somebody who was faster is contention.
+    ``was_missed``: its key had been read and found empty, so if another writer creates it first, that is contention.
     """
 
     role = "created"
@@ -64,10 +64,10 @@ class New(Entry):
         self.was_missed = was_missed
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """A put where nothing was; when it was deleted again, just the demand that nothing was."""
+        """A put that requires an empty key; if the item was deleted again, only a check that the key is empty."""
         key = binding.key(self.key)
         refuse = None if self.was_missed else self._refuse
-        condition = absent(binding, now)  # of a pointer, too, only one whose time is over
+        condition = absent(binding, now)  # a pointer, too, may be replaced only if it has expired
         if self.deleted:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, None, refuse)]
@@ -87,9 +87,9 @@ class New(Entry):
 
 
 class Fragment(Entry):
-    """A row that was fetched in part: ``raw`` is that part, ``locks`` is what must stay.
+    """A row that was fetched in part: ``raw`` is that part, ``locks`` are the attributes that must not change.
 
-    Pure. They cannot be written; a later read of the whole item replaces a fragment.
+    It cannot be written; a later read of the whole item replaces it.
     """
 
     role = "read"
@@ -100,7 +100,7 @@ class Fragment(Entry):
         self.locks = tuple(locks)
 
     def hold(self, locks: Sequence[Lock]) -> list[Difference]:
-        """Add the locks of another query that found it too. Returns where the two queries saw different values."""
+        """Add the locks of another query that found it. Returns where the two queries saw different values."""
         known = {lock.attribute: lock for lock in self.locks}
         before = {name: lock.expected for name, lock in known.items() if lock.expected is not None}
         stale = differences(repr(self.key), [lock for lock in locks if lock.attribute in known], before)

@@ -1,4 +1,4 @@
-"""Blind writes: of items that were not read, and that say themselves what they depend on. Pure."""
+"""Blind writes: writes of items that were not read, for which the caller names the expected values. Pure."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.expiry import absent, alive, has_expired
 
 Expected = Mapping[Field[Any], "Attribute | None"]
-"""Fields and what has to be stored for them; None for nothing."""
+"""Fields and the attributes that must be stored for them; None if absent."""
 
 
 class Blind(Entry):
     """A write of an item that was not read.
 
-    If the item turns out to be a pointer, its content kept elsewhere, the commit hydrates it and plans the write again:
-    ``pointer`` is then what is stored, ``whole`` what the model makes of it.
+    If the item turns out to be a pointer, whose content is stored elsewhere, the commit hydrates it and plans the write
+    again: ``pointer`` is then the stored item, ``whole`` the hydrated one.
     """
 
     pointer: Item | None = None
     whole: Item = MappingProxyType({})
 
     def thaw(self, pointer: Item, whole: Item) -> None:
-        """Plan against an item that was found to be a pointer."""
+        """Plan again for an item that was found to be a pointer."""
         self.pointer, self.whole = pointer, whole
 
     def _put_whole(self, binding: Binding, item: Item) -> Step:
-        """Put the whole item in the place of its pointer, if that is still the same."""
+        """Replace the pointer with the whole item, if the pointer is unchanged."""
         assert self.pointer is not None
         locks = whole_locks(binding, self.key.schema, self.pointer)
         condition = all_of([*present(binding.partition.name, locks), guard_condition(binding, self.pointer)])
@@ -62,9 +62,9 @@ class Blind(Entry):
         return Step(put, self.key, locks, marked=not binding.own)
 
     def _locks(self, expected: Expected) -> list[Lock]:
-        """What was expected, of an item of this version of the model.
+        """Locks on the expected values, and on the version of the item.
 
-        One that is still to be converted has to be read first: its values mean something else.
+        An item that has not been converted yet must be read first, because its values may mean something else.
         """
         schema = self.key.schema
         locks = [Lock(field.name, field.stored, old) for field, old in expected.items()]
@@ -74,7 +74,7 @@ class Blind(Entry):
 
 
 class BlindUpdate(Blind):
-    """An update under old values that it names itself; ``values`` are the expected ones with the changes made."""
+    """An update that requires the expected old values; ``values`` are the expected values after the changes."""
 
     role = "updated"
 
@@ -88,7 +88,7 @@ class BlindUpdate(Blind):
         self._check_derived()
 
     def _check_derived(self) -> None:
-        """What follows from several fields can only be written by one who knows them all."""
+        """Refuse a change to one field of a derived attribute if the values of the others are unknown."""
         for each in find_affected(self.key.schema.derived, self._changes()):
             for field in each.components:
                 if field.name not in self.values:
@@ -105,7 +105,7 @@ class BlindUpdate(Blind):
         ]
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """An update that demands all expected values; an expired item counts as missing."""
+        """An update that requires all expected values; an expired item counts as missing."""
         key = binding.key(self.key)
         locks = tuple(self._locks(self.expected))
         if self.pointer is not None:
@@ -154,7 +154,7 @@ class BlindUpdate(Blind):
 
 
 class BlindPut(Blind):
-    """A whole item in place of whatever is there, if that is nothing or as expected."""
+    """A put of a whole item, which requires that the key is empty or its item has the expected values."""
 
     role = "put"
 
@@ -164,7 +164,7 @@ class BlindPut(Blind):
         self.values = values
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """A put, conditional when something was expected."""
+        """A put, with a condition if values are expected."""
         check_unchanged(self.key, self.values)
         item = build_item(binding, binding.key(self.key), self.values)
         locks = tuple(self._locks(self.expected)) if self.expected else ()
@@ -180,7 +180,7 @@ class BlindPut(Blind):
 
 
 class BlindDelete(Blind):
-    """A delete of whatever is under a key, also of nothing."""
+    """A delete of the item under a key, whether or not it exists."""
 
     role = "deleted"
 
@@ -191,7 +191,7 @@ class BlindDelete(Blind):
         return [Step(delete, self.key, (), was_read=False)]
 
 
-# --- what a caller says of an item that was not read --------------------------------------------------------
+# --- the caller's values for an item that was not read -------------------------------------------------------
 
 
 def split_key(
@@ -209,7 +209,7 @@ def split_key(
 
 
 def check_unhooked(schema: ModelSchema) -> None:
-    """Refuse a blind write that would skip the model's hook."""
+    """Refuse a blind write to a model with a ``before_commit`` hook, which it would skip."""
     if schema.hooked:
         raise InvalidRequestError(
             f"{schema.name} has a before_commit hook, which cannot be called for an item that was not read",
@@ -218,12 +218,12 @@ def check_unhooked(schema: ModelSchema) -> None:
 
 
 def keep_value(field: Field[Any], value: Any) -> Any:
-    """A value as the field would store it, which may be normalised; None for absence."""
+    """A value as the field would store it, possibly normalised; None if absent."""
     return None if value is None else field.validate(value)
 
 
 def find_field(schema: ModelSchema, name: str) -> Field[Any]:
-    """The field of that name; otherwise an error that suggests the nearest name."""
+    """The field of this name; otherwise an error that suggests the nearest name."""
     field = schema.fields.get(name)
     if field is None:
         raise unknown_field(schema, name)

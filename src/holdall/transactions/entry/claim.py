@@ -1,7 +1,7 @@
-"""Guards: the items that keep the values of unique fields apart.
+"""Guards: the items that keep the values of unique fields unique.
 
-Pure. Each value of a unique field has a guard item of its own, which names the item that holds the value. It is
-written in the same transaction as that item, so the value is taken if and only if the item is there.
+Pure. Each value of a unique field has its own guard item, which names the item that holds the value. It is written in
+the same transaction as that item, so the value is taken if and only if the item exists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWNER = ("owner_pk", "owner_sk")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One value of one unique field: who lets go of it and who takes it."""
+    """One value of one unique field: the item that releases it, and the item that takes it."""
 
     binding: Binding
     field: Field[Any]
@@ -32,7 +32,7 @@ class Claim:
     taken_by: ModelKey[Any] | None = None
 
     def action(self) -> PutItem | DeleteItem:
-        """The write that passes the value on."""
+        """The write that releases the value, takes it, or passes it on."""
         key = self._key()
         holder = self.released_by or self.taken_by
         assert holder is not None
@@ -44,7 +44,7 @@ class Claim:
         return PutItem(self.binding.table, item, free, item_on_failure=True)
 
     def refuse(self, guard: Item | None) -> UniqueViolationError:
-        """The error if another item holds the value."""
+        """The error to raise if another item holds the value."""
         owner = "" if guard is None else "".join(f" {guard.get(name, {}).get('S', '')}" for name in _OWNER)
         return UniqueViolationError(
             f"{self.field!r}: another item already has {self.value!r:.80}",
@@ -60,18 +60,18 @@ class Claim:
 
 
 class Claims:
-    """The claims of one transaction; a value that one item lets go and another takes is passed on in one write."""
+    """The claims of one transaction; a value that one item releases and another takes is passed on in one write."""
 
     def __init__(self) -> None:
         self._claims: dict[tuple[str, str, str], Claim] = {}
 
     def release(self, binding: Binding, field: Field[Any], value: Any, owner: ModelKey[Any]) -> None:
-        """The owner has the value no more."""
+        """Note that the owner releases the value."""
         place, known = self._find(binding, field, value)
         self._claims[place] = replace(known, released_by=owner)
 
     def take(self, binding: Binding, field: Field[Any], value: Any, owner: ModelKey[Any]) -> None:
-        """The owner has the value from now on."""
+        """Note that the owner takes the value."""
         place, known = self._find(binding, field, value)
         if known.taken_by is not None:
             raise UniqueViolationError(
@@ -80,7 +80,7 @@ class Claims:
         self._claims[place] = replace(known, taken_by=owner)
 
     def all(self) -> list[Claim]:
-        """All claims, in the order they came up."""
+        """All claims, in the order in which they were made."""
         return list(self._claims.values())
 
     def _find(self, binding: Binding, field: Field[Any], value: Any) -> tuple[tuple[str, str, str], Claim]:

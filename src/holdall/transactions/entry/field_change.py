@@ -1,4 +1,4 @@
-"""The pieces that a transaction's steps are made of, whatever entry plans them. Pure."""
+"""Building blocks for the steps of a transaction, used by all kinds of entries. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
 
 FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
-"""A field, its stored attribute as it arrived, and the one to be written; None for absence."""
+"""A field, its stored attribute as it was read, and the one to be written; None if absent."""
 
 
 def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:
-    """A whole item as it is stored; what is required has to be among the values."""
+    """A whole item as it is stored; refused if a required field has no value."""
     schema = binding.schema
     item: dict[str, Attribute] = dict(key)
     if not binding.own:
         item[TYPE] = {"S": schema.name}
     for name, field in schema.fields.items():
         if field.is_key and binding.own:
-            continue  # it is in the key, and nowhere else
+            continue  # it is stored only in the key
         value = values.get(name, ABSENT)
         if value is ABSENT:
             if field.codec.nullable:
@@ -46,7 +46,7 @@ def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[s
 
 
 def find_affected(derived: Iterable[Derived], changes: Sequence[FieldChange]) -> list[Derived]:
-    """What follows from fields of which at least one changes."""
+    """The derived attributes that depend on at least one changed field."""
     changed = {field.name for field, _, _ in changes}
     return [each for each in derived if any(field.name in changed for field in each.components)]
 
@@ -54,7 +54,7 @@ def find_affected(derived: Iterable[Derived], changes: Sequence[FieldChange]) ->
 def build_update(
     changes: Sequence[FieldChange], derived: Iterable[Derived], values: Mapping[str, Any]
 ) -> list[UpdateAction]:
-    """The update that makes the changes, and what follows from them for these values."""
+    """The update that makes the changes, and sets the derived attributes for these values."""
     attributes: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
     for each in derived:
         attributes.update(each.attributes(_of(each, values)))
@@ -62,7 +62,7 @@ def build_update(
 
 
 def update_actions(attributes: Mapping[str, Attribute | None]) -> list[UpdateAction]:
-    """The update that gives attributes these values, and takes away those without one."""
+    """The update that sets attributes to these values, and removes those that are None."""
     return [
         Remove(Path((stored,))) if attribute is None else Set(Path((stored,)), Value(attribute))
         for stored, attribute in attributes.items()
@@ -74,25 +74,25 @@ def _of(derived: Derived, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def former_locks(schema: ModelSchema, field: Field[Any]) -> list[Lock]:
-    """The demand that a field is not stored under a name that it had before: by a program that still uses it."""
+    """Locks that require that no program has stored the field under a former name meanwhile."""
     migrations = schema.migrations
     names = [] if migrations is None else migrations.aliases(field.stored)
     return [Lock(field.name, name, None) for name in names]
 
 
 def guard_condition(binding: Binding, stored: Item | None) -> Condition | None:
-    """What the model's hydrator demands of every write."""
+    """The condition that the model's hydrator adds to every write."""
     hydrator = binding.schema.hydrator
     return None if hydrator is None else hydrator.guard(stored)
 
 
 def unique_fields(binding: Binding) -> list[Field[Any]]:
-    """The fields whose values no two items may share."""
+    """The unique fields, whose values no two items may share."""
     return [field for field in binding.schema.plain if field.unique]
 
 
 def is_same(left: Attribute | None, right: Attribute | None) -> bool:
-    """Whether two attributes, or absences, are equal to the store."""
+    """Whether the store considers two attributes equal; None is an absent one."""
     if left is None or right is None:
         return left is right
     return left == right or equal(left, right)

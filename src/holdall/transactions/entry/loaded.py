@@ -1,7 +1,7 @@
-"""Items that were read: what the commit demands of them, and what it writes.
+"""Items that were read: what the commit requires of them, and what it writes.
 
-Pure. Every field that was read or written has to be as it arrived; one that was only added to need not, but its type's
-bounds hold for the sum.
+Pure. Every field that was read or written must still have the value that was read. A field that was only incremented
+need not, but the sum must be within the bounds of its type.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from holdall.transactions.entry.field_change import (
 class Loaded(Entry):
     """An item that was read.
 
-    ``raw`` is what is stored, ``item._stored`` what the model makes of it; they differ when a hydrator or a migration
-    stood between, and then a write makes it the whole of what is stored. ``asked``: fetched by its key, so that its
-    being there was an answer.
+    ``raw`` is the stored item, ``item._stored`` the item that the model sees. They differ if a hydrator or a migration
+    was involved; a write then replaces the whole stored item. ``asked``: it was fetched by its key, so its existence
+    itself is something that the caller knows.
     """
 
     role = "read"
@@ -62,19 +62,19 @@ class Loaded(Entry):
 
     @property
     def thawed(self) -> bool:
-        """Whether a hydrator or a migration made the item into something else than is stored."""
+        """Whether a hydrator or a migration made the item different from the stored one."""
         return self.item._stored is not self.raw
 
     def hold(self, locks: Sequence[Lock]) -> list[Difference]:
-        """Demand that it stays as a query found it, read or not. Returns where the query saw other values than this
-        item has."""
+        """Require that it stays as a query found it, whether or not its fields are read. Returns where the query saw
+        other values than this item has."""
         self.asked = True
         self._found_by |= {lock.attribute: lock.field for lock in locks}
         return differences(repr(self.key), locks, self.raw)
 
     @property
     def takes_part(self) -> bool:  # type: ignore[override]
-        """Whether the transaction depends on the item; a row of a query that nobody looked at does not matter."""
+        """Whether the transaction depends on the item; a row of a query does not if none of its fields were read."""
         values = self.item.__dict__
         return self.asked or self.deleted or any(field.name in values for field in self.item._schema.plain)
 
@@ -90,7 +90,7 @@ class Loaded(Entry):
         return marks
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
-        """A delete, an update, or a check that what was read is still so."""
+        """A delete, an update, or a check that the fields that were read are unchanged."""
         if self.deleted:
             return [self._deletion(binding, claims)]
         changes, schema = self.changes(), self.item._schema
@@ -112,7 +112,7 @@ class Loaded(Entry):
         return [self._update(binding, fresh, locks, increments)]
 
     def refresh(self, binding: Binding) -> Step | None:
-        """The write that brings what is stored up to date, though no field changes; None when it is."""
+        """The write that brings the stored item up to date without changing a field; None if it is up to date."""
         if self.thawed:
             return self._replacement(binding, self.locks(binding, ()))
         schema = self.item._schema
@@ -129,10 +129,10 @@ class Loaded(Entry):
         return self._update(binding, stale, tuple(locks))
 
     def _replacement(self, binding: Binding, locks: tuple[Demand, ...]) -> Step | None:
-        """The write that makes what is stored the whole of what its model knows; None when it is that already.
+        """The write that stores the whole item as its model defines it; None if it already is stored that way.
 
-        What a model with a hydrator had stored elsewhere comes back in one put. Otherwise it is an update: attributes
-        that came meanwhile, and that this version of the model knows nothing of, stay.
+        For a model with a hydrator this is one put, which brings back content that was stored elsewhere. Otherwise it
+        is an update, which keeps attributes that were added meanwhile and that this version of the model does not know.
         """
         whole, key = self._whole(), binding.key_of(self.raw)
         stale = self._stale(whole, {**self.raw, **whole})
@@ -151,7 +151,7 @@ class Loaded(Entry):
     def _stale(
         self, wanted: Mapping[str, Attribute | None], names: Iterable[str]
     ) -> dict[str, Attribute | None]:
-        """Of the attributes with these names, those that are not stored as they should be."""
+        """The attributes, of those with these names, that are not stored as they should be."""
         return {
             name: wanted.get(name)
             for name in names
@@ -165,9 +165,9 @@ class Loaded(Entry):
         locks: tuple[Demand, ...],
         more: Sequence[UpdateAction] = (),
     ) -> Step:
-        """An update of attributes that are all locked as they arrived, so that it makes its own condition false.
+        """An update of attributes that are all locked to the values that were read, so it cannot succeed twice.
 
-        ``more`` actions follow, which need not.
+        ``more`` actions follow, to which this does not apply.
         """
         action = UpdateItem(
             binding.table,
@@ -190,10 +190,10 @@ class Loaded(Entry):
         delete = DeleteItem(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)
         return Step(delete, self.key, locks)
 
-    # --- what is demanded ---------------------------------------------------------------------------------
+    # --- what is required -----------------------------------------------------------------------------------
 
     def locks(self, binding: Binding, derived: Sequence[Derived]) -> tuple[Lock, ...]:
-        """Every field that was read or written, or that something to be written follows from, as it arrived."""
+        """Locks on every field that was read or written, or on which a derived attribute depends, to the value read."""
         if self.thawed:
             return whole_locks(binding, self.item._schema, self.raw)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
@@ -207,7 +207,7 @@ class Loaded(Entry):
             or (self.deleted and field.unique)
         }
         if binding.ttl is not None and schema.ttl is not None:
-            # an item made anew in place of an expired one is another item, though its fields be the same
+            # an item that replaced an expired one is another item, even if its fields are the same
             locked[binding.ttl] = schema.ttl.name
         locks = [Lock(name, stored, raw.get(stored)) for stored, name in {**self._found_by, **locked}.items()]
         if schema.migrations is not None:
@@ -219,7 +219,7 @@ class Loaded(Entry):
         return tuple(locks)
 
     def _room(self) -> list[Demand]:
-        """What increments demand; nothing where the whole item is locked."""
+        """What increments require; nothing if the whole item is locked."""
         if self.thawed:
             return []
         fields = [self.item._schema.fields[name] for name in self._marks.increments]
@@ -232,7 +232,7 @@ class Loaded(Entry):
         return [*self._bounds(), *addends, *others]
 
     def _bounds(self) -> list[Bound]:
-        """What the types of incremented fields demand of the sum, as demands on what it is added to."""
+        """The bounds that the types of incremented fields set for the sum, as bounds on the stored number."""
         found = []
         for name, amount in self._marks.increments.items():
             field = self.item._schema.fields[name]
@@ -257,7 +257,7 @@ class Loaded(Entry):
     # --- what is written ----------------------------------------------------------------------------------
 
     def changes(self) -> list[FieldChange]:
-        """The fields whose stored form is to differ from the one that arrived."""
+        """The fields whose stored form differs from the one that was read."""
         values, stored, marks = self.item.__dict__, self.item._stored, self._marks
         assert stored is not None
         check_unchanged(self.key, values)
@@ -279,7 +279,7 @@ class Loaded(Entry):
         return found
 
     def _as_shown(self, field: Field[Any], old: Attribute | None) -> Attribute | None:
-        """The form we would give to the value that arrived: it may have been written in another way than ours."""
+        """The form in which Holdall would store the value that was read; another program may use a different one."""
         return self._marks.shown.get(field.name) if old is None else field.form(field.decode(old))
 
     def _increments(self) -> list[UpdateAction]:
@@ -293,7 +293,7 @@ class Loaded(Entry):
         return found
 
     def _whole(self) -> dict[str, Attribute]:
-        """The item as its model knows it, with what it does not know of; what nobody changed is as it was stored."""
+        """The whole item, including attributes that the model does not know; unchanged attributes stay as stored."""
         stored, schema = self.item._stored, self.item._schema
         assert stored is not None
         if stored.get(VERSION) != self.raw.get(VERSION):
@@ -307,7 +307,7 @@ class Loaded(Entry):
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 
     def _check_converted(self, stored: Item) -> None:
-        """Refuse what conversions made that does not fit: once it is stored, they would not run again."""
+        """Refuse invalid results of conversions: once they are stored, the conversions would not run again."""
         for field in self.item._schema.plain:
             if field.name not in self.item.__dict__:
                 attribute = stored.get(field.stored)
@@ -317,9 +317,9 @@ class Loaded(Entry):
                     raise field.refusal("it is required, but has no value after the conversions")
 
     def _default_values(self, derived: Iterable[Derived]) -> dict[str, Attribute | None]:
-        """The values of components that are not stored and that a factory makes up: the next would be another.
+        """The values of components that are not stored but made by a default factory, which would differ next time.
 
-        What follows from such a value is stored together with it.
+        Attributes derived from such a value are stored together with it.
         """
         stored = self.item._stored
         assert stored is not None
@@ -338,7 +338,7 @@ class Loaded(Entry):
         return {field.stored: field.encode(values[field.name]) for field in missing}
 
     def _derive_attributes(self) -> dict[str, Attribute | None]:
-        """What follows from the fields as they are."""
+        """The derived attributes for the current values of the fields."""
         derived = self.item._schema.derived
         values = {field.name: field.peek(self.item) for each in derived for field in each.components}
         return {stored: found for each in derived for stored, found in each.attributes(values).items()}
@@ -353,7 +353,7 @@ class Loaded(Entry):
 
 
 def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock, ...]:
-    """Locks on all of a stored item, and on the absence of fields, under all their names, that are not stored."""
+    """Locks on a whole stored item, and on the absence of fields that are not stored, under all their names."""
     keys = binding.key_of(raw)
     found = [Lock(name, name, raw[name]) for name in raw if name not in keys]
     for field in schema.plain:
@@ -365,7 +365,7 @@ def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock,
 
 
 def _start(field: Field[Any]) -> Any:
-    """What a number that is not stored counts as; None when it has to be stored."""
+    """The value of a number that is not stored; None if it must be stored."""
     start = field.absent_value()
     return None if start is ABSENT else start
 

@@ -1,1 +1,1 @@
-"""The bulk run that brings all stored items of a model up to date."""
+"""The bulk migration, which brings all stored items of a model up to date."""

@@ -1,8 +1,8 @@
-"""The bulk run that brings all items of a model up to date: conversions, renames, attributes of new indexes.
+"""The bulk migration, which brings all items of a model up to date: conversions, renames, attributes of new indexes.
 
-Safe beside running writers, wherever it dies, and when run twice: each item is written back on the condition that it is
-still what was read, and one that is up to date is left alone. How far each segment has come is kept in the database's
-table, so that the next run goes on there.
+It is safe while other programs write, if it dies at any point, and if it runs twice: each item is written back on
+condition that it is unchanged, and an item that is up to date is left alone. How far each segment has come is stored in
+the database's table, so that the next run resumes there.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _PROBLEMS = 20
 
 
 class MigrationReport(NamedTuple):
-    """What a run has done so far, also before it was stopped and taken up again, or (dry) would do.
+    """What a migration has done so far, including before it was interrupted, or (with ``dry_run``) would do.
 
-    ``scanned`` items were looked at, ``found`` of them were of the model, ``changed`` were brought up to date,
-    ``failed`` could not be; ``problems`` tells of the first of those.
+    ``scanned`` items were read, ``found`` of them were of the model, ``changed`` were brought up to date, and
+    ``failed`` could not be; ``problems`` describes the first of those.
     """
 
     scanned: int
@@ -64,10 +64,10 @@ async def migrate(
     restart: bool = False,
     progress: Callable[[MigrationReport], Any] | None = None,
 ) -> MigrationReport:
-    """Bring all items of a model, and of those derived from it, up to date.
+    """Bring all items of a model, and of models derived from it, up to date.
 
-    ``segments`` parts of the table are worked on side by side. ``rate`` is the most items written in a second.
-    ``dry_run`` only counts. A run that was stopped is taken up where it was, unless ``restart``.
+    ``segments`` parts of the table are processed concurrently. ``rate`` is the most items written per second.
+    ``dry_run`` only counts. An interrupted run is resumed where it stopped, unless ``restart`` is true.
     """
     _check(segments, rate)
     binding = await bind(context, schema)
@@ -83,7 +83,7 @@ async def migrate(
 
 
 class _Tally:
-    """What was done in one segment; each has its own, as they may run in different threads."""
+    """The counts of one segment; each segment has its own, because they may run in different threads."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Tally:
 
 
 class _Run:
-    """One run: what it was asked to do, and how far it has come. ``pause``: between two writes of a segment."""
+    """One run: its options, and how far it has come. ``pause`` is the time between two writes of a segment."""
 
     def __init__(
         self, context: Context, binding: Binding, dry_run: bool, pause: float | None, progress: Any
@@ -132,7 +132,7 @@ class _Run:
         )
 
     async def pace(self, tally: _Tally) -> None:
-        """Wait until another write is due; time in which nothing was written is not made up for."""
+        """Wait until the next write is due; time in which nothing was written is not made up for."""
         if self.pause is None:
             return
         now = self.context.port.now()
@@ -150,7 +150,7 @@ def _check(segments: Any, rate: Any) -> None:
 
 
 async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | None, restart: bool) -> None:
-    """One part of the table. Its place is kept after each page: whoever goes on there has missed nothing."""
+    """Process one part of the table; a checkpoint after each page lets the next run resume without gaps."""
     binding, port = run.binding, run.context.port
     start, done, counted = (None, False, {}) if kept is None or restart else await kept.get(segment)
     tally = _Tally(**counted)
@@ -176,7 +176,7 @@ async def _segment(run: _Run, segment: int, segments: int, kept: Checkpoints | N
 
 
 async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
-    """One item; when somebody else writes it meanwhile, it is read and tried anew."""
+    """Process one item; if another program writes it meanwhile, it is read and tried again."""
     for attempt in range(_ATTEMPTS):
         binding = None if raw is None else await _binding_of(run, raw)
         if raw is None or binding is None:
@@ -201,7 +201,7 @@ async def _item(run: _Run, tally: _Tally, raw: Item | None) -> None:
 
 
 def _is_about_the_item(error: HoldallError) -> bool:
-    """Whether what is wrong is this item, and the others may be fine."""
+    """Whether the error concerns only this item, so that others may succeed."""
     return isinstance(error, InvalidRequestError) or isinstance(error.__cause__, TransactionCanceledError)
 
 
@@ -216,9 +216,9 @@ async def _binding_of(run: _Run, raw: Item) -> Binding | None:
 
 
 async def _plan(context: Context, binding: Binding, raw: Item) -> CommitPlan | None:
-    """The write that brings an item up to date, None when it is."""
+    """The write that brings an item up to date; None if it is up to date."""
     if is_pointer(binding, raw):
-        return None  # it is brought up to date when it is read, and is not to be fetched back for that
+        return None  # it is converted when it is read; fetching its content back would be wasteful
     stored = await hydrate(context, binding, raw)
     assert stored is not None
     item = make_instance(binding, binding.schema, stored, Marks(Unit(), held=True), None)
@@ -234,7 +234,7 @@ async def _write(run: _Run, tally: _Tally, plan: CommitPlan) -> None:
 
 
 def _version(schema: ModelSchema) -> str:
-    """A digest of all that a run brings items up to date with, for the model and those derived from it."""
+    """A digest of everything that a run applies to items, for the model and those derived from it."""
     import json
     from hashlib import sha256
 

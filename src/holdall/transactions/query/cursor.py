@@ -1,7 +1,7 @@
-"""Queries being read: page by page, as instances; and the two shells that iterate them.
+"""Reading a query page by page, as instances, and its sync and async public classes.
 
-Nothing stays open between two pages. In a transaction, rows take part once they are looked at, or, if every row is to
-be locked, when they are returned to the caller.
+No request is open between two pages. In a transaction, a row takes part once one of its fields is read, or, if every
+row is to be locked, when it is returned to the caller.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _BATCH = BatchGet.most
 
 
 class RowPage(NamedTuple, Generic[M]):
-    """A page of items; ``next`` is the token of the page after it, None when this is the last."""
+    """A page of items; ``next`` is the token of the next page, None on the last one."""
 
     items: list[M]
     next: str | None
 
 
 class RowCursor(Generic[M]):
-    """Gives the rows of a query, a page at a time, each with its raw item."""
+    """Returns the rows of a query, a page at a time, each with its raw item."""
 
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
         self._context = context
@@ -55,13 +55,13 @@ class RowCursor(Generic[M]):
         self._begun = False
         self._pages = 0
         self._excluded: tuple[Attribute, ...] = ()
-        self._sifts = False  # whether rows are left out here that the store cannot tell from the others
+        self._sifts = False  # whether rows are filtered here, because the store cannot do it
         self._reads_to_count = False
         self._maker: RowMaker | None = None
         self.left = question.limit
 
     async def begin(self, start_after: Item | None = None, given: int = 0) -> Binding:
-        """Find the table, and prepare the first request; ``given`` rows were given before."""
+        """Find the table, and prepare the first request; ``given`` rows were returned by earlier pages."""
         if self._unit is not None:
             self._unit.check_open()
         self._begun = True
@@ -79,7 +79,7 @@ class RowCursor(Generic[M]):
         if self._next is not None:
             insist = is_retry() if self._unit is None else self._unit.insist
             strong = self._next.consistent or (insist and question.index is None and self._unit is not None)
-            # an index cannot be read strongly: after contention it is at least not read from a cache
+            # an index cannot be read strongly; after contention, it is at least not read from a cache
             self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
             self._maker = self._row_maker(self._binding, self._next, hold)
         return self._binding
@@ -102,11 +102,11 @@ class RowCursor(Generic[M]):
 
     @property
     def more(self) -> bool:
-        """Whether there may be rows after those that were given."""
+        """Whether there may be more rows."""
         return self._next is not None
 
     async def next_rows(self, at_most: int | None = None) -> list[tuple[M, Item]] | None:
-        """The next rows; None when there are no more. Unless it filters, it looks at no more than ``at_most``."""
+        """The next rows; None if there are no more. Without a filter, at most ``at_most`` rows are read."""
         if self._unit is not None:
             self._unit.check_open()
         if not self._begun:
@@ -120,7 +120,7 @@ class RowCursor(Generic[M]):
         more = page.last_key is not None
         self._next = replace(self._next, start_after=page.last_key) if more else None
         if self._unit is not None:
-            self._unit.requests += max(1, len(page.items))  # rows of a page are not all of one moment
+            self._unit.requests += max(1, len(page.items))  # the rows of a page may be from different moments
         rows = await self._rows(page.items, request.filter)
         if self.left is not None:
             rows = rows[: self.left]
@@ -128,27 +128,27 @@ class RowCursor(Generic[M]):
         return rows
 
     def _page_limit(self, wanted: int | None) -> int | None:
-        """How many rows to look at: as many as are wanted; more when some are filtered out, ever more as none come."""
+        """How many rows to read: as many as are wanted; if some are filtered out, more and more with each page."""
         if wanted is None:
             return None
         if self._sifts or (self._next is not None and self._next.filter is not None):
-            # few are expired, or of another model
+            # without a where, only expired rows and those of other models are filtered out, which are few
             least = 1 if self._question.where is None else _FILTERED_PAGE
             wanted = max(wanted, least) << min(self._pages, 20)
         return min(wanted, _LARGEST_PAGE)
 
     def give(self, rows: list[tuple[M, Item]]) -> Iterable[M]:
-        """The items of rows; each is locked, if requested, only when the caller takes it: more rows may have been
-        read."""
+        """The items of rows; if they are to be locked, each is locked only when the caller takes it, because more rows
+        may have been read."""
         return () if self._maker is None else self._maker.give(rows)
 
     async def next_page(self) -> Iterable[M] | None:
-        """The next items; None when there are no more."""
+        """The next items; None if there are no more."""
         rows = await self.next_rows()
         return None if rows is None else self.give(rows)
 
     async def count(self) -> int:
-        """How many there are, up to the limit; nothing is fetched but the number, where the store can count."""
+        """The number of rows, up to the limit; if the store can count them, only the number is fetched."""
         await self.begin()
         if self._excluded or self._sifts or self._reads_to_count:
             total = 0
@@ -156,7 +156,9 @@ class RowCursor(Generic[M]):
                 total += sum(1 for _ in self.give(rows)) if self._reads_to_count else len(rows)
             return total
         total = 0
-        if self._next is not None:  # as iteration does, leave out what is of a class that this program lacks
+        if (
+            self._next is not None
+        ):  # like iteration, leave out rows of models that this program does not define
             self._next = replace(self._next, filter=self._question.count_filter(self._next.filter))
         while self._next is not None and self.left != 0:
             limit = self._page_limit(self.left)
@@ -189,7 +191,7 @@ class RowCursor(Generic[M]):
         return await maker.instances(items, self.left)
 
     async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
-        """Rows of an index as they are in the table now: an index lags, and would lead to the same contention again."""
+        """Read the rows of an index again from the table, because the index lags and would cause contention again."""
         index = self._question.index
         assert index is not None
         reads = [GetItem(binding.table, binding.key_of(item), True) for item in items]
@@ -207,7 +209,7 @@ class RowCursor(Generic[M]):
 
 
 def _countable(question: Question, binding: Binding) -> bool:
-    """Whether the store can tell the rows that count from the others; in own tables it cannot tell models apart."""
+    """Whether the store can count exactly the matching rows; in a model's own table it cannot distinguish models."""
     schema = question.schema
     return not binding.own or (schema.name == schema.root and not question.expires_unseen(binding))
 
@@ -223,12 +225,12 @@ def _least(first: int | None, second: int | None) -> int | None:
 async def page_of(
     context: Context, unit: Unit | None, question: Question, size: int, after: str | None
 ) -> RowPage[Any]:
-    """One page, and the signed token of the next."""
+    """One page, with the signed token of the next."""
     from holdall.core.signature import check_secrets
 
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidOptionsError(f"size must be a whole number from 1 up, not {size!r}")
-    check_secrets(context.settings.secret)  # now, not only when there first is a second page
+    check_secrets(context.settings.secret)  # fail now, not only when there is a second page
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
     binding = await bind(context, question.schema)
@@ -247,7 +249,7 @@ async def page_of(
 
 
 def _token(context: Context, question: Question, binding: Binding, raw: Item, given: int) -> str:
-    """Which question it is, the last row that was given, and how many were: a limit is for all pages together."""
+    """A token with the query's digest, its last row, and the number of rows so far: the limit is for all pages."""
     from holdall.core.signature import sign
 
     where = {name: dict(value) for name, value in question.start_after(binding, raw).items()}
@@ -276,7 +278,7 @@ def _digest(question: Question, binding: Binding) -> str:
 
 
 async def first_of(context: Context, unit: Unit | None, question: Question) -> Any:
-    """The first item, None when there is none."""
+    """The first item, None if there is none."""
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     while (rows := await cursor.next_rows(1)) is not None:
         if rows:
@@ -285,7 +287,7 @@ async def first_of(context: Context, unit: Unit | None, question: Question) -> A
 
 
 async def one_of(context: Context, unit: Unit | None, question: Question) -> Any:
-    """The only item; an error when there is none, or another one."""
+    """The only item; an error if there is none, or more than one."""
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     found: list[Any] = []
     while len(found) < 2 and (rows := await cursor.next_rows(2)) is not None:
@@ -313,7 +315,7 @@ async def all_of_them(context: Context, unit: Unit | None, question: Question) -
 
 
 class Rows(Unfetched, Generic[M]):
-    """The items of a query; fetched page by page as they are iterated, from the start each time."""
+    """The items of a query. Pages are fetched as you iterate; each iteration starts from the beginning."""
 
     @internal
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
@@ -328,35 +330,36 @@ class Rows(Unfetched, Generic[M]):
             del items  # before the next are fetched
 
     def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
-        """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
+        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page."""
         return run(page_of(self._context, self._unit, self._question, size, after), self._context)
 
     def first(self) -> M | None:
-        """The first item, None when there is none."""
+        """Return the first item, or None if there is none."""
         return run(first_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
 
     def one(self) -> M:
-        """The only item; `RecordNotFound` when there is none, an error when there are several."""
+        """Return the only item; `RecordNotFound` if there is none, `InvalidOptionsError` if there are several."""
         return run(one_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
 
     def all(self) -> list[M]:
-        """All of them, in a list."""
+        """Return all items in a list."""
         return run(all_of_them(self._context, self._unit, self._question), self._context)
 
     def count(self) -> int:
-        """How many there are, at most ``limit``; the store counts.
+        """Return how many items there are, at most ``limit``; the store counts them without sending them.
 
-        In a transaction this locks and verifies nothing, unless the query has ``lock="rows"``: then the rows are read.
+        In a transaction this neither locks nor verifies anything, unless the query has ``lock="rows"``: then the rows
+        are read.
         """
         return run(RowCursor(self._context, self._unit, self._question).count(), self._context)
 
     def exists(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is at least one item."""
         return run(first_of(self._context, self._unit, self._question), self._context) is not None
 
 
 class AsyncRows(Unfetched, Generic[M]):
-    """The items of a query; fetched page by page as they are iterated, from the start each time."""
+    """The items of a query. Pages are fetched as you iterate; each iteration starts from the beginning."""
 
     @internal
     def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
@@ -372,28 +375,29 @@ class AsyncRows(Unfetched, Generic[M]):
             del items  # before the next are fetched
 
     async def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
-        """Up to ``size`` items, and the token of the page after them: hand it back as ``after``."""
+        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page."""
         return await wait(page_of(self._context, self._unit, self._question, size, after), self._context)
 
     async def first(self) -> M | None:
-        """The first item, None when there is none."""
+        """Return the first item, or None if there is none."""
         return await wait(first_of(self._context, self._unit, self._question), self._context)
 
     async def one(self) -> M:
-        """The only item; `RecordNotFound` when there is none, an error when there are several."""
+        """Return the only item; `RecordNotFound` if there is none, `InvalidOptionsError` if there are several."""
         return await wait(one_of(self._context, self._unit, self._question), self._context)
 
     async def all(self) -> list[M]:
-        """All of them, in a list."""
+        """Return all items in a list."""
         return await wait(all_of_them(self._context, self._unit, self._question), self._context)
 
     async def count(self) -> int:
-        """How many there are, at most ``limit``; the store counts.
+        """Return how many items there are, at most ``limit``; the store counts them without sending them.
 
-        In a transaction this locks and verifies nothing, unless the query has ``lock="rows"``: then the rows are read.
+        In a transaction this neither locks nor verifies anything, unless the query has ``lock="rows"``: then the rows
+        are read.
         """
         return await wait(RowCursor(self._context, self._unit, self._question).count(), self._context)
 
     async def exists(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is at least one item."""
         return await wait(first_of(self._context, self._unit, self._question), self._context) is not None

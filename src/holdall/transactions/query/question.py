@@ -1,6 +1,6 @@
-"""Questions: what a query asks for, checked when it is put, and turned into requests once its table is known.
+"""Questions: a query's arguments, checked when it is made, and turned into requests once its table is known.
 
-Pure. A query reads one range of one partition, of the table or of an index, and may filter what it read.
+Pure. A query reads one range of one partition, of the table or of an index, and may filter the rows that it read.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Question:
         self.only = None if only is None else tuple(_field(schema, name) for name in only)
         self.lock = _lock(lock)
         self._check_where()
-        range_of(self.sort, self._spelling(self._likely_sort()))  # what is wrong with it shows now
+        range_of(self.sort, self._spelling(self._likely_sort()))  # refuses an invalid range now
 
     @property
     def _key_fields(self) -> Sequence[Field[Any]]:
@@ -103,7 +103,8 @@ class Question:
             self._check_held(self.schema.ttl, "a query of items that expire", as_key=True)
 
     def _check_held(self, field: Field[Any], what: str, *, as_key: bool = False) -> None:
-        """That an index of an own table has the field; ``as_key``: also as its key, which no filter may name."""
+        """Check that an index of a model's own table includes the field; ``as_key``: also allowed in the index's key,
+        which no filter may use."""
         if self.index is None or self.schema.table is None:
             return
         schema = self.index.schema
@@ -127,8 +128,7 @@ class Question:
         return range_of(self.sort, self._spelling(attribute or self._likely_sort()))
 
     def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
-        """The query; None if nothing can match. ``hold``: rows are fetched with the attributes by which they are
-        found."""
+        """The query; None if nothing can match. ``hold``: also fetch the attributes that the filter uses."""
         found = self.range(binding)
         if found.empty:
             return None
@@ -146,7 +146,7 @@ class Question:
         )
 
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
-        """What rows have to meet besides: the caller's condition, being of the model, not being expired."""
+        """The condition on rows: matching the caller's condition, of the model, not expired."""
         seen = None if self.expires_unseen(binding) else alive(binding, now)
         return all_of([self._visible(), self._of_model(), seen])
 
@@ -157,17 +157,17 @@ class Question:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the store cannot see all that the caller's condition is about: it lets pointers through."""
+        """Whether the store cannot evaluate the caller's condition for all rows; it lets pointers through."""
         return self.where is not None and bool(self._pointers())
 
     def _visible(self) -> Condition | None:
-        """The caller's condition, as far as the store can see."""
+        """The caller's condition, as far as the store can evaluate it."""
         return any_of(self.condition, *self._pointers()) if self.where is not None else None
 
     def _pointers(self) -> list[Condition]:
-        """The conditions of items whose content is kept elsewhere, for the model and those derived from it.
+        """The conditions that an item's content is stored elsewhere, for the model and those derived from it.
 
-        An index that holds a part of each item holds nothing that a pointer has not got.
+        None are needed for an index that includes only a part of each item, because pointers have that part too.
         """
         if self.index is not None and self.index.schema.projection.kind != "ALL":
             return []
@@ -175,12 +175,12 @@ class Question:
         return [hydrator.pointer for hydrator in found]
 
     def expires_unseen(self, binding: Binding) -> bool:
-        """Whether the store cannot leave out what is expired: no filter may name a key of what it reads."""
+        """Whether the store cannot filter out expired rows, because no filter may use a key of the index."""
         keys = () if self.index is None else self.index.schema.keys
         return self.schema.ttl is not None and any(key.name == binding.ttl for key in keys)
 
     def _of_model(self) -> Condition | None:
-        """Rows of one key may be of other models that share it; the root of them takes them all."""
+        """The condition on the model: rows with this key may be of related models; their root takes them all."""
         return None if self.schema.name == self.schema.root else self._of_family()
 
     def _of_family(self) -> Condition | None:
@@ -190,11 +190,11 @@ class Question:
         return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
 
     def count_filter(self, filter: Condition | None) -> Condition | None:
-        """The filter of a request for numbers alone: there is nobody who would leave rows of unknown classes out."""
+        """The filter of a request that only counts; it also leaves out rows of unknown models."""
         return all_of([filter, self._of_family()]) if self._of_model() is None else filter
 
     def projection(self, binding: Binding, also: Iterable[str] = ()) -> tuple[Path, ...]:
-        """What to fetch of each row: everything, or what was asked for and what we need to know it by."""
+        """The attributes to fetch: all, or the requested ones and those that identify a row."""
         if self.only is None or read_whole(self.schema):
             return ()
         names = [*(field.stored for field in self.only), *also]
@@ -220,9 +220,9 @@ class Question:
         return None if self.only is None else frozenset(keys | {field.name for field in self.only})
 
     def list_held_names(self, request: Query | Scan) -> frozenset[str]:
-        """The attributes that must stay for a row to be found as it was: those that the filter and the index use.
+        """The attributes that must not change for a row to still match: those that the filter and the index use.
 
-        For a row that is fetched in part, also that part.
+        If only a part of each row is fetched, also that part.
         """
         names = {*names_in(request.filter), *_names(request.projection)}
         if self.index is not None:
@@ -235,12 +235,12 @@ class Question:
         return frozenset(names - {field.stored for field in self.schema.key_fields.values()})
 
     def start_after(self, binding: Binding, raw: Item) -> dict[str, Attribute]:
-        """Where to go on after a row: its key, and in an index also its key there."""
+        """Where to continue after a row: its key, and for an index also its key there."""
         names = [binding.partition, binding.sort, *(() if self.index is None else self.index.schema.keys)]
         return {each.name: raw[each.name] for each in names if each is not None}
 
     def identity(self, binding: Binding) -> list[Any]:
-        """What makes it the same question, as JSON: a page token belongs to one."""
+        """What identifies this query, as JSON: a page token belongs to one query."""
         conditions = {"sort": self.range(binding).condition, "where": self.condition}
         texts = render({name: each for name, each in conditions.items() if each is not None})
         index = None if self.index is None else self.index.name

@@ -1,7 +1,7 @@
-"""From raw rows, of a query or a scan, to instances.
+"""From the raw rows of a query or scan to instances.
 
-In a transaction, rows take part once they are looked at, or, if every row is to be locked, when they are returned to
-the caller. Outside a transaction, and if only a part of them was fetched, they are frozen.
+In a transaction, a row takes part once one of its fields is read, or, if every row is to be locked, when it is returned
+to the caller. Outside a transaction, or if only a part of each row was fetched, rows are frozen.
 """
 
 from __future__ import annotations
@@ -29,18 +29,16 @@ if TYPE_CHECKING:
     from holdall.models.schema import ModelSchema
 
 RowLock: TypeAlias = Literal["rows"] | bool
-"""Which rows of a query take part in the transaction: all, those that are looked at, none."""
+"""Which rows of a query take part in the transaction: all ("rows"), those whose fields are read (True) or none."""
 
 
 class RowMaker:
-    """Makes instances of the rows of one query or scan.
+    """Makes instances from the rows of one query or scan.
 
-    ``where`` is the caller's condition, for items whose content the store could not see.
-
-    ``fetched`` are the fields that rows have, None for all of them. ``projected``: the store sent a part of each row,
-    so nothing can be made of it but what it says. ``index`` is the index that rows were read from. ``held`` are the
-    attributes that must stay as they are even in rows that the caller does not look at; None if those rows take no
-    part.
+    ``where`` is the caller's condition, checked here for items whose content the store cannot see. ``fetched`` are the
+    fields that rows have, None for all. ``projected``: the store sent only a part of each row, so rows cannot be
+    hydrated. ``index`` is the index that rows were read from. ``held`` are the attributes that must not change even in
+    rows whose fields the caller does not read; None if such rows take no part.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class RowMaker:
         self._as_stored = projected or not read_whole(binding.schema)
 
     def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
-        """The items of rows; if every row is to take part, each does once the caller takes it."""
+        """The items of rows; if every row takes part, each one does when the caller takes it."""
         if self._as_stored and (self._held is None or self._unit is None):
             return [item for item, _ in rows]
         return self._give_each(rows)
@@ -87,9 +85,9 @@ class RowMaker:
         return [Lock(labels.get(name, name), name, raw.get(name)) for name in names if name not in keys]
 
     async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
-        """Instances, each with its row; without rows of other models that share the key, or of items deleted here.
+        """Instances, each with its row, without rows of other models or of items that this transaction deleted.
 
-        In place of an item that could not be hydrated stands the error.
+        For an item that could not be hydrated, the error is returned in its place.
         """
         binding, model_of = self._binding, self._binding.schema.of
         if not self._as_stored:
@@ -109,7 +107,7 @@ class RowMaker:
         return found
 
     async def _hydrate_rows(self, rows: list[Item], at_most: int | None) -> list[tuple[Any, Item]]:
-        """The same of rows that are not all as their model knows them; no more are hydrated than may be needed."""
+        """`instances` for rows that may need hydration; no more rows are hydrated than may be needed."""
         binding, model_of = self._binding, self._binding.schema.of
         models = [model_of(raw, binding.sort_of(raw) if binding.own else None) for raw in rows]
         known = [(model, raw) for model, raw in zip(models, rows, strict=True) if model is not None]
@@ -148,13 +146,13 @@ class RowMaker:
 
 
 def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item:
-    """The item without the fields that were not asked for, which may be there though nobody fetched them."""
+    """The item without the fields that the caller did not request."""
     others = {field.stored for field in schema.plain if field.name not in fetched}
     return {name: value for name, value in stored.items() if name not in others}
 
 
 def holds_rows(unit: Unit | None, lock: RowLock) -> bool:
-    """Whether every row that the caller gets takes part: if requested, and in a read-only transaction."""
+    """Whether every row that the caller gets takes part: with ``lock="rows"``, and in a read-only transaction."""
     if unit is None and lock == "rows":
         raise InvalidOptionsError(
             'lock="rows" was given outside a transaction, where nothing is locked',
@@ -164,12 +162,12 @@ def holds_rows(unit: Unit | None, lock: RowLock) -> bool:
 
 
 def read_whole(schema: ModelSchema) -> bool:
-    """Whether rows have to be read whole, however little is asked for: something makes others of what is stored."""
+    """Whether rows must be read whole, even for a few fields, because a hydrator or a migration transforms them."""
     return not all(each.used_as_stored for each in schema.family())
 
 
 class Unfetched:
-    """The base of queries and scans, which are fetched only when iterated, and so have no truth value."""
+    """The base of queries and scans, which are fetched only when iterated and therefore have no truth value."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""Scans: every item of a model, found by reading the whole table that it lives in.
+"""Scans: every item of a model, found by reading the model's whole table.
 
-A table is read in segments, side by side, in rounds of one page each; no more than the pages of one round are held,
-and nothing stays open between two rounds. In a transaction, rows take part as those of a query do. In the one table
+A table is read in segments, concurrently, in rounds of one page each. Only the pages of one round are held in memory,
+and no request is open between two rounds. In a transaction, rows take part as those of a query do. In the shared table
 this reads every model's items, and the log reports how much that was.
 """
 
@@ -44,7 +44,7 @@ _LARGEST_PAGE = 1_000_000
 
 
 class ScanProgress(NamedTuple):
-    """How far a scan has come: items that were read, items among them that were found, segments that are done."""
+    """How far a scan has come: the items that were read, how many of them matched, and the segments that are done."""
 
     scanned: int
     found: int
@@ -55,7 +55,7 @@ class ScanProgress(NamedTuple):
 
 
 class ScanQuestion(Question):
-    """A scan, before it is sent: a question to the whole table."""
+    """A scan before it is sent: a query of the whole table."""
 
     def __init__(
         self,
@@ -83,11 +83,10 @@ class ScanQuestion(Question):
 
     @property
     def _key_fields(self) -> Sequence[Field[Any]]:
-        return ()  # it is asked of all partitions
+        return ()  # a scan reads all partitions
 
     def scan(self, binding: Binding, now: datetime, *, consistent: bool, hold: bool) -> Scan:
-        """The first request, for the first segment. ``hold``: rows are fetched with the attributes by which they are
-        found."""
+        """The first request, for the first segment. ``hold``: also fetch the attributes that the filter uses."""
         filter = self.filter(binding, now)
         return Scan(
             binding.table,
@@ -98,12 +97,12 @@ class ScanQuestion(Question):
         )
 
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
-        """What rows have to meet: being of the model, the caller's condition, not being expired."""
+        """The condition on rows: of the model, matching the caller's condition, not expired."""
         return all_of([of_model(binding), self._visible(), alive(binding, now)])
 
 
 def of_model(binding: Binding) -> Condition | None:
-    """That a row is of the model or of one derived from it, where the store can tell."""
+    """The condition that a row is of the model or of one derived from it; None if the store cannot tell."""
     schema = binding.schema
     if not binding.own:
         names = dict.fromkeys(each.name for each in schema.family())
@@ -118,7 +117,7 @@ def of_model(binding: Binding) -> Condition | None:
 
 
 def _encode_sort(part: Any, kind: str) -> Attribute:
-    """A sort key as the table has it: a number may be kept as its text."""
+    """A sort key as the table stores it: a number may be stored as text."""
     if isinstance(part, str):
         return {"S": part}
     if kind == "N":
@@ -132,7 +131,7 @@ def _encode_sort(part: Any, kind: str) -> Attribute:
 
 
 class ScanCursor(Generic[M]):
-    """Gives the rows of a scan, a round at a time. Call `end` when it is over, or left."""
+    """Returns the rows of a scan, a round at a time. Call `end` after the last round, or to stop early."""
 
     def __init__(
         self, context: Context, unit: Unit | None, question: ScanQuestion, limit: int | None = None
@@ -143,8 +142,8 @@ class ScanCursor(Generic[M]):
         self._binding: Binding | None = None
         self._maker: RowMaker | None = None
         self._filtered = True
-        self._waiting: Iterator[Scan] = iter(())  # the segments that were not begun
-        self._next: list[Scan] = []  # of each segment that was, the request of its next page
+        self._waiting: Iterator[Scan] = iter(())  # the segments that have not begun
+        self._next: list[Scan] = []  # the next request of each segment that has begun
         self._rounds = 0
         self._left = question.limit if limit is None else limit
         self._scanned = self._found = self._done = 0
@@ -152,11 +151,11 @@ class ScanCursor(Generic[M]):
 
     @property
     def reads_to_count(self) -> bool:
-        """Whether rows are read even if they are only counted: to lock them, or to see whether they match."""
+        """Whether rows must be read even to count them: to lock them, or to check whether they match."""
         return self._question.lock == "rows" or self._question.is_blind
 
     async def next_rows(self) -> Iterable[M] | None:
-        """The rows of the next round, which may be none; None when there are no more."""
+        """The rows of the next round, possibly empty; None if there are no more rounds."""
         pages = await self._round(count_only=False)
         if pages is None:
             return None
@@ -169,7 +168,7 @@ class ScanCursor(Generic[M]):
         return maker.give(rows)
 
     async def next_count(self) -> int | None:
-        """How many rows the next round has, without reading them; None when there are no more."""
+        """How many rows the next round has, without reading them; None if there are no more rounds."""
         pages = await self._round(count_only=True)
         if pages is None:
             return None
@@ -179,11 +178,11 @@ class ScanCursor(Generic[M]):
         return self._found - before
 
     def end(self) -> None:
-        """Tell the log what was read of a table that others share."""
+        """Log how much was read, if the table is shared with other models."""
         binding, self._binding = self._binding, None
         if binding is None or binding.own:
             return
-        import logging  # only where there is something to say
+        import logging  # slow to load, so only if there is something to log
 
         logging.getLogger("holdall").warning(
             "a scan for %s read %d items of table %s, which all models share, to find %d; "
@@ -192,7 +191,7 @@ class ScanCursor(Generic[M]):
         )
 
     async def _round(self, *, count_only: bool) -> list[Page] | None:
-        """The next page of each segment, as many as are read side by side; None when all are done."""
+        """The next pages of the segments that are read concurrently; None if all are done."""
         if self._unit is not None:
             self._unit.check_open()
         if self._maker is None:
@@ -202,7 +201,7 @@ class ScanCursor(Generic[M]):
             return None
         pages = await self._send_all(requests)
         self._rounds += 1
-        if self._unit is not None:  # rows of a page are not all of one moment
+        if self._unit is not None:  # the rows of a page may be from different moments
             self._unit.requests += sum(max(1, len(page.items)) for page in pages)
         going_on = [
             replace(request, start_after=page.last_key)
@@ -235,13 +234,13 @@ class ScanCursor(Generic[M]):
         )
 
     def _requests(self) -> list[Scan]:
-        """The requests of a round. Where nothing is filtered out, they look at no more rows than are wanted."""
+        """The requests of a round. If nothing is filtered out, they read no more rows than are wanted."""
         self._next += islice(self._waiting, _AT_ONCE - len(self._next))
         if self._left is None or not self._next:
             return self._next
         if self._filtered:
             most = -(-max(self._left, _FILTERED_PAGE) // len(self._next)) << min(self._rounds, 20)
-            # ever more, while too few of them are found
+            # more and more, while too few rows match
             return [replace(scan, limit=min(most, _LARGEST_PAGE)) for scan in self._next]
         share, more = divmod(min(self._left, _LARGEST_PAGE), len(self._next))
         shares = [share + 1] * more + [share] * (len(self._next) - more)
@@ -255,7 +254,7 @@ class ScanCursor(Generic[M]):
         return [outcome.result() for outcome in outcomes]
 
     async def _note(self, page: Page, found: int) -> None:
-        """Count a page, and tell who wants to know."""
+        """Count a page, and report the progress."""
         self._scanned += page.scanned
         self._found += found
         self._done += page.last_key is None
@@ -282,13 +281,13 @@ async def all_rows(cursor: ScanCursor[M]) -> list[M]:
 
 
 async def first_row(cursor: ScanCursor[M]) -> M | None:
-    """The item that is found first, None when there is none."""
+    """The item that is found first, None if there is none."""
     rows = await all_rows(cursor)
     return rows[0] if rows else None
 
 
 async def count_rows(cursor: ScanCursor[M]) -> int:
-    """How many there are."""
+    """The number of items."""
     if cursor.reads_to_count:
         return len(await all_rows(cursor))
     try:
@@ -304,7 +303,7 @@ async def count_rows(cursor: ScanCursor[M]) -> int:
 
 
 class ScanRows(Unfetched, Generic[M]):
-    """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
+    """The items of a scan, in no order. Pages are fetched as you iterate; each iteration starts from the beginning."""
 
     @internal
     def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
@@ -325,27 +324,28 @@ class ScanRows(Unfetched, Generic[M]):
             cursor.end()
 
     def all(self) -> list[M]:
-        """All of them, in a list."""
+        """Return all items in a list."""
         return run(all_rows(self._cursor()), self._context)
 
     def first(self) -> M | None:
-        """The item that is found first, None when there is none."""
+        """Return the item that is found first, or None if there is none."""
         return run(first_row(self._cursor(1)), self._context)
 
     def count(self) -> int:
-        """How many there are, at most ``limit``; the store counts.
+        """Return how many items there are, at most ``limit``; the store counts them without sending them.
 
-        In a transaction this locks and verifies nothing, unless the scan has ``lock="rows"``: then the rows are read.
+        In a transaction this neither locks nor verifies anything, unless the scan has ``lock="rows"``: then the rows
+        are read.
         """
         return run(count_rows(self._cursor()), self._context)
 
     def exists(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is at least one item."""
         return run(count_rows(self._cursor(1)), self._context) > 0
 
 
 class AsyncScanRows(Unfetched, Generic[M]):
-    """The items of a scan, in no order; fetched as they are iterated, from the start each time."""
+    """The items of a scan, in no order. Pages are fetched as you iterate; each iteration starts from the beginning."""
 
     @internal
     def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
@@ -367,20 +367,21 @@ class AsyncScanRows(Unfetched, Generic[M]):
             cursor.end()
 
     async def all(self) -> list[M]:
-        """All of them, in a list."""
+        """Return all items in a list."""
         return await wait(all_rows(self._cursor()), self._context)
 
     async def first(self) -> M | None:
-        """The item that is found first, None when there is none."""
+        """Return the item that is found first, or None if there is none."""
         return await wait(first_row(self._cursor(1)), self._context)
 
     async def count(self) -> int:
-        """How many there are, at most ``limit``; the store counts.
+        """Return how many items there are, at most ``limit``; the store counts them without sending them.
 
-        In a transaction this locks and verifies nothing, unless the scan has ``lock="rows"``: then the rows are read.
+        In a transaction this neither locks nor verifies anything, unless the scan has ``lock="rows"``: then the rows
+        are read.
         """
         return await wait(count_rows(self._cursor()), self._context)
 
     async def exists(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is at least one item."""
         return await wait(count_rows(self._cursor(1)), self._context) > 0
