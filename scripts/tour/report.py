@@ -73,7 +73,9 @@ class Voice:
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         cells = [[str(cell) for cell in row] for row in rows]
-        widths = [min(max(len(row[place]) for row in [head, *cells]), 46) for place in range(len(head))]
+        widths = [max(len(row[place]) for row in [head, *cells]) for place in range(len(head))]
+        while 2 * len(widths) + sum(widths) > WIDTH:
+            widths[widths.index(max(widths))] -= 1
         if any(head):
             names = "  ".join(text.ljust(width) for text, width in zip(head, widths, strict=True))
             print(self._dim("   " + names.rstrip()))
@@ -91,7 +93,9 @@ class Voice:
         self._add(bars([(name, [("ok", amount)], words) for name, amount, words in found]))
 
     def refusal(self, what: str, code: str, message: str, hint: str | None) -> None:
-        print(f"   {what}\n     {self._bold(code)}: {message}" + (f"\n     hint: {hint}" if hint else ""))
+        print(f"   {what}")
+        for line in [f"{code}: {message}", *([f"hint: {hint}"] if hint else [])]:
+            print(textwrap.fill(line, WIDTH, initial_indent="     ", subsequent_indent="       "))
         advice = f"<p class=hint><b>hint:</b> {html.escape(hint)}</p>" if hint else ""
         self._add(
             f"<div class=refusal><p class=what>{html.escape(what)}</p>"
