@@ -185,7 +185,7 @@ HEADS = [
     ("Model, name='lower'", "x: int", "Thing: 'lower' cannot be a model's name"),
     ("Model, name='A#B'", "x: int", "Thing: 'A#B' cannot be a model's name"),
     ("Model, name=''", "x: int", "Thing: '' cannot be a model's name"),
-    ("Model, table='a b'", "x: int", "Thing: 'a b' cannot name a table"),
+    ("Model, table='a b'", "x: int", "Thing: 'a b' cannot be the name of a table or index"),
     ("Model, ttl='when'", "x: int", "Thing.when: ttl names a field that is not there"),
     ("Model, ttl='x'", "x: str", "Thing.x: ttl needs a field of type datetime, int or float"),
     ("Model, ttl='x'", "x: int\ny: str = field(unique=True)", "Thing.y: a model whose items expire cannot"),
