@@ -93,6 +93,12 @@ def use_models(db: Database) -> None:
     read(db)
 
 
+def clear(tx: Any) -> None:
+    for name in "ab":
+        tx.delete(tx.get_one(Parcel, name))
+    tx.delete(tx.get_one(Visit, page="home", at=datetime(2020, 1, 1, tzinfo=UTC)))
+
+
 def read(db: Database) -> None:
     db.get(Parcel, "a")
     db.get_all([Parcel.key("a"), Parcel.key("b")])
@@ -182,8 +188,7 @@ def gate() -> Iterator[tuple[Gate, Database]]:
 def test_a_feature_needs_no_more_than_its_row_allows(feature: str, gate: tuple[Gate, Database]) -> None:
     backend, db = gate
     if feature.startswith("models"):
-        db.run(lambda tx: [tx.delete(tx.get_one(Parcel, name)) for name in "ab"])
-        db.run(lambda tx: tx.delete(tx.get_one(Visit, page="home", at=datetime(2020, 1, 1, tzinfo=UTC))))
+        db.run(clear)
     FEATURES[feature](db)
     assert backend.needed
     assert backend.needed <= allowed(feature)
