@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import signal
 import subprocess
@@ -18,7 +17,6 @@ from holdall.worker import JobEvent
 from tour.stage import Tour, step
 
 DONE: list[str] = []
-logging.getLogger("holdall.worker").addHandler(logging.NullHandler())  # the tour reports failures itself
 
 
 @holdall.job("reindex")

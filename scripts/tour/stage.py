@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
 import time
 from collections import Counter
@@ -24,6 +25,8 @@ from holdall.errors import (
     HoldallError,
 )
 from tour.report import Voice
+
+logging.getLogger("holdall").addHandler(logging.NullHandler())  # the tour reports failures itself
 
 R = TypeVar("R")
 
