@@ -503,16 +503,24 @@ def _function_text(
 def _aliases(text: str, *modules: ModuleType) -> str:
     """The definitions of the type aliases in a signature that have no entry."""
     found: dict[str, str] = {}
-    for name in dict.fromkeys(re.findall(r"\b[A-Z]\w*[a-z]\w*", re.sub(r'"[^"]*"', "", text))):
+    names = type_names(text)
+    for name in names:  # which grows: an alias may name others
         if any(name in public_names(importlib.import_module(each)) for each in PUBLIC):
             continue
-        for home in (_home(module, name) for module in modules):
+        for home in [_home(module, name) for module in modules]:
             with suppress(LookupError):
                 node, _ = _assignment(_statements(_tree(home).body), name)
                 value = _text(getattr(node, "value", None) or ast.Constant(None))
                 if not value.startswith(("TypeVar(", "TypeVarTuple(", "ParamSpec(")):
                     found[name] = f"{name} = {value}"
+                    names += [each for each in type_names(value) if each not in names]
+                    modules = (*modules, home)
     return "\n\n" + "\n".join(found.values()) if found else ""
+
+
+def type_names(text: str) -> list[str]:
+    """The names in a signature that may be those of types, each once."""
+    return list(dict.fromkeys(re.findall(r"\b[A-Z]\w*[a-z]\w*", re.sub(r'"[^"]*"', "", text))))
 
 
 def _signature(function: Function, module: ModuleType, *, bound: bool, returns: bool) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import collections.abc
 import importlib
 import importlib.util
 import inspect
 import re
 import sys
+import typing
 from pathlib import Path
 from types import ModuleType
 
@@ -43,7 +46,7 @@ def test_the_reference_is_current() -> None:
 def test_a_public_name_has_a_docstring_and_a_place_in_the_reference() -> None:
     assert SCRIPT.PAGES
     for module in SCRIPT.PAGES:
-        page = (ROOT / "docs" / "reference" / SCRIPT.PAGES[module]).read_text(encoding="utf-8")
+        page = SCRIPT.page(importlib.import_module(module))
         for name in SCRIPT.public_names(importlib.import_module(module)):
             assert SCRIPT.documentation(importlib.import_module(module), name), f"{module}.{name}"
             assert f"\n## {SCRIPT.headings(importlib.import_module(module))[name]}\n" in page
@@ -113,7 +116,28 @@ def test_a_method_that_is_bound_from_a_flow_has_the_signature_of_the_flow() -> N
 def test_fields_are_shown_with_their_types_and_words() -> None:
     assert "\n    next: str | None\n" in entry("RowPage", "holdall.transactions")
     assert "\n    error: BaseException | None = None\n" in entry("JobEvent", "holdall.worker")
-    assert "The queue it was put into." in entry("Enqueued", "holdall.transactions")
+    assert "### Enqueued.queue\n\n```text\nqueue: str\n```\n\nThe queue" in entry(
+        "Enqueued", "holdall.transactions"
+    )
+
+
+ELSEWHERE = {"AbstractContextManager", "Decimal", "Enum", "Flask", "HttpRequest", "HttpResponse", "NoneType"}
+ELSEWHERE |= {"PathLike", "Starlette", "URLPattern", "UnionType", "WSGIApplication", "WSGIEnvironment"}
+VARIABLES = {"M_co", "Ts"}
+UNEXPLAINED = {"CommitPlan", "Context", "Dice", "Enqueueable", "HasMany", "HasOne", "Joining", "ModelSchema"}
+UNEXPLAINED |= {"NeedsTable", "Owner", "Service", "Settings", "Store", "Term", "Turn"}
+"""Types that signatures name and no page explains: users get them, or pass them on, and need not know what they are."""
+
+
+def test_a_type_in_a_signature_is_explained() -> None:
+    public = {name for module in SCRIPT.PUBLIC for name in importlib.import_module(module).__all__}
+    known = public | set(dir(builtins)) | set(dir(typing)) | set(dir(collections.abc)) | ELSEWHERE | VARIABLES
+    strange = set()
+    for module in SCRIPT.PUBLIC:
+        page = SCRIPT.page(importlib.import_module(module))
+        for head in re.findall(r"^##[^\n]*\n\n```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+            strange |= {*SCRIPT.type_names(head)} - known - {*re.findall(r"^(\w+) = ", head, re.MULTILINE)}
+    assert strange == UNEXPLAINED
 
 
 def test_members_that_only_the_library_calls_are_not_shown() -> None:
