@@ -1,4 +1,4 @@
-"""``python -m holdall``: the command line, for where its script is not on the path."""
+"""``python -m holdall``: the command line, if the ``holdall`` script is not on the path."""
 
 from __future__ import annotations
 

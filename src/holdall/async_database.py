@@ -33,9 +33,9 @@ R = TypeVar("R")
 
 
 class AsyncDatabase(AsyncRunner):
-    """`holdall.Database` for asyncio: the same methods; those that do I/O are awaited.
+    """`holdall.Database` for asyncio: it has the same methods, and those that do I/O are awaited.
 
-    Opening is quick and happens at once, also outside an event loop.
+    Creating one is quick, and works outside an event loop as well.
     """
 
     def __init__(
@@ -59,28 +59,28 @@ class AsyncDatabase(AsyncRunner):
         self._context = make_awaiting_context(backend, settings, services, shared)
 
     async def send(self, request: Request[R]) -> R:
-        """Send one request and return its reply; its type follows the request's."""
+        """Send one request and return its reply, whose type depends on the request."""
         return await wait(self._context.port.send(request), self._context)
 
     def pages(self, request: Query | Scan) -> AsyncIterator[Page]:
-        """The pages of a query or scan, fetched one by one; ``limit`` is the most items examined for each."""
+        """Iterate over the pages of a query or scan, fetched one by one; ``limit`` is the most items read per page."""
         return AwaitingPages(PageCursor(self._context.port, request), self._context)
 
     @property
     def port(self) -> Port:
-        """The port, for flows of your own: ``await my_flow(db.port)``."""
+        """The port, through which your own flows send requests: ``await my_flow(db.port)``."""
         return self._context.port
 
     @property
     def table(self) -> AsyncTable:
-        """The one table: create, describe, delete and export it."""
+        """The database's table: create, describe, delete and export it."""
         from holdall.tables import AsyncTable
 
         return AsyncTable(self._context)
 
     @property
     def jobs(self) -> AsyncJobs:
-        """Enqueue jobs; list, retry and delete those that wait or failed."""
+        """Enqueue jobs; list, retry and delete those that are waiting or have failed."""
         from holdall.jobs import AsyncJobs
 
         return AsyncJobs(self._context)
@@ -94,7 +94,7 @@ class AsyncDatabase(AsyncRunner):
 
     @property
     def blobs(self) -> AsyncBlobs:
-        """Files that items have attached, and those that nothing has yet."""
+        """Attached files, and files that are not attached to anything yet."""
         from holdall.attachments.api import AsyncBlobs
 
         return AsyncBlobs(self._context)
@@ -107,33 +107,33 @@ class AsyncDatabase(AsyncRunner):
         return AsyncArchiveActions(self._context)
 
     def saving(self, owner: Attachable) -> Saving:
-        """``async with db.saving(owner):`` stores what is attached to an owner that the body saves by its own means."""
+        """``async with db.saving(owner):`` stores the attachments of an owner that the block saves by other means."""
         from holdall.attachments.attachable import Saving
 
         return Saving(self._context, owner)
 
     def destroying(self, owner: Attachable) -> Destroying:
-        """``async with db.destroying(owner):`` lets go of what is attached to an owner that the body destroys."""
+        """``async with db.destroying(owner):`` deletes the attachments of an owner that the block deletes."""
         from holdall.attachments.attachable import Destroying
 
         return Destroying(self._context, owner)
 
     @property
     def files(self) -> AsyncFiles:
-        """Bytes under keys, in the default service; ``files["name"]`` is another service."""
+        """Files, stored under keys in the default service; ``files["name"]`` is another service."""
         from holdall.files import AsyncFiles
 
         return AsyncFiles(self._context, self._services.default)
 
     async def create_buckets(self, service: str | None = None) -> dict[str, bool]:
-        """Make the buckets of a service of files, and of its mirrors, where they are missing; the default service's.
+        """Create the missing buckets of a file service, by default the default service, and of its mirrors.
 
-        Each bucket with whether it was made. Services that have no bucket need none.
+        Returns each bucket with whether it was created. Services without buckets are left out.
         """
         return await asyncio.to_thread(self._services.create_buckets, service)
 
     def worker(self, **options: Unpack[WorkerArguments]) -> Worker:
-        """A worker on this database, for an ``async with`` block.
+        """Return a worker that runs this database's jobs: in an ``async with`` block, or with ``drain()`` or ``run()``.
 
         See `holdall.worker.Worker` for its options.
         """
@@ -143,7 +143,7 @@ class AsyncDatabase(AsyncRunner):
 
     @property
     def sync(self) -> Database:
-        """The sync twin, on the same store."""
+        """A `Database` on the same store, closed together with this one."""
         from holdall.database import Database
 
         twin = Database.__new__(Database)
@@ -151,7 +151,7 @@ class AsyncDatabase(AsyncRunner):
         return twin
 
     async def close(self) -> None:
-        """Finish running requests and close the store, for the twin too. Closing twice is harmless."""
+        """Finish running requests and close the store, also for ``db.sync``. Closing twice is harmless."""
         await asyncio.to_thread(self._services.close)
         await asyncio.to_thread(self._backend.close)
 

@@ -1,4 +1,4 @@
-"""How a database is composed: the contexts of sync and async flows over one store, and what services need of it."""
+"""How a database is composed: the contexts of sync and async flows over one store, and what file services need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall.features import find_hook
 
 
 class Shared:
-    """What the twins of a database have in common in this process, besides the store."""
+    """What the sync and the async form of a database share in this process, besides the store."""
 
     def __init__(self) -> None:
         self.finding = Finding()
@@ -44,7 +44,7 @@ def make_awaiting_context(
 
 
 def equip_services(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
-    """Let services keep claims on their keys in the database's table, and have URLs of the web application."""
+    """Let services store claims on their keys in the database's table, and use URLs of the web application."""
 
     def claims(service: str) -> object:
         from holdall.tables.claim import TableClaims
@@ -61,7 +61,7 @@ def equip_services(backend: Backend, settings: Settings, services: Services, sha
 
 
 def find_base_url(settings: Settings) -> str:
-    """Where the web application answers the signed URLs of services that have no web server."""
+    """Where the web application serves the signed URLs of services that have no web server."""
     from holdall.attachments.settings import attachment_settings
 
     return f"{attachment_settings(settings).path}/disk"

@@ -32,27 +32,27 @@ R = TypeVar("R")
 
 
 class Database(Runner):
-    """A database: embedded in one file, in memory, or one table of DynamoDB.
+    """A database: embedded in one file, in memory, or one table in DynamoDB.
 
-    ``Database()`` opens ``./holdall.db``; ``Database("embedded:data/app.db")`` another file;
-    ``Database("memory:")`` one that is gone when it is closed; ``Database("dynamodb://my-app?region=eu-central-1")``
-    a table of that name in DynamoDB. Opening creates no table.
+    ``Database()`` opens ``./holdall.db``, ``Database("embedded:data/app.db")`` another file, ``Database("memory:")``
+    a database that exists until it is closed, and ``Database("dynamodb://my-app?region=eu-central-1")`` the table
+    ``my-app`` in DynamoDB. Opening a database does not create a table.
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
     ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files``, ``default_service``,
-    ``artifacts`` and ``tracebacks``. Those not given here come from the URL's query, the environment (``HOLDALL_URL``,
-    ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
+    ``artifacts`` and ``tracebacks``. A setting that is not passed here comes from the URL's query, the environment
+    (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
-    ``client`` is a boto3 client for DynamoDB that sends the requests in place of Holdall's own. ``credentials`` is a
-    function that returns credentials (access key, secret, session token, expiry), in place of the usual sources.
-    ``backend`` is a store of your own, in place of a URL. ``reads`` is a second one, for reads that may be a little old
-    (``consistent=False``, indexes, scans): the endpoint of a DAX cluster, ``daxs://...``, or a backend, which is closed
-    with the database. ``files`` says where bytes are kept: a URL (``file:data/files``,
-    ``s3://bucket/prefix?region=...``, ``memory:``), a service of your own, or several by name; ``default_service`` is
-    the one used when none is named.
+    ``client`` is a boto3 client for DynamoDB that sends the requests instead of Holdall's own client. ``credentials``
+    is a function that returns credentials (access key, secret, session token, expiry), instead of the usual sources.
+    ``backend`` is your own store, instead of a URL. ``reads`` is a second store, for reads that may be slightly out of
+    date (``consistent=False``, indexes, scans): the endpoint of a DAX cluster, ``daxs://...``, or a backend, which is
+    closed with the database. ``files`` is where files are stored: a URL (``file:data/files``,
+    ``s3://bucket/prefix?region=...``, ``memory:``), your own service, or several services by name; ``default_service``
+    names the one that is used by default.
 
-    Safe to share between threads, and to keep over a fork.
+    A database can be shared between threads, and keeps working in a forked child process.
     """
 
     def __init__(
@@ -76,28 +76,28 @@ class Database(Runner):
         self._context = make_blocking_context(backend, settings, services, shared)
 
     def send(self, request: Request[R]) -> R:
-        """Send one request and return its reply; its type follows the request's."""
+        """Send one request and return its reply, whose type depends on the request."""
         return run(self._context.port.send(request), self._context)
 
     def pages(self, request: Query | Scan) -> Iterator[Page]:
-        """The pages of a query or scan, fetched one by one; ``limit`` is the most items examined for each."""
+        """Iterate over the pages of a query or scan, fetched one by one; ``limit`` is the most items read per page."""
         return BlockingPages(PageCursor(self._context.port, request), self._context)
 
     @property
     def port(self) -> Port:
-        """The port, for flows of your own: ``run(my_flow(db.port))``."""
+        """The port, through which your own flows send requests: ``run(my_flow(db.port))``."""
         return self._context.port
 
     @property
     def table(self) -> Table:
-        """The one table: create, describe, delete and export it."""
+        """The database's table: create, describe, delete and export it."""
         from holdall.tables import Table
 
         return Table(self._context)
 
     @property
     def jobs(self) -> Jobs:
-        """Enqueue jobs; list, retry and delete those that wait or failed."""
+        """Enqueue jobs; list, retry and delete those that are waiting or have failed."""
         from holdall.jobs import Jobs
 
         return Jobs(self._context)
@@ -111,7 +111,7 @@ class Database(Runner):
 
     @property
     def blobs(self) -> Blobs:
-        """Files that items have attached, and those that nothing has yet."""
+        """Attached files, and files that are not attached to anything yet."""
         from holdall.attachments.api import Blobs
 
         return Blobs(self._context)
@@ -124,33 +124,33 @@ class Database(Runner):
         return ArchiveActions(self._context)
 
     def saving(self, owner: Attachable) -> Saving:
-        """``with db.saving(owner):`` stores what is attached to an owner that the body saves by its own means."""
+        """``with db.saving(owner):`` stores the attachments of an owner that the block saves by other means."""
         from holdall.attachments.attachable import Saving
 
         return Saving(self._context, owner)
 
     def destroying(self, owner: Attachable) -> Destroying:
-        """``with db.destroying(owner):`` lets go of what is attached to an owner that the body destroys."""
+        """``with db.destroying(owner):`` deletes the attachments of an owner that the block deletes."""
         from holdall.attachments.attachable import Destroying
 
         return Destroying(self._context, owner)
 
     @property
     def files(self) -> Files:
-        """Bytes under keys, in the default service; ``files["name"]`` is another service."""
+        """Files, stored under keys in the default service; ``files["name"]`` is another service."""
         from holdall.files import Files
 
         return Files(self._context, self._services.default)
 
     def create_buckets(self, service: str | None = None) -> dict[str, bool]:
-        """Make the buckets of a service of files, and of its mirrors, where they are missing; the default service's.
+        """Create the missing buckets of a file service, by default the default service, and of its mirrors.
 
-        Each bucket with whether it was made. Services that have no bucket need none.
+        Returns each bucket with whether it was created. Services without buckets are left out.
         """
         return self._services.create_buckets(service)
 
     def worker(self, **options: Unpack[WorkerArguments]) -> WorkerThread:
-        """A worker on this database, which works while a ``with`` block runs.
+        """Return a worker that runs this database's jobs: in a ``with`` block, or with ``drain()`` or ``run()``.
 
         See `holdall.worker.Worker` for its options.
         """
@@ -160,7 +160,7 @@ class Database(Runner):
 
     @property
     def aio(self) -> AsyncDatabase:
-        """The async twin, on the same store."""
+        """An `AsyncDatabase` on the same store, closed together with this one."""
         from holdall.async_database import AsyncDatabase
 
         twin = AsyncDatabase.__new__(AsyncDatabase)
@@ -168,7 +168,7 @@ class Database(Runner):
         return twin
 
     def close(self) -> None:
-        """Finish running requests and close the store, for the twin too. Closing twice is harmless."""
+        """Finish running requests and close the store, also for ``db.aio``. Closing twice is harmless."""
         self._services.close()
         self._backend.close()
 

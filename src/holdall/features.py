@@ -1,7 +1,7 @@
 """The features of a database, each declared in one place: its shells, setting, hooks, jobs, errors and commands.
 
-A feature is a package and an entry here. Everything is named as ``module:name`` and loaded when it is first used, so
-opening a database loads no feature. Imports only `core`; the databases, the worker and the programs import this.
+A feature is a package and an entry here. Everything is named as ``module:name`` and loaded on first use, so opening a
+database loads no feature. Imports only `core`; the databases, the worker and the command line import this.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature, which lives in the room of its name, and is ``db.<name>``, or ``db.<attribute>``.
+    """A feature, which lives in the room of its name and is available as ``db.<name>`` or ``db.<attribute>``.
 
-    ``shells`` are its sync and async class, made of a context. ``parser`` reads the setting that has the feature's
-    name: ``parser(value, source)``. ``hooks`` are functions that rooms below call by name, with their context first.
-    ``jobs`` are modules that every worker imports: they declare jobs of our own, and what can be an argument of jobs.
-    ``commands`` are those of the command line. Its errors are in the file of its name in ``holdall.errors``.
+    ``shells`` are its sync and its async class, created with a context. ``parser`` reads the setting of the feature's
+    name: ``parser(value, source)``. ``hooks`` are functions that lower rooms call by name, with their context first.
+    ``jobs`` are modules that every worker imports, because they declare Holdall's own jobs and locators. ``commands``
+    are those of the command line. The feature's errors are in the file of its name in ``holdall.errors``.
     """
 
     name: str
@@ -77,20 +77,20 @@ FEATURES = (
 
 
 class DatabaseArguments(SettingArguments, total=False):
-    """The settings that are keyword arguments of a database, with those of its features."""
+    """The settings that a database accepts as keyword arguments, including those of its features."""
 
     artifacts: ArtifactSettings | None
     attachments: AttachmentSettings | None
 
 
 def load(place: str) -> Any:
-    """What a ``module:name`` stands for."""
+    """Load the object that ``module:name`` names."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
 def setting_parsers() -> dict[str, Callable[[object, str], object]]:
-    """How each feature's setting is read, by its name."""
+    """The functions that read the features' settings, by feature."""
     return {each.name: partial(_parse, each.parser) for each in FEATURES if each.parser}
 
 
@@ -100,7 +100,7 @@ def _parse(place: str, value: object, source: str) -> object:
 
 @cache
 def find_hook(name: str) -> Callable[..., Any]:
-    """The function that a feature has hooked in under this name."""
+    """The hook that a feature provides under this name."""
     return next(load(each.hooks[name]) for each in FEATURES if name in each.hooks)  # type: ignore[no-any-return]
 
 

@@ -1,8 +1,9 @@
-"""A transaction around a piece of an application, such as one web request. The middlewares of `holdall.web` use it.
+"""A transaction around a part of an application, such as one web request. The middlewares of `holdall.web` use it.
 
-An ASGI application has ``async def`` and ``def`` handlers, and a framework runs the latter in threads. Both get the
-same transaction, awaited on the event loop and used plainly in threads. It is committed on the event loop; what came
-from a thread, and model hooks of a body that used one, run in a thread again.
+An ASGI application has ``async def`` and ``def`` handlers, and a framework runs the latter in threads. Both use the
+same transaction: as an `AsyncTransaction` on the event loop, and as a `Transaction` in threads. It is committed on the
+event loop; handlers that were registered in a thread, and model hooks if a thread used the transaction, run in a
+thread.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["ScopedTransaction", "TransactionScope"]
 
 
 class TransactionScope:
-    """Runs bodies in transactions of a database as `db.run` does, for middlewares, with ``retries`` more attempts."""
+    """Runs functions in transactions as ``db.run`` does, for middlewares, with up to ``retries`` more attempts."""
 
     def __init__(self, db: Database | AsyncDatabase, *, retries: int | None = None) -> None:
         from holdall.async_database import AsyncDatabase
@@ -41,7 +42,7 @@ class TransactionScope:
         if not isinstance(db, Database | AsyncDatabase):
             raise ConfigurationError(
                 f"{db!r:.80} is not a database",
-                hint="give the Database or AsyncDatabase of your application",
+                hint="pass the Database or AsyncDatabase of your application",
             )
         self._options = run_options({"retries": retries})
         self._blocking = (db if isinstance(db, Database) else db.sync)._context
@@ -50,32 +51,32 @@ class TransactionScope:
         self._store = db._backend
 
     def is_of_same_store(self, other: TransactionScope) -> bool:
-        """Whether both are of one store."""
+        """Whether both scopes use the same store."""
         return self._store is other._store
 
     async def run(
         self, body: Callable[[ScopedTransaction], Awaitable[None]], may_repeat: Callable[[], bool]
     ) -> None:
-        """Await ``body(tx)`` and commit; after contention again from the start, if ``may_repeat()`` then."""
+        """Await ``body(tx)`` and commit; after contention, start again if ``may_repeat()`` returns true."""
         begin = partial(ScopedTransaction, self._awaiting, self._blocking)
         await run_transaction(self._awaiting, begin, body, self._options, may_repeat)
 
     def run_blocking(self, body: Callable[[Transaction], None], may_repeat: Callable[[], bool]) -> None:
-        """Call ``body(tx)`` and commit; after contention again from the start, if ``may_repeat()`` then."""
+        """Call ``body(tx)`` and commit; after contention, start again if ``may_repeat()`` returns true."""
         begin = partial(Transaction, self._blocking)
         run(run_transaction(self._blocking, begin, body, self._options, may_repeat))
 
 
 class _ThreadTransaction(Transaction):
-    """A scope's transaction for its threads. Its handlers are called in a thread, where they may block."""
+    """A scope's transaction as its threads use it. Its handlers are called in a thread, where they may block."""
 
     def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
-        """Call a function once the transaction is committed."""
+        """Call a function in a thread after the transaction has committed."""
         refuse_generator_function(function, "a handler")
         super().after_commit(_call_in_thread, function, *args)
 
     def after_failure(self, function: Callable[[Exception], Any]) -> None:
-        """Call a function with the error once the transaction has failed for good."""
+        """Call a function in a thread, with the error, after the transaction has failed for good."""
         refuse_generator_function(function, "a handler")
 
         async def call(error: Exception) -> Any:
@@ -85,7 +86,7 @@ class _ThreadTransaction(Transaction):
 
 
 class ScopedTransaction(AsyncTransaction):
-    """A scope's transaction on the event loop, which knows its twin for threads."""
+    """A scope's transaction on the event loop; `in_thread` returns its sync form for threads."""
 
     @internal
     def __init__(self, context: Context, blocking: Context, unit: Unit) -> None:
@@ -96,17 +97,17 @@ class ScopedTransaction(AsyncTransaction):
 
     @property
     def is_used_in_threads(self) -> bool:
-        """Whether a thread has the twin."""
+        """Whether a thread uses the transaction."""
         return self._twin is not None
 
     @property
     def is_used(self) -> bool:
-        """Whether anything depends on how it ends."""
+        """Whether anything depends on the outcome."""
         unit = self._unit
         return bool(unit.entries or unit.participants or unit.on_commit)
 
     def in_thread(self) -> Transaction:
-        """The twin."""
+        """The same transaction as a sync `Transaction`, for threads."""
         if self._twin is None:
             self._twin = _ThreadTransaction(self._blocking, self._unit)
         return self._twin
@@ -119,7 +120,7 @@ class ScopedTransaction(AsyncTransaction):
 
 
 class _ScopePort:
-    """The awaiting port, except that plain hooks of a transaction that threads use run in a thread, with its twin."""
+    """The async port, except that plain hooks run in a thread, with the sync transaction, if threads use it."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
@@ -128,7 +129,7 @@ class _ScopePort:
         return getattr(self._port, name)
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function of the user's."""
+        """Call one of the user's functions."""
         tx = args[0] if args else None
         if isinstance(tx, ScopedTransaction) and tx.is_used_in_threads and not iscoroutinefunction(function):
             return await _call_in_thread(function, tx.in_thread())
@@ -136,7 +137,7 @@ class _ScopePort:
 
 
 async def _call_in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function in a thread; if its result has to be awaited, that is done here."""
+    """Call a function in a thread; if it returns an awaitable, that is awaited here."""
     result = await asyncio.to_thread(function, *args)
     if isawaitable(result):
         result = await result

@@ -1,10 +1,8 @@
-"""Faults on purpose: a backend around a backend that throttles, fails, loses replies, delivers twice and serves old
-reads.
+"""Fault injection: a backend around another that throttles, fails, loses replies, delivers twice and serves old reads.
 
-What is injected is what the world does: a throttled or failed request did not happen; a lost reply leaves the
-caller not knowing (`OutcomeUnknown`), and the write behind it either happened or did not. A backend over a network
-hides most lost replies from its caller, by stamps and tokens; the faults here are the remaining ones. The backend
-inside is a real one.
+The faults are those of a real service. A throttled or failed request was not carried out. After a lost reply the caller
+cannot know whether the write was carried out (`OutcomeUnknown`). A backend over a network hides most lost replies from
+its caller, with stamps and tokens; the faults here are the remaining ones. The backend inside is a real one.
 """
 
 from __future__ import annotations
@@ -41,26 +39,26 @@ class Fault(Enum):
     """What can go wrong with one request."""
 
     THROTTLE = "throttle"
-    """Refused for its rate; not done."""
+    """The request is throttled, and not carried out."""
     CONFLICT = "conflict"
-    """A write is refused because another transaction holds the item; not done. Reads do not meet it."""
+    """A write is refused because another transaction holds the item, and is not carried out. Reads are not affected."""
     UNAVAILABLE = "unavailable"
-    """A 5xx before anything was done."""
+    """The service is unavailable (a 5xx error); the request is not carried out."""
     LOST_BEFORE = "lost before"
-    """The request got lost on its way: not done, but the caller of a write cannot know."""
+    """The request is lost on its way: it is not carried out, but the caller of a write cannot know."""
     LOST_AFTER = "lost after"
-    """The reply got lost: done, but the caller of a write cannot know."""
+    """The reply is lost: the request is carried out, but the caller of a write cannot know."""
     TWICE = "twice"
     """The network delivers the request twice, and the caller gets the second reply."""
     STALE = "stale"
-    """An eventually consistent get shows the item as it was before its last write."""
+    """An eventually consistent get returns the item as it was before its last write."""
 
 
 class FaultyBackend(Layer):
-    """A backend with faults, drawn at random by ``rates`` or queued for the next requests by `inject`.
+    """A backend with faults, chosen at random with the given ``rates``, or queued for the next requests by `inject`.
 
-    The same seed and the same requests meet the same faults. ``injected`` counts what happened. Stale reads cost a
-    read before every write, so they happen only where ``rates`` names them (0.0 will do for `inject`).
+    The same seed and the same requests lead to the same faults. ``injected`` counts them. Stale reads need an
+    additional read before every write, so they happen only if ``rates`` names them (0.0 is enough for `inject`).
     """
 
     def __init__(
@@ -77,21 +75,23 @@ class FaultyBackend(Layer):
         self._keys: dict[str, tuple[str, ...]] = {}
 
     def inject(self, *faults: Fault | None, into: Literal["reads", "writes"] | None = None) -> None:
-        """Let the next requests meet these faults, in order; None lets one through.
+        """Inject these faults into the next requests, in order; None lets one request through.
 
-        ``into="writes"`` waits for the next requests that write items, ``into="reads"`` for the next that read some;
-        requests about the table itself meet neither.
+        ``into="writes"`` applies them to the next requests that write items, ``into="reads"`` to the next that read
+        items; requests about the table itself are then not affected.
         """
         if Fault.STALE in faults and Fault.STALE not in self._rates:
-            raise ValueError("stale reads need rates={Fault.STALE: 0.0}, so that earlier items are kept")
+            raise ValueError(
+                "stale reads need rates={Fault.STALE: 0.0}, so that earlier items are remembered"
+            )
         self._queues[into].extend(faults)
 
     def set_rates(self, rates: Mapping[Fault, float]) -> None:
-        """Draw faults by these rates from now on, such as ``{Fault.THROTTLE: 0.2}``; none with ``{}``."""
+        """Inject faults at these rates from now on, such as ``{Fault.THROTTLE: 0.2}``; ``{}`` for no faults."""
         self._rates = dict(rates)
 
     async def _answer(self, send: Send, request: Request[Any]) -> Any:
-        """The reply to a request, or what the fault makes of it."""
+        """The reply to a request, or the effect of a fault."""
         fault = self._draw(request)
         if fault is Fault.THROTTLE:
             raise ThrottledError("throttled on purpose")
@@ -140,7 +140,7 @@ class FaultyBackend(Layer):
             return fault
 
     async def _remember(self, request: Request[Any], send: Send) -> None:
-        """Keep what the request is about to overwrite, for a later stale read."""
+        """Remember the items that the request is about to overwrite, for a later stale read."""
         for action in request.parts:
             if not isinstance(action, PutItem | UpdateItem | DeleteItem):
                 continue

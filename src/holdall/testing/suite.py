@@ -19,13 +19,13 @@ def contract(
     *,
     lacks: Iterable[Capability] = (),
 ) -> Callable[..., Any]:
-    """A test function, for pytest to collect, that holds a backend to the whole contract in both colours.
+    """A test function, for pytest to collect, that checks a backend against the whole contract, sync and async.
 
-    ``opened`` gives a context manager with the backend in it, anew for each check::
+    ``opened`` is called for each check, and returns a context manager that opens the backend::
 
         test_my_backend = contract(my_backend)
 
-    ``lacks`` names capabilities that the backend does not claim; their checks are skipped, by name.
+    ``lacks`` names capabilities that the backend does not have; checks that need one are skipped with that reason.
     """
     import pytest
 
@@ -36,7 +36,7 @@ def contract(
     def test_contract(check: Check, colour: Colour) -> None:
         lacking = sorted(check.requires & missing)
         if lacking:
-            pytest.skip(f"the backend does not claim: {', '.join(lacking)}")
+            pytest.skip(f"the backend lacks: {', '.join(lacking)}")
         with opened() as backend:
             run_check(check, backend, colour)
 
@@ -48,10 +48,10 @@ def service_contract(
     *,
     lacks: Iterable[ServiceCapability] = (),
 ) -> Callable[..., Any]:
-    """A test function, for pytest to collect, that holds a service for files to the whole contract in both colours.
+    """A test function, for pytest to collect, that checks a file service against the whole contract, sync and async.
 
-    ``opened`` and ``lacks`` are as for `contract`. What is in the service already is left alone: checks use keys with
-    a prefix of their own, and delete them.
+    ``opened`` and ``lacks`` are as in `contract`. Objects that are already in the service are left alone: each check
+    uses keys with its own prefix, and deletes them.
     """
     import pytest
 
@@ -64,7 +64,7 @@ def service_contract(
     def test_service_contract(check: ServiceCheck, colour: Colour) -> None:
         lacking = sorted(check.requires & missing)
         if lacking:
-            pytest.skip(f"the service does not claim: {', '.join(lacking)}")
+            pytest.skip(f"the service lacks: {', '.join(lacking)}")
         with opened() as service:
             run_service_check(check, service, colour)
 

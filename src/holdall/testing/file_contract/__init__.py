@@ -1,7 +1,7 @@
-"""What any service for files must do, as checks that run in both colours.
+"""What every file service must do, as checks that run sync and async.
 
-A check is a flow: it awaits the service it is given and asserts. The modules of this package hold one subject each.
-Checks name capabilities, never vendors; they use keys with a prefix of their own and leave nothing behind.
+A check is a flow that sends requests to a service and asserts. Each module of this package has one subject. Checks name
+capabilities, never vendors; each uses keys with its own prefix and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SUBJECTS = (
 
 
 def service_checks() -> list[ServiceCheck]:
-    """The whole contract of services, in a fixed order."""
+    """The whole contract of file services, in a fixed order."""
     return [
         found for subject in _SUBJECTS for found in vars(subject).values() if isinstance(found, ServiceCheck)
     ]

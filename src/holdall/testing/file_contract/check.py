@@ -1,4 +1,4 @@
-"""What a check of a service is, what it is given, and how it is run."""
+"""What a check of a file service is, what it gets, and how it is run."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ ServiceCapability: TypeAlias = Literal[
     "tags",
     "tags_of_uploads",
 ]
-"""What a service may do without: copies and puts that replace nothing, deletions and puts of a certain object alone,
-digests of an object that was uploaded in parts, going on in a forked child, keys of 1,024 bytes, URLs that anybody can
-fetch over HTTP, signing URLs at all, tags, those of an object that was uploaded in parts, and that a put without tags
-leaves none of those that were there."""
+"""What a service need not be able to do: copy and put only if the key is free, put and delete only a certain object,
+report digests of an object that was uploaded in parts, work in a forked child, take keys of 1,024 bytes, serve URLs
+over HTTP, sign URLs, keep tags, keep the tags of an object that was uploaded in parts, and remove all tags by a put
+without any."""
 
 NAME = "contract"
-"""The name that requests carry; a service does not look at it."""
+"""The service's name in requests; a service ignores it."""
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -84,7 +84,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ServiceCheck:
-    """One sentence of the contract of services."""
+    """One rule of the contract of file services."""
 
     flow: Callable[[Service], Awaitable[None]]
     requires: frozenset[ServiceCapability] = frozenset()
@@ -95,14 +95,14 @@ class ServiceCheck:
 
 
 def check(*requires: ServiceCapability) -> Callable[[Callable[[Service], Awaitable[None]]], ServiceCheck]:
-    """Make a flow a check that needs these capabilities."""
+    """Decorator that makes a check out of a flow; it needs these capabilities."""
     return lambda flow: ServiceCheck(flow, frozenset(requires))
 
 
 class Service:
-    """A service under test: its port, keys for this check alone, and short ways to say common things.
+    """A service under test: its port, keys for one check alone, and shortcuts for common requests.
 
-    Where a method takes a ``name``, the key is that name below the check's own prefix.
+    If a method takes a ``name``, the key is that name below the check's own prefix.
     """
 
     def __init__(self, backend: Backend, colour: Colour, prefix: str | None = None) -> None:
@@ -118,7 +118,7 @@ class Service:
         return self.prefix + name
 
     def stray(self, key: str) -> str:
-        """A key outside of the prefix, which will be deleted too."""
+        """A key outside the prefix, which is deleted as well in the end."""
         self._strays.append(key)
         return key
 
@@ -131,7 +131,7 @@ class Service:
         return await self.send(PutObject(NAME, self.key(name), body, **options))
 
     async def head(self, name: str = "a") -> ObjectInfo:
-        """Ask about an object."""
+        """An object's properties, without its bytes."""
         return await self.send(HeadObject(NAME, self.key(name)))
 
     async def get(self, name: str = "a", **options: Any) -> ObjectRange:
@@ -139,7 +139,7 @@ class Service:
         return await self.send(GetObject(NAME, self.key(name), **options))
 
     async def body(self, name: str = "a") -> bytes | None:
-        """The bytes under a name, None when there are none."""
+        """The bytes under a name, None if there is no object."""
         try:
             return (await self.get(name)).body
         except ObjectNotFoundError:
@@ -154,7 +154,7 @@ class Service:
         await self.send(DeleteObject(NAME, self.key(name)))
 
     async def delete_match(self, name: str, etag: str) -> None:
-        """Delete an object if it is the one with the etag."""
+        """Delete an object if it has this etag."""
         await self.send(DeleteObject(NAME, self.key(name), if_match=etag))
 
     async def tags(self, name: str = "a") -> Mapping[str, str]:
@@ -174,7 +174,7 @@ class Service:
         return await self.send(CompleteUpload(NAME, upload, parts, **options))
 
     async def upload(self, name: str, *bodies: bytes, **options: Any) -> ObjectInfo:
-        """An object made of parts."""
+        """Upload an object in these parts."""
         upload = await self.begin(name, **options)
         parts = [await self.part(upload, number, body) for number, body in enumerate(bodies, 1)]
         return await self.complete(upload, *parts)
@@ -186,7 +186,7 @@ class Service:
         while not pages or after is not None:
             page = await self.send(ListObjects(NAME, self.key(prefix), after, limit))
             assert len(page.objects) <= limit
-            assert after is None or page.next != after, "a listing goes on from where it was already"
+            assert after is None or page.next != after, "the listing continues where it already was"
             pages.append(page)
             after = page.next
         return pages
@@ -197,18 +197,18 @@ class Service:
         return [listed.key.removeprefix(self.prefix) for page in pages for listed in page.objects]
 
     async def side_by_side(self, flows: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-        """The results of flows that run at the same time; all of them must go well."""
+        """The results of flows that run concurrently; all of them must succeed."""
         return [outcome.result() for outcome in await self.port.gather(flows)]
 
     async def elsewhere(self, flow: Callable[[Service], Coroutine[Any, Any, None]], colour: Colour) -> None:
-        """Run a flow on the same service in another thread, and there, if it awaits, in another event loop."""
+        """Run a flow on the same service in another thread; if async, in another event loop there."""
         twin = Service(self.backend, colour, self.prefix)
         outcomes: list[BaseException | None] = []
 
         def work() -> None:
             try:
                 twin.run(flow(twin))
-            except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
                 outcomes.append(error)
             else:
                 outcomes.append(None)
@@ -221,7 +221,7 @@ class Service:
             raise error
 
     async def in_a_child(self, flow: Callable[[Service], Coroutine[Any, Any, None]]) -> None:
-        """Run a flow on the same service in a forked child, which must end well."""
+        """Run a flow on the same service in a forked child, which must succeed."""
         child = os.fork()
         if child == 0:
             status = 1
@@ -234,26 +234,26 @@ class Service:
             finally:
                 os._exit(status)
         _, status = await self.wait_for(lambda: os.waitpid(child, 0))
-        assert status == 0, "the forked child failed; it said why on stderr"
+        assert status == 0, "the forked child failed; its traceback is on stderr"
 
     async def wait_for(self, wait: Callable[[], R]) -> R:
-        """The result of a function that takes its time, without stopping the event loop if there is one."""
+        """The result of a blocking function, without blocking the event loop if there is one."""
         return wait() if self.colour == "blocking" else await asyncio.to_thread(wait)
 
     def run(self, flow: Coroutine[Any, Any, None]) -> None:
-        """Run a flow to its end, in this service's colour."""
+        """Run a flow to its end, sync or async."""
         if self.colour == "blocking":
             run(flow)
         else:
             asyncio.run(flow)
 
     def close(self) -> None:
-        """Close the service; there will be nothing to clear away."""
+        """Close the service, so that nothing is deleted in the end."""
         self._closed = True
         self.backend.close()
 
     async def clear(self) -> None:
-        """Delete what is left of this check."""
+        """Delete everything that this check has left."""
         if self._closed:
             return
         for upload in await self.send(ListUploads(NAME, self.prefix)):
@@ -276,13 +276,13 @@ def sha256_of(body: bytes) -> str:
 
 @cache
 def full_part(seed: int = 0) -> bytes:
-    """Bytes that are enough for a part that is not the last, where services are strict; each seed has others."""
+    """Enough bytes for a part that is not the last, even if the service is strict; different for each seed."""
     block = bytes((place * 31 + seed * 7 + place // 256) % 256 for place in range(65536))
     return block * (MIN_PART // len(block))
 
 
 def run_service_check(check: ServiceCheck, service: Backend, colour: Colour) -> None:
-    """Run one check on a service in one colour; it raises where the service breaks the contract."""
+    """Run one check on a service, sync or async as ``colour`` says; raises if the service breaks the contract."""
     rig = Service(service, colour)
     rig.run(_run_check(check, rig))
 

@@ -1,4 +1,4 @@
-"""The end of uploads: what goes into the object, and what keeps it from being made."""
+"""Completing uploads: which parts the object consists of, and when the completion is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One service in many hands: threads, tasks, event loops, forked children; and after it was closed."""
+"""One service used concurrently, by threads, tasks, event loops and forked children; and a closed service."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def replies_to_requests_side_by_side_do_not_mix(service: Service) -> None:
 
 
 def _version(number: int) -> tuple[bytes, ObjectHeaders]:
-    """Bytes and headers that belong together; the sizes are alike, as those of most changes are."""
+    """Bytes and headers that belong together; all versions have the same size, as is common for changes."""
     return b"%04d" % number * 10_000, ObjectHeaders("text/plain", metadata={"version": f"{number:04}"})
 
 
@@ -57,9 +57,9 @@ async def a_reader_beside_a_writer_sees_the_old_object_or_the_new(service: Servi
         for _ in range(30):
             found = await service.get()
             body, headers = _version(int(found.body[:4]))
-            assert found.body == body, "bytes of two versions"
-            assert found.info.headers == headers, "the headers of another version"
-            assert etags.setdefault(found.info.etag, body) == body, "the etag of another version"
+            assert found.body == body, "the bytes of two versions are mixed"
+            assert found.info.headers == headers, "the headers belong to another version"
+            assert etags.setdefault(found.info.etag, body) == body, "the etag belongs to another version"
 
     await write(0)
     await service.side_by_side([write(100), read(), read(), write(200), read()])
@@ -80,7 +80,9 @@ async def a_reader_in_pieces_beside_a_writer_notices_every_change(service: Servi
                 second = await service.get(start=15_000, if_match=first.info.etag)
             except PreconditionFailedError:
                 continue
-            assert first.body + second.body == _version(int(first.body[:4]))[0], "pieces of two versions"
+            assert first.body + second.body == _version(int(first.body[:4]))[0], (
+                "the pieces of two versions are mixed"
+            )
 
     await service.side_by_side([write(), read(), read()])
 
@@ -103,7 +105,7 @@ async def puts_and_deletions_of_neighbours_do_not_disturb_each_other(service: Se
 @check()
 async def an_upload_given_up_while_its_parts_come_leaves_nothing(service: Service) -> None:
     async def send(upload: Upload, number: int) -> None:
-        with suppress(ObjectNotFoundError):  # given up before it came
+        with suppress(ObjectNotFoundError):  # the upload was aborted before this part arrived
             await service.part(upload, number, b"words")
 
     async def give_up(upload: Upload) -> None:
@@ -112,14 +114,14 @@ async def an_upload_given_up_while_its_parts_come_leaves_nothing(service: Servic
     for _ in range(3):
         upload = await service.begin()
         await service.side_by_side([send(upload, 1), send(upload, 2), give_up(upload), send(upload, 3)])
-        await give_up(upload)  # a part that came in between would stay, with S3
+        await give_up(upload)  # with S3, a part that arrived in between would stay
         assert await service.send(ListUploads(NAME, service.prefix)) == ()
     assert await service.names() == []
 
 
 @check()
 async def what_is_given_up_halfway_disturbs_nothing_else(service: Service) -> None:
-    """Only what is awaited can be given up."""
+    """Only async requests can be cancelled."""
     large = _version(7)[0] * 20
     await service.put("large", large)
     await service.put("small", b"words")

@@ -1,4 +1,4 @@
-"""Creating what is not there yet: the first wins, and can prove it."""
+"""Creating objects only if their key is free: the first put wins, and its id proves it."""
 
 from __future__ import annotations
 

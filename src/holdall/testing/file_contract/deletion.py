@@ -1,4 +1,4 @@
-"""Deleting: one object, or many at once; what is missing is no error."""
+"""Deleting one object, or many at once; a missing object is not an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests: bytes that are not those they should be are not kept."""
+"""Digests: bytes that do not have the expected digest are not stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What objects are kept with: types, dispositions, caching, and metadata of the user's."""
+"""Headers that are stored with objects: types, dispositions, caching, and the user's metadata."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdall.errors import InvalidRequestError
 from holdall.testing.file_contract.check import Service, check, refused
 
 UNSAID = (None, "application/octet-stream", "binary/octet-stream")
-"""How the type of an object is given that was put without one."""
+"""The types that a service may report for an object that was put without one."""
 
 EVERY_HEADER = ObjectHeaders(
     "text/plain; charset=utf-8",

@@ -1,4 +1,4 @@
-"""Keys: any text is one, and means nothing but itself."""
+"""Keys: any text can be a key, and no character has a special meaning."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES = ("Case", "case", "CASE", "cASE", "dir/Case", "Dir/case", "STRASSE", "str
 
 
 async def _all_at_once(service: Service, names: tuple[str, ...]) -> None:
-    """Every key is put, found, read, listed in its place, listed as a prefix, and deleted."""
+    """Put, find, read, list (in order, and as a prefix) and delete every key."""
     assert len(set(names)) == len(names)
     await service.side_by_side([service.put(name, name.encode()) for name in names])
     assert await service.names() == in_order(names)
@@ -121,7 +121,7 @@ async def uploads_go_to_any_key(service: Service) -> None:
 
 @check()
 async def keys_of_one_shape_do_not_get_in_the_way_of_another(service: Service) -> None:
-    """Random names of attachments, their variants, and what looks like the place where such a name might be kept."""
+    """Random names of attachments, their variants, and keys that look like paths where such names might be stored."""
     name = "".join(random.SystemRandom().choices(string.digits + string.ascii_lowercase, k=28))
     shapes = (
         *(

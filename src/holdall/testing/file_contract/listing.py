@@ -9,7 +9,7 @@ NAMES = ("a", "a/b", "a/b/c", "ab", "b", "b/", "b/c", "ba", "ü", "üa")
 
 
 def in_order(names: tuple[str, ...] | list[str] | set[str]) -> list[str]:
-    """Names as a listing has them."""
+    """Names in the order of a listing."""
     return sorted(names, key=str.encode)
 
 
@@ -31,7 +31,7 @@ async def a_listing_says_of_each_object_what_a_head_says(service: Service) -> No
     for listed, name in zip(page.objects, in_order(NAMES), strict=True):
         head = await service.head(name)
         assert (listed.size, listed.etag) == (head.size, head.etag)
-        # HTTP has no fractions of seconds, listings may have
+        # HTTP headers have no fractions of seconds, but listings may
         assert listed.modified.replace(microsecond=0) == head.modified.replace(microsecond=0)
 
 

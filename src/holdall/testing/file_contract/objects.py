@@ -1,4 +1,4 @@
-"""Single objects: put, asked about, read as a whole and in ranges, replaced."""
+"""Single objects: put, described, read as a whole and in ranges, replaced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZES = (0, 1, 2, 255, 4095, 4096, 4097, 65535, 65536, 65537, 1_000_000, 3 * 102
 
 
 def some_bytes(size: int) -> bytes:
-    """Bytes of every value, in an order that shows when a piece is missing."""
+    """Bytes of every value, in an order that reveals a missing piece."""
     block = bytes((place + place // 251) % 256 for place in range(65_521))
     return (block * (size // len(block) + 1))[:size]
 

@@ -1,4 +1,4 @@
-"""What is refused before anything happens, so that what works on one service works on all."""
+"""Requests that every service refuses before anything happens, so that programs work on all services alike."""
 
 from __future__ import annotations
 

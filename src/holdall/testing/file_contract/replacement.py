@@ -1,4 +1,4 @@
-"""Replacing a certain object and no other: who knows what is there wins, and the rest hear of it."""
+"""Replacing a certain object: only a put with the current etag succeeds, and all others are refused."""
 
 from __future__ import annotations
 

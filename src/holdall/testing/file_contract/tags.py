@@ -1,4 +1,4 @@
-"""Tags: kept with an object, copied with it, gone with it."""
+"""Tags: stored, copied and deleted together with their object."""
 
 from __future__ import annotations
 
@@ -112,10 +112,10 @@ async def what_is_created_has_its_tags_and_the_refused_leaves_none(service: Serv
     await service.put(body=b"mine", tags=TAGS, if_absent=service.port.new_id())
     try:
         await service.put(body=b"yours", tags={"colour": "blue"}, if_absent=service.port.new_id())
-    except Exception:  # noqa: BLE001 - what it is refused with is said elsewhere
+    except Exception:  # noqa: BLE001 - another check tests which error it is
         assert await service.tags() == TAGS
     else:
-        raise AssertionError("it was replaced")
+        raise AssertionError("the object was replaced")
 
 
 @check("tags", "tags_of_uploads")

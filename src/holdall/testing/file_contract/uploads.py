@@ -1,4 +1,4 @@
-"""Uploads in parts: begun, filled in any order, listed, resumed, given up."""
+"""Uploads in parts: begun, filled in any order, listed, resumed, aborted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed URLs: what they look like, how long they hold, and what they let anybody do."""
+"""Signed URLs: their form, how long they are valid, and what they permit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _fetch(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """What a stranger gets: status, headers by their names in lower case, and the bytes."""
+    """What any HTTP client gets: the status, the headers by lower-case name, and the bytes."""
 
     def fetch() -> tuple[int, Mapping[str, str], bytes]:
         place = urlsplit(url)

@@ -1,7 +1,7 @@
-"""What any backend for tables must do, as checks that run in both colours.
+"""What every table backend must do, as checks that run sync and async.
 
-A check is a flow: it awaits the store it is given and asserts. The modules of this package hold one subject
-each. Checks name capabilities, never vendors; they use tables with names of their own and leave none behind.
+A check is a flow that sends requests to a store and asserts. Each module of this package has one subject. Checks name
+capabilities, never vendors; each uses new tables and deletes them.
 """
 
 from __future__ import annotations

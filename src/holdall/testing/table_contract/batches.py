@@ -1,4 +1,4 @@
-"""Batches: many reads or writes in one request, each for itself."""
+"""Batches: many independent reads or writes in one request."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def batch_reads_can_be_projected(store: Store) -> None:
 @check()
 async def a_hundred_large_items_come_back_complete(store: Store) -> None:
     table = await store.table()
-    blob = "x" * 200_000  # together over 16 MB, more than one reply of the service holds
+    blob = "x" * 200_000  # more than 16 MB together, which does not fit into one reply of the service
     for number in range(100):
         await store.put(table, pk=f"k{number}", blob=blob)
     reads = tuple(GetItem(table, encode_item({"pk": f"k{number}"})) for number in range(100))

@@ -1,4 +1,4 @@
-"""What a check is, what it is given, and how it is run."""
+"""What a check is, what it gets, and how it is run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import HoldallError
 
 Capability: TypeAlias = Literal["add_index", "capacity", "immediate_indexes", "ttl"]
-"""What a backend may do without: adding an index to a table, saying what a request cost, index reads that see the
-last write, expiring items."""
+"""What a backend need not be able to do: add an index to a table, report what a request cost, read an index right after
+a write, expire items."""
 
 Colour: TypeAlias = Literal["blocking", "awaiting"]
 """The two ways of waiting."""
@@ -44,7 +44,7 @@ E = TypeVar("E", bound=HoldallError)
 
 @dataclass(frozen=True)
 class Check:
-    """One sentence of the contract."""
+    """One rule of the contract."""
 
     flow: Callable[[Store], Awaitable[None]]
     requires: frozenset[Capability] = frozenset()
@@ -55,12 +55,12 @@ class Check:
 
 
 def check(*requires: Capability) -> Callable[[Callable[[Store], Awaitable[None]]], Check]:
-    """Make a flow a check that needs these capabilities."""
+    """Decorator that makes a check out of a flow; it needs these capabilities."""
     return lambda flow: Check(flow, frozenset(requires))
 
 
 class Store:
-    """A backend under test: its port, tables for this check alone, and short ways to say common things."""
+    """A backend under test: its port, tables for one check alone, and shortcuts for common requests."""
 
     def __init__(self, port: Port) -> None:
         self.port = port
@@ -86,7 +86,7 @@ class Store:
             await self.port.send(DeleteTable(self._tables.pop()))
 
     def forget(self, table: str) -> None:
-        """The check deleted this table itself."""
+        """Do not delete this table in the end, because the check deleted it itself."""
         self._tables.remove(table)
 
     async def send(self, request: Request[R]) -> R:
@@ -94,7 +94,7 @@ class Store:
         return await self.port.send(request)
 
     async def put(self, table: str, condition: Condition | None = None, /, **values: Any) -> None:
-        """Put an item given as Python values."""
+        """Put an item, given as Python values."""
         await self.port.send(PutItem(table, encode_item(values), condition))
 
     async def get(self, table: str, /, **key: Any) -> dict[str, Any] | None:
@@ -114,7 +114,7 @@ class Store:
         condition: Condition | None = None,
         returns: Returns = "new",
     ) -> dict[str, Any] | None:
-        """Update an item; what it gives back, as Python values."""
+        """Update an item; return what the request returns, as Python values."""
         request = UpdateItem(table, encode_item(key), Update(actions), condition, returns)
         item = (await self.port.send(request)).item
         return None if item is None else decode_item(item)
@@ -143,7 +143,7 @@ class Store:
 
 
 class refused(Generic[E]):  # noqa: N801 - reads as part of a sentence
-    """``with refused(InvalidKeyError) as refusal:`` the block must raise just that, with words."""
+    """``with refused(InvalidKeyError) as refusal:`` requires that the block raises exactly this, with a message."""
 
     def __init__(self, kind: type[E]) -> None:
         self._kind = kind
@@ -151,7 +151,7 @@ class refused(Generic[E]):  # noqa: N801 - reads as part of a sentence
 
     @property
     def error(self) -> E:
-        """What was raised."""
+        """The error that was raised."""
         assert self._error is not None
         return self._error
 
@@ -171,7 +171,7 @@ class refused(Generic[E]):  # noqa: N801 - reads as part of a sentence
 
 
 def run_check(check: Check, backend: Backend, colour: Colour) -> None:
-    """Run one check on a backend in one colour; it raises where the backend breaks the contract."""
+    """Run one check on a backend, sync or async as ``colour`` says; raises if the backend breaks the contract."""
     if colour == "blocking":
         run(_run_check(check, Store(BlockingPort(backend))))
     else:

@@ -1,4 +1,4 @@
-"""Conditions: each operator and function, on what is there and what is not."""
+"""Conditions: each operator and function, on present and missing attributes."""
 
 from __future__ import annotations
 

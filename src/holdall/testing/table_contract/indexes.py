@@ -1,4 +1,4 @@
-"""Global secondary indexes: sparse, projected, ordered, and right after every write."""
+"""Global secondary indexes: sparse, projected, ordered, and correct after every write."""
 
 from __future__ import annotations
 

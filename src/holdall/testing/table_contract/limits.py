@@ -1,4 +1,4 @@
-"""Limits and bad input: refused before anything is written, in words."""
+"""Limits and invalid input: refused with a message, before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans: everything once, in pages and segments."""
+"""Scans: every item once, in pages and segments."""
 
 from __future__ import annotations
 

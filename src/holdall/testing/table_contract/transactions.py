@@ -1,4 +1,4 @@
-"""Transactions: all or nothing, in the caller's order, harmless to repeat."""
+"""Transactions: all or nothing, in the caller's order, safe to repeat."""
 
 from __future__ import annotations
 
@@ -190,7 +190,9 @@ async def transfers_never_show_or_lose_money(store: Store) -> None:
     async def transfer(source: str, target: str) -> None:
         enough = Compare(">=", path("n"), value(10))
         take = UpdateItem(table, encode_item({"pk": source}), Update((Add(path("n"), value(-10)),)), enough)
-        with suppress(TransactionCanceledError):  # contention, or not enough money: the sums below judge
+        with suppress(
+            TransactionCanceledError
+        ):  # contention, or not enough money; the sums below must be right
             await store.send(TransactWrite((take, _count(table, target, 10)), store.port.new_id()))
         keys = tuple(GetItem(table, encode_item({"pk": pk})) for pk in "abc")
         try:

@@ -1,4 +1,4 @@
-"""Updates: every action, alone and together, and those the item does not fit."""
+"""Updates: every action, alone and together, and actions that do not fit the item."""
 
 from __future__ import annotations
 
