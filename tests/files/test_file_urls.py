@@ -91,6 +91,8 @@ async def test_what_makes_no_url_is_refused(files: Rig) -> None:
         await files.files.url("it", expires=timedelta(days=8))
     with pytest.raises(InvalidOptionsError, match="inline or attachment"):
         await files.files.url("it", disposition="floating", filename="a.txt")
+    with pytest.raises(InvalidRequestError, match="5 GiB"):
+        await files.files.upload_url("it", size=5 * 1024**3 + 1)
 
 
 def test_a_service_without_a_web_server_has_urls_of_the_web_application() -> None:

@@ -91,10 +91,8 @@ def check_object_request(request: ObjectRequest[Any]) -> None:
         _check_part(request)
     if isinstance(request, CompleteUpload):
         _check_parts(request)
-    if isinstance(request, SignUrl) and not 1 <= request.expires <= MAX_EXPIRY:
-        raise InvalidRequestError(
-            f"a URL must expire in 1 to {MAX_EXPIRY:,} seconds (a week), not in {request.expires}"
-        )
+    if isinstance(request, SignUrl):
+        _check_url(request)
     _check_digests(request)
     body = getattr(request, "body", b"")
     if not isinstance(body, bytes | bytearray | memoryview):
@@ -102,6 +100,18 @@ def check_object_request(request: ObjectRequest[Any]) -> None:
     upload = getattr(request, "upload", None)
     if isinstance(upload, Upload):
         check_key(upload.key)
+
+
+def _check_url(request: SignUrl) -> None:
+    if not 1 <= request.expires <= MAX_EXPIRY:
+        raise InvalidRequestError(
+            f"a URL must expire in 1 to {MAX_EXPIRY:,} seconds (a week), not in {request.expires}"
+        )
+    if request.size is not None and request.size > MAX_PART:
+        raise InvalidRequestError(
+            f"an upload to a URL can have at most {MAX_PART:,} bytes (5 GiB), not {request.size:,}",
+            hint="use a resumable upload for a larger file",
+        )
 
 
 def _check_listing(request: ListObjects | ListUploads) -> None:
