@@ -164,12 +164,12 @@ FEATURES: dict[str, Callable[[Database], Any]] = {
 
 
 def allowed(feature: str) -> set[str]:
-    """The actions of a row; "as models" and "and" refer to the rows above."""
+    """The actions of a row; "as models" and "as reads" refer to other rows."""
     text = ROWS[feature]
     named = set(re.findall(r"`([A-Z]\w+)`", text))
     if text.startswith("as models"):
         named |= allowed("models: `get`, `query`, transactions")
-    elif text.startswith("and "):
+    elif text.startswith("as reads"):
         named |= allowed("reads alone")
     return named
 
