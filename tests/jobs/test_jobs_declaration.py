@@ -245,7 +245,7 @@ def test_a_pause_doubles_up_to_an_hour_and_half_of_it_is_random(
 def test_queues_are_taken_once_each_in_their_order() -> None:
     assert check_queues(["b", "a", "b"]) == ("b", "a")
     assert check_queues("one") == ("one",)
-    with pytest.raises(InvalidOptionsError, match="queues is empty"):
+    with pytest.raises(InvalidOptionsError, match="queues must not be empty"):
         check_queues([])
 
 

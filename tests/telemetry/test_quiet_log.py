@@ -208,7 +208,7 @@ def test_the_log_hears_of_what_was_retried_given_up_throttled_or_is_unknown(
         ("WARNING", "transaction treat: attempt 1 failed with throttled, the next begins in 0.000 s"),
         ("DEBUG", "transaction treat: attempt 2 failed with service-unavailable, the next begins in 0.000 s"),
         ("WARNING", "transaction treat: gave up after attempt 1 (throttled)"),
-        ("WARNING", "transaction treat: it is not known whether it was committed (outcome-unknown)"),
+        ("WARNING", "transaction treat: it is unknown whether it was committed (outcome-unknown)"),
         ("WARNING", "transaction handled: committed, but a step after the commit failed (after-commit)"),
         ("DEBUG", f"transaction {BUSY}.<lambda>: gave up after attempt 1 (invalid-field)"),
         ("DEBUG", "transaction unlucky: gave up after attempt 1 (KeyError)"),

@@ -195,7 +195,7 @@ async def test_an_awaiting_transaction_is_not_given_as_a_blocking_one(db: Db) ->
 @in_memory
 async def test_what_is_no_kind_of_transaction_is_refused(db: Db) -> None:
     async with db.transaction():
-        with pytest.raises(InvalidOptionsError, match="'blocking' is not a class of transactions"):
+        with pytest.raises(InvalidOptionsError, match="'blocking' is not a transaction class"):
             current_transaction("blocking")  # type: ignore[call-overload]
         with pytest.raises(NoTransactionError, match="not of type int"):
             current_transaction(int)  # type: ignore[type-var]

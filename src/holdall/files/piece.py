@@ -44,7 +44,7 @@ class Pieces:
         sizes = [each for each in (piece_size, ahead) if each is not None]
         if min(start, size or 0) < 0 or min(sizes, default=1) < 1:
             raise InvalidOptionsError(
-                f"start={start}, size={size}, piece_size={piece_size}, ahead={ahead} do not describe pieces of bytes",
+                f"start={start}, size={size}, piece_size={piece_size}, ahead={ahead} is not a valid range of pieces",
                 hint="start and size must be 0 or more, piece_size and ahead 1 or more",
             )
         self._shelf = shelf

@@ -58,7 +58,7 @@ async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
     context, service = shelf.context, shelf.service
     if isinstance(keys, str):
         raise InvalidOptionsError(
-            "delete_many needs a list of keys, not text", hint="delete deletes a single key"
+            "delete_many needs a list of keys, not text", hint="pass a list, or use delete for a single key"
         )
     wanted = list(dict.fromkeys(keys))
     for key in wanted:

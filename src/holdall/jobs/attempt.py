@@ -70,7 +70,7 @@ class RunningJob:
         if kind is not None and not isinstance(found, kind):
             raise InvalidOptionsError(
                 f"the database of the job {self.name} is of type {type(found).__name__}, not {kind.__name__}",
-                hint="use Database in a plain function, AsyncDatabase in an async one; db.aio and db.sync lead across",
+                hint="pass Database in a plain function, AsyncDatabase in an async one, or use its .aio or .sync",
             )
         return found
 

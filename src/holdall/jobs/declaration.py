@@ -245,7 +245,7 @@ def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
             raise JobDefinitionError(f"{option} of the job {name} must be True or False, not {value!r:.60}")
     if options.transactional and options.process:
         raise JobDefinitionError(
-            f"the job {name} cannot be transactional and run in a separate process",
+            f"the job {name} cannot be both transactional and run in a separate process",
             hint="leave out transactional=True, open a database in the function and run a transaction there",
         )
     return options
@@ -304,7 +304,7 @@ def check_queues(queues: Iterable[str]) -> tuple[str, ...]:
     for queue in found:
         check_queue(queue)
     if not found:
-        raise InvalidOptionsError("queues is empty", hint="name at least one queue")
+        raise InvalidOptionsError("queues must not be empty", hint="name at least one queue")
     return found
 
 

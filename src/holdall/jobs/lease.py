@@ -202,7 +202,7 @@ def _is_held(job: JobRecord) -> Condition:
 def _explain_loss(job: JobRecord) -> LeaseLostError:
     return LeaseLostError(
         f"the lease on the job {job.name} {job.id} was lost, so another worker may have taken the job",
-        hint="the worker was held up for longer than the lease; make leases longer",
+        hint="the worker was held up for longer than its lease; give it a longer one (lease= or --lease)",
     )
 
 

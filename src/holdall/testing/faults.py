@@ -94,11 +94,11 @@ class FaultyBackend(Layer):
         """The reply to a request, or the effect of a fault."""
         fault = self._draw(request)
         if fault is Fault.THROTTLE:
-            raise ThrottledError("throttled on purpose")
+            raise ThrottledError("the request was throttled on purpose")
         if fault is Fault.CONFLICT:
-            raise ConflictError("another transaction holds the item, on purpose")
+            raise ConflictError("the request was refused on purpose, as if another transaction held the item")
         if fault is Fault.UNAVAILABLE:
-            raise ServiceUnavailableError("failed on purpose")
+            raise ServiceUnavailableError("the request failed on purpose")
         if fault is Fault.LOST_BEFORE:
             raise _explain_loss(request)
         if Fault.STALE in self._rates:

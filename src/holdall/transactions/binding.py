@@ -165,10 +165,18 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     else:
         fit.add((binding.table, wanted.name))
         return
+    definition = update_table_text(binding.table, wanted)
+    if found is None:
+        hint = (
+            f"create it with {_creation(context, binding.schema)}, or pass manage_table=True to have Holdall "
+            f"create it, or create it yourself:\n{definition}"
+        )
+    elif found.keys == wanted.keys and found.projection.covers(wanted.projection):
+        hint = "wait until it is active, then try again"
+    else:
+        hint = f"an index cannot be changed: delete it and create this one:\n{definition}"
     raise ConfigurationError(
-        f"{binding.schema.name} cannot use its index {index.name!r}: {problem}",
-        hint=f"create it with {_creation(context, binding.schema)}, or pass manage_table=True to have Holdall "
-        f"create it, or create it yourself:\n{update_table_text(binding.table, wanted)}",
+        f"{binding.schema.name} cannot use its index {index.name!r}: {problem}", hint=hint
     )
 
 
@@ -184,7 +192,7 @@ def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> N
             if _place(other) != _place(schema):
                 raise ConfigurationError(
                     f"two models are called {schema.name}: {_place(other)} and {_place(schema)}",
-                    hint="give one of them another name with name=",
+                    hint=f"give one of them another name with name=: class {schema.model.__name__}(Model, name=…)",
                 )
             del bindings.of_models[other]
 

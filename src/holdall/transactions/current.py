@@ -46,7 +46,7 @@ def current_transaction(kind: Any = None, /) -> Any:
         return found
     if not isinstance(kind, type):
         raise InvalidOptionsError(
-            f"{kind!r:.80} is not a class of transactions", hint="pass Transaction or AsyncTransaction"
+            f"{kind!r:.80} is not a transaction class", hint="pass Transaction or AsyncTransaction"
         )
     raise NoTransactionError(
         f"the transaction that is running here is not of type {kind.__name__}",

@@ -33,6 +33,7 @@ def check_verifiable(entries: Iterable[Entry]) -> None:
     count = sum(entry.takes_part for entry in entries)
     if count > MAX_READS:
         raise TransactionTooLarge(
-            f"{count} items were read, including rows of queries, but a read-only transaction can verify {MAX_READS}",
+            f"{count} items were read, including rows of queries, but a read-only transaction can verify "
+            f"only {MAX_READS}",
             hint="query items that need not be from the same moment with lock=False, or outside the transaction",
         )

@@ -162,7 +162,7 @@ def _check_distinct(keys: Sequence[ModelKey[Any]]) -> None:
         if not isinstance(key, ModelKey):
             raise InvalidOptionsError(f"{key!r:.80} is not a key", hint="make one with Model.key(...)")
         if key in seen:
-            raise DuplicateItemError(f"{key!r} is requested twice")
+            raise DuplicateItemError(f"{key!r} is requested twice", hint="pass each key once")
         seen.add(key)
 
 

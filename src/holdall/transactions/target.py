@@ -40,8 +40,12 @@ def model_schema(model: object) -> Any:
     if isinstance(model, type) and issubclass(model, Model) and "_schema" in vars(model):
         if not model._schema.abstract:
             return model._schema
-        raise InvalidOptionsError(f"{model.__name__} is abstract, so it has no items")
-    raise InvalidOptionsError(f"{model!r:.80} is neither a model nor a key")
+        raise InvalidOptionsError(
+            f"{model.__name__} is abstract, so it has no items", hint="pass a model that is derived from it"
+        )
+    raise InvalidOptionsError(
+        f"{model!r:.80} is neither a model nor a key", hint="pass a model class, or Model.key(...)"
+    )
 
 
 def _check_options(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:

@@ -165,7 +165,10 @@ class Unit:
                 hint="read the item before you write it",
             )
         if self.strict and not isinstance(entry, Missing):
-            raise ModelTrackedTwiceError(f"{key!r} was already {entry.role} in this transaction")
+            raise ModelTrackedTwiceError(
+                f"{key!r} was already {entry.role} in this transaction",
+                hint="keep the item from the first read, or leave out strict=True",
+            )
         if isinstance(entry, Loaded):
             entry.asked = True
         return entry
@@ -267,7 +270,9 @@ class Unit:
         key = item.key
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
-            raise ModelTrackedTwiceError(f"{key!r} was already {known.role} in this transaction")
+            raise ModelTrackedTwiceError(
+                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created"
+            )
         if borrowed:
             from copy import deepcopy
 
@@ -279,7 +284,9 @@ class Unit:
         self.check_writable("an item was created")
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
-            raise ModelTrackedTwiceError(f"{key!r} was already {self._role(known)} in this transaction")
+            raise ModelTrackedTwiceError(
+                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created"
+            )
         schema = key.schema
         item = build_instance(schema.model, None, None, None)
         fill(item, {**values, **key.components}, complete=False)
@@ -354,7 +361,9 @@ class Unit:
                 )
             self.entries[key.identity] = BlindDelete(key)
         elif not isinstance(entry, Missing):
-            raise ModelTrackedTwiceError(f"{key!r} was already {self._role(entry)} in this transaction")
+            raise ModelTrackedTwiceError(
+                f"{key!r} was already {self._role(entry)} in this transaction, so it cannot be deleted"
+            )
 
     def increment(self, item: Model, amounts: Mapping[str, Any]) -> None:
         """Add to numeric fields of an item of this transaction; to none of them if one name is not a field."""
@@ -385,7 +394,10 @@ class Unit:
     def _once(self, entry: Entry) -> None:
         known = self.entries.get(entry.key.identity)
         if known is not None:
-            raise ModelTrackedTwiceError(f"{entry.key!r} was already {self._role(known)} in this transaction")
+            raise ModelTrackedTwiceError(
+                f"{entry.key!r} was already {self._role(known)} in this transaction",
+                hint=f"an item that is {entry.role} without being read can appear only once in a transaction",
+            )
         self.entries[entry.key.identity] = entry
 
     def _role(self, entry: Entry) -> str:

@@ -63,7 +63,7 @@ class Witness:
         cause = error.__cause__ if isinstance(error, TransactionFailedError) and error.__cause__ else error
         what = error_type(cause)
         if outcome == "unknown":
-            warn(_ROOM, "transaction %s: it is not known whether it was committed (%s)", self._name, what)
+            warn(_ROOM, "transaction %s: it is unknown whether it was committed (%s)", self._name, what)
         elif outcome == "committed":
             warn(
                 _ROOM, "transaction %s: committed, but a step after the commit failed (%s)", self._name, what

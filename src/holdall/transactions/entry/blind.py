@@ -93,7 +93,7 @@ class BlindUpdate(Blind):
             for field in each.components:
                 if field.name not in self.values:
                     raise field.refusal(
-                        "a stored attribute is computed from it and from a changed field, so its value is needed too",
+                        "an index key is computed from it and from a changed field, so its value is needed too",
                         hint="add its current value to expected",
                     )
 
