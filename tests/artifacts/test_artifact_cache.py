@@ -280,7 +280,7 @@ def test_a_cache_that_cannot_be_is_refused(tmp_path: Path) -> None:
     settings = ArtifactSettings(cache=str(tmp_path / "file" / "cache"))
     with Database("memory:", files=f"file:{tmp_path / 'files'}", artifacts=settings) as db:
         run(put(db._context, "app", b"bytes"))
-        with pytest.raises(ConfigurationError, match="no cache of artifacts at"):
+        with pytest.raises(ConfigurationError, match=r"the cache of artifacts at .* cannot be opened"):
             run(download(db._context, "app"))
         assert run(download(db._context, "app", cache=False)) == b"bytes"
 
@@ -288,7 +288,7 @@ def test_a_cache_that_cannot_be_is_refused(tmp_path: Path) -> None:
 @on(*BOTH, cached=False)
 async def test_a_cache_can_be_demanded_only_where_one_is_set(store: Store) -> None:
     await store.put("app", b"bytes")
-    with pytest.raises(InvalidOptionsError, match="none is set"):
+    with pytest.raises(InvalidOptionsError, match="needs a cache"):
         await store.download("app", cache=True)
     assert await store.download("app") == b"bytes"
 

@@ -330,7 +330,7 @@ async def test_what_cannot_be_rolled_out_is_refused_and_nothing_is_left(shop: Sh
     with pytest.raises(RolloutError, match="LATEST"):
         await artifacts.start_rollout("model", "newest", 2, STAGES)
     await artifacts.put_alias("model", "split", 1, 2, 10)
-    with pytest.raises(RolloutError, match="serves 1, 2"):
+    with pytest.raises(RolloutError, match="serves the versions 1, 2"):
         await artifacts.start_rollout("model", "split", 3, STAGES)
     assert (await shop.served(), await shop.jobs()) == ([{"1": 100}], 0)
     with pytest.raises(RolloutError):
@@ -347,7 +347,7 @@ async def test_an_alias_with_a_canary_that_has_no_traffic_yet_can_be_rolled_out(
 @in_one
 async def test_there_is_one_rollout_of_an_alias_at_a_time(shop: Shop) -> None:
     await shop.start()
-    with pytest.raises(RolloutError, match="under way"):
+    with pytest.raises(RolloutError, match="in progress"):
         await shop.start(version=3)
     await shop.artifacts.put_alias("model", "test", 2)
     await shop.artifacts.start_rollout("model", "test", 3, [(10, 60)])
@@ -488,7 +488,7 @@ async def test_a_version_that_versioned_deleted_fails_the_rollout_once_and_for_a
         assert (await shop.weights(), await shop.jobs()) == ({"1": 95, "2": 5}, 0)
         with pytest.raises(ArtifactNotFoundError):
             await shop.artifacts.advance_rollout("model", "prod")
-        with pytest.raises(RolloutError, match="under way"):
+        with pytest.raises(RolloutError, match="in progress"):
             await shop.start(version=3)
         await mark_deleted(shop, gone, False)
         assert (await shop.artifacts.advance_rollout("model", "prod")).problem is None
@@ -596,7 +596,7 @@ async def test_a_change_in_the_last_moment_is_not_overwritten(shop: Shop) -> Non
 @in_one
 async def test_of_two_who_start_at_the_same_time_one_is_refused(shop: Shop) -> None:
     at_the_next_write(shop, lambda artifacts: artifacts.start_rollout("model", "prod", 3, [(7, None)]))
-    with pytest.raises(RolloutError, match="under way"):
+    with pytest.raises(RolloutError, match="in progress"):
         await shop.start()
     assert await shop.weights() == {"1": 93, "3": 7}
 

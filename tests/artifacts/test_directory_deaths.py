@@ -292,7 +292,7 @@ def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
             return original(request)
 
         rig.service.send_blocking = refuse
-        with pytest.raises(ServiceError, match=r"could not be deleted, the first .*: it is locked"):
+        with pytest.raises(ServiceError, match=r"could not be deleted; the first is .*: it is locked"):
             run(rig.sweep())
         run(rig.audit())
         rig.service.send_blocking = original

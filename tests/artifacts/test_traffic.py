@@ -372,7 +372,7 @@ def test_a_draw_falls_into_the_arm_at_its_place(drawn: float, version: str) -> N
 
 @pytest.mark.parametrize("drawn", [-0.1, 1.0, 1, 57.0, math.nan, math.inf])
 def test_a_generator_of_other_numbers_is_refused(drawn: float) -> None:
-    with pytest.raises(InvalidOptionsError, match="random generator"):
+    with pytest.raises(InvalidOptionsError, match="random must return a number"):
         Split(SPLITS["canary"]).pick_random(lambda: drawn)
 
 
@@ -388,7 +388,7 @@ def test_one_arm_is_always_picked(arms: Arms) -> None:
 @pytest.mark.parametrize("key", [None, b"user", 4.2, True, ("user", 1)], ids=repr)
 @pytest.mark.parametrize("arms", [SPLITS["canary"], (("1", 1),)], ids=["two arms", "one arm"])
 def test_a_key_that_is_no_text_nor_whole_number_is_refused(key: Any, arms: Arms) -> None:
-    with pytest.raises(InvalidOptionsError, match=f"not {type(key).__name__}"):
+    with pytest.raises(InvalidOptionsError, match=f"not a {type(key).__name__}"):
         Split(arms).pick(key, SALT)
 
 
@@ -396,12 +396,12 @@ def test_a_key_that_is_no_text_nor_whole_number_is_refused(key: Any, arms: Arms)
 @pytest.mark.parametrize(
     ("key", "salt", "complaint"),
     [
-        ("ada\ud800", SALT, "the key has a lone surrogate"),
+        ("ada\ud800", SALT, "the key contains a lone surrogate"),
         (10**5000, SALT, "too many digits"),
-        ("ada", "\udfff", "the salt has a lone surrogate"),
-        ("ada", None, "a salt is text, not NoneType"),
-        ("ada", 5, "a salt is text, not int"),
-        ("ada", ["prod"], "a salt is text, not list"),
+        ("ada", "\udfff", "the salt contains a lone surrogate"),
+        ("ada", None, "salt must be a string, not a NoneType"),
+        ("ada", 5, "salt must be a string, not a int"),
+        ("ada", ["prod"], "salt must be a string, not a list"),
     ],
     ids=["key", "number", "salt", "no salt", "salt of digits", "salts"],
 )
@@ -416,21 +416,21 @@ def test_what_cannot_be_hashed_is_refused_without_telling_the_key(
 @pytest.mark.parametrize(
     ("arms", "complaint"),
     [
-        ((), "needs an arm"),
-        ((("1", 0), ("2", 0)), "no arm of the split has a weight above 0"),
-        ((("1", 5), ("1", 6)), "'1' is in the split twice"),
+        ((), "needs at least one version"),
+        ((("1", 0), ("2", 0)), "all weights of the split are 0"),
+        ((("1", 5), ("1", 6)), "'1' appears twice in the split"),
         ((("1", -1), ("2", 5)), "'1' is below 0"),
         ((("1", HEAVIEST + 1),), "'1' is too large"),
         ((("1", 10**5000),), "'1' is too large"),
-        ((("1", 0.5),), "is no arm"),
-        ((("1", True),), "is no arm"),
-        ((("1", "5"),), "is no arm"),
-        (((1, 5),), "is no arm"),
-        ((("", 5),), "is no arm"),
-        ((("1", 5, 6),), "is no arm"),
-        (("15",), "is no arm"),
-        ({"1": 5}, "is no arm"),
-        ((("\ud800", 5),), "a version has a lone surrogate"),
+        ((("1", 0.5),), "cannot be part of a split"),
+        ((("1", True),), "cannot be part of a split"),
+        ((("1", "5"),), "cannot be part of a split"),
+        (((1, 5),), "cannot be part of a split"),
+        ((("", 5),), "cannot be part of a split"),
+        ((("1", 5, 6),), "cannot be part of a split"),
+        (("15",), "cannot be part of a split"),
+        ({"1": 5}, "cannot be part of a split"),
+        ((("\ud800", 5),), "a version contains a lone surrogate"),
     ],
 )
 def test_arms_that_make_no_split_are_refused(arms: Any, complaint: str) -> None:
@@ -463,7 +463,7 @@ def picked(split: Split, keys: Iterable[str] = KEYS[:50]) -> list[str]:
 @pytest.mark.parametrize("name", ["arms", "_contests", "other"])
 def test_a_split_cannot_be_changed(name: str) -> None:
     split = Split(SPLITS["canary"])
-    with pytest.raises(AttributeError, match="cannot be changed"):
+    with pytest.raises(AttributeError, match="is immutable"):
         setattr(split, name, ())
-    with pytest.raises(AttributeError, match="cannot be changed"):
+    with pytest.raises(AttributeError, match="is immutable"):
         delattr(split, name)

@@ -1,7 +1,7 @@
 """Versioned artifacts: content that is put, published as numbered versions, and served through aliases.
 
-Tables and buckets are those of the package versioned: what it wrote is read and continued here, and it reads ours.
-Names are fetched when first used; ``db.artifacts`` is their shell.
+Use them through ``db.artifacts``. Tables and buckets have the format of the package versioned: Holdall reads and
+continues what versioned wrote, and versioned reads what Holdall writes.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Artifacts:
-    """The artifacts of a database: versions of bytes under names, and aliases that serve them."""
+    """``db.artifacts``: named artifacts with numbered versions, and the aliases that serve them."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -37,7 +37,7 @@ class Artifacts:
 
     @property
     def settings(self) -> ArtifactSettings:
-        """Where the artifacts are kept."""
+        """The settings that decide where artifacts are stored."""
         return artifact_settings(self._context.settings)
 
     put = blocking(intent.put)
@@ -72,15 +72,19 @@ class Artifacts:
         before: int | str | None = None,
         limit: int | None = None,
     ) -> Iterator[Artifact]:
-        """The versions of an artifact: LATEST first, then the newest first; fetched as you iterate.
+        """Iterate over the versions of an artifact: LATEST, then the numbered ones, newest first.
 
-        ``where`` says which: ``{"tags": {"team": "ml"}, "after": moment}``; deleted ones only with ``"deleted"``.
-        ``before`` goes on below a version.
+        ``where`` filters them, as in ``{"tags": {"team": "ml"}, "after": moment}``; deleted versions are included only
+        if it has ``"deleted"``. ``before`` starts below that version. ``limit`` is the most versions to return. Pages
+        are fetched as you iterate.
         """
         return _iterate(self._context, VersionPages(self._context, name, where, before, limit))
 
     def names(self, prefix: str = "", *, deleted: bool = False) -> Iterator[str]:
-        """The names of all artifacts, or of those that begin with a prefix; ``deleted``: also of those all deleted."""
+        """Iterate over the names of all artifacts, or of those that begin with ``prefix``.
+
+        ``deleted=True`` includes artifacts whose versions are all deleted.
+        """
         pages = NamePages(self._context, prefix, deleted)
         while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
@@ -92,7 +96,7 @@ def _iterate(context: Context, pages: VersionPages) -> Iterator[Artifact]:
 
 
 class AsyncArtifacts:
-    """The artifacts of a database: versions of bytes under names, and aliases that serve them."""
+    """``db.artifacts`` of an `AsyncDatabase`: the methods of `Artifacts`, awaited."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -100,7 +104,7 @@ class AsyncArtifacts:
 
     @property
     def settings(self) -> ArtifactSettings:
-        """Where the artifacts are kept."""
+        """The settings that decide where artifacts are stored."""
         return artifact_settings(self._context.settings)
 
     put = awaiting(intent.put)
@@ -138,15 +142,19 @@ class AsyncArtifacts:
         before: int | str | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Artifact]:
-        """The versions of an artifact: LATEST first, then the newest first; fetched as you iterate.
+        """Iterate over the versions of an artifact: LATEST, then the numbered ones, newest first.
 
-        ``where`` says which: ``{"tags": {"team": "ml"}, "after": moment}``; deleted ones only with ``"deleted"``.
-        ``before`` goes on below a version.
+        ``where`` filters them, as in ``{"tags": {"team": "ml"}, "after": moment}``; deleted versions are included only
+        if it has ``"deleted"``. ``before`` starts below that version. ``limit`` is the most versions to return. Pages
+        are fetched as you iterate.
         """
         return _iterate_awaiting(self._context, VersionPages(self._context, name, where, before, limit))
 
     async def names(self, prefix: str = "", *, deleted: bool = False) -> AsyncIterator[str]:
-        """The names of all artifacts, or of those that begin with a prefix; ``deleted``: also of those all deleted."""
+        """Iterate over the names of all artifacts, or of those that begin with ``prefix``.
+
+        ``deleted=True`` includes artifacts whose versions are all deleted.
+        """
         pages = NamePages(self._context, prefix, deleted)
         while (page := await wait(pages.next_page(), self._context)) is not None:
             for each in page:

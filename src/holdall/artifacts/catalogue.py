@@ -1,4 +1,4 @@
-"""The catalogue: the names of all artifacts, kept in a partition of their own."""
+"""The catalogue: the names of all artifacts, in a separate partition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NamePages:
         self._pages: Pages[NameEntry] | None = None
 
     async def next_page(self) -> list[str] | None:
-        """Some more names, perhaps none; None at the end."""
+        """Return the names of the next page, which may be empty; None at the end."""
         home = await home_of(self._context)
         if self._pages is None:
             query = home.query(NAMES, limit=_PAGE, prefix=self._prefix)
@@ -42,7 +42,7 @@ class NamePages:
         return names if self._deleted or not names else await self._keep_live(home, names)
 
     async def _keep_live(self, home: Home, names: list[str]) -> list[str]:
-        """Those of which something is left; of most that is LATEST."""
+        """The names of artifacts that still have a version; most have LATEST."""
         rows = await fetch_all(self._context.port, [VersionRow.at(home, name, LATEST) for name in names])
         return [row.pk for row in rows if row.is_live or await _has_versions(self._context, home, row.pk)]
 
@@ -58,8 +58,11 @@ async def _has_versions(context: Context, home: Home, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What a reindex found: artifacts there are, of which so many were not listed; names of none; and objects, with
-    their bytes, that belonged to nothing, which it deleted."""
+    """What a reindex found and changed.
+
+    There are ``artifacts``; it ``added`` those that were missing from the list of names, and ``removed`` names without
+    an artifact. It deleted ``objects`` of interrupted uploads, with ``bytes`` in all.
+    """
 
     artifacts: int
     added: int
@@ -69,9 +72,9 @@ class Reindexed:
 
 
 async def reindex(context: Context) -> Reindexed:
-    """List all artifacts that are in the table, those that versioned made too; it reads the whole table.
+    """Rebuild the list of names from the table, including artifacts that the package versioned wrote.
 
-    It also deletes what uploads that died long ago have left in the service.
+    This reads the whole table. It also deletes what interrupted uploads left in the file service long ago.
     """
     home = await home_of(context)
     found, added = await _add_missing(context, home)
@@ -82,7 +85,7 @@ async def reindex(context: Context) -> Reindexed:
 
 
 async def _clear_incoming(context: Context, home: Home) -> tuple[int, int]:
-    """Delete what was waiting to become LATEST when its process died."""
+    """Delete content that was uploaded to become LATEST by processes that died."""
     prefix, before = f"{home.incoming_key('')}/", context.port.now() - _OLD
     objects = size = 0
     after: str | None = None
@@ -104,7 +107,7 @@ async def _add_missing(context: Context, home: Home) -> tuple[int, int]:
     while True:
         page = await context.port.send(scan)
         names = []
-        for item in page.items:  # the items of a partition come together
+        for item in page.items:  # the items of a partition are adjacent
             name = home.pk_of(item)
             if name != last and not name.startswith("__"):
                 names.append(name)

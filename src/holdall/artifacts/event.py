@@ -1,7 +1,7 @@
 """Events: what happened to an artifact, delivered to handlers through the outbox.
 
 A handler is a job. A process that changes an artifact enqueues one job for each handler that it knows, in the same
-transaction as the change: so each handler is called for each change at least once, and never for one that did not
+transaction as the change. So each handler is called for each change at least once, and never for a change that did not
 happen.
 """
 
@@ -20,18 +20,18 @@ from holdall.tables.commit.change import Change
 F = TypeVar("F", bound=Callable[..., Any])
 
 EventKind: TypeAlias = Literal["published", "alias_moved", "deleted", "restored"]
-"""What can happen: a version was published, an alias points elsewhere (or nowhere), a version was deleted or came
-back."""
+"""What can happen: a version was published, deleted or restored, or an alias was moved or deleted."""
 
 KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactEvent:
-    """Something that happened. ``id`` is the same for all handlers, and when one is tried again.
+    """Something that happened to an artifact.
 
-    ``version`` and ``sha256`` are those of a version; ``alias``, with the weights that it had ``before`` and has
-    ``after`` (none: it is not there), those of an alias.
+    ``id`` is the same for all handlers of an event, and for every attempt to run one. ``version`` and ``sha256`` are
+    set if it happened to a version. ``alias`` is set if it happened to an alias; ``before`` and ``after`` are its
+    weights before and after the change, None if the alias did not exist.
     """
 
     id: str
@@ -46,10 +46,11 @@ class ArtifactEvent:
 
 
 def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[F], F]:
-    """A decorator: the function hears of events of these kinds, in a worker.
+    """Decorate a function that handles events of these kinds; a worker calls it once for each event.
 
-    It becomes a job, called ``name`` or after where it is defined, with the options of any job (``queue``, ``retries``,
-    ...). The processes that change artifacts have to know it: import its module there, too.
+    The function becomes a job. Its name is ``name``, or derived from where it is defined; ``options`` are those of any
+    job, such as ``queue`` and ``retries``. Import its module also in the processes that change artifacts: they record
+    only events that have a handler.
     """
 
     def decorate(function: F) -> F:
@@ -77,7 +78,7 @@ def announce(
     before: Mapping[str, int] | None = None,
     after: Mapping[str, int] | None = None,
 ) -> None:
-    """Enqueue a job for each handler of an event, with the change that is the event."""
+    """Enqueue a job for each handler of an event, in the change that causes the event."""
     handlers = handlers_of("artifacts", kind)
     if not handlers:
         return

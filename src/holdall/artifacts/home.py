@@ -1,4 +1,4 @@
-"""The home of a database's artifacts: which table, which service, and the keys in both. Found out once."""
+"""The home of a database's artifacts: the table, the file service, and the keys in both. Determined once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A table with string keys, and the part of a service in which the bytes are."""
+    """A table with string keys, and the part of a file service that holds the bytes."""
 
     table: str
     partition: str
@@ -38,12 +38,12 @@ class Home:
         return {self.partition: {"S": pk}, self.sort: {"S": sk}}
 
     def address(self, pk: str, sk: str) -> Address:
-        """Where an item is."""
+        """The address of an item."""
         key = self.key(pk, sk)
         return Address(self.table, key, key)
 
     def query(self, pk: str, *, reverse: bool = False, limit: int | None = None, prefix: str = "") -> Query:
-        """Reads a partition, as it is now, or what begins with a prefix of it."""
+        """A strongly consistent query for a partition, or for its sort keys with a prefix."""
         sort = BeginsWith(Path((self.sort,)), Value({"S": prefix})) if prefix else None
         return Query(
             self.table,
@@ -54,7 +54,7 @@ class Home:
         )
 
     def query_versions(self, name: str, *, limit: int, before: str | None = None) -> Query:
-        """Reads the rows of an artifact from LATEST down, or from the version before another."""
+        """A query for the rows of an artifact from LATEST down, or from below the version ``before``."""
         top = Compare("<=", Path((self.sort,)), Value({"S": LATEST}))
         if before is not None:
             top = Compare("<", Path((self.sort,)), Value({"S": before}))
@@ -62,7 +62,7 @@ class Home:
         return Query(self.table, key, reverse=True, limit=limit, consistent=True)
 
     def query_range(self, pk: str, first: str, last: str) -> Query:
-        """Reads the items of a partition between two sort keys, both included."""
+        """A query for the items of a partition between two sort keys, both included."""
         between = Between(Path((self.sort,)), Value({"S": first}), Value({"S": last}))
         return Query(self.table, KeyCondition(self.partition, {"S": pk}, between), consistent=True)
 
@@ -75,16 +75,16 @@ class Home:
         return str(item[self.partition]["S"])
 
     def object_key(self, name: str, sk: str) -> str:
-        """Where the bytes of a version are; empty segments of foreign names are nowhere."""
+        """The key of a version's bytes; empty segments, which names made by other programs may have, are dropped."""
         parts = [*self.prefix.split("/"), *name.split("/"), sk + self.suffix]
         return "/".join(part for part in parts if part)
 
     def file_key(self, sha256: str) -> str:
-        """Where a file of directories is, by what is in it."""
+        """The key of a directory's file, by the digest of its content."""
         return self._below(FILES, sha256)
 
     def incoming_key(self, id: str) -> str:
-        """Where bytes wait whose digest is not known before their end."""
+        """The temporary key of bytes whose digest is not known until they end."""
         return self._below(INCOMING, id)
 
     def _below(self, *parts: str) -> str:
@@ -102,7 +102,7 @@ class Pages(Generic[R]):
         self._ended = False
 
     async def next(self) -> list[R] | None:
-        """Some more records, perhaps none; None after the last page."""
+        """Return the records of the next page, which may be empty; None after the last page."""
         if self._ended:
             return None
         page = await self._port.send(self._query)
@@ -115,11 +115,11 @@ class Pages(Generic[R]):
         return Address(self._query.table, key, key)
 
     def widen(self, limit: int) -> None:
-        """Read so many items at a time from here on."""
+        """Read ``limit`` items at a time from here on."""
         self._query = replace(self._query, limit=limit)
 
     async def all(self) -> list[R]:
-        """All that are left."""
+        """Return all remaining records."""
         found: list[R] = []
         while (page := await self.next()) is not None:
             found += page
@@ -127,14 +127,14 @@ class Pages(Generic[R]):
 
 
 class KnownHome(Kept):
-    """Where artifacts are, once that was found out."""
+    """The home of artifacts, once it has been determined."""
 
     def __init__(self) -> None:
         self.home: Home | None = None
 
 
 async def home_of(context: Context) -> Home:
-    """Where artifacts are; `ConfigurationError` when they cannot be there."""
+    """Determine the home of artifacts; `ConfigurationError` if the table or the service does not fit."""
     known = context.state.of(KnownHome)
     if known.home is not None:
         return known.home
@@ -142,15 +142,15 @@ async def home_of(context: Context) -> Home:
     service = settings.service or context.settings.default_service
     if service is None:
         raise ConfigurationError(
-            "nothing says where the bytes of artifacts are kept",
+            "artifacts cannot be stored: the database has no file service",
             hint='open the database with files="s3://bucket" or files="file:PATH"',
         )
     if settings.table is None:
         layout = await flow.discover(context)
         if layout.mode != "A":
             raise ConfigurationError(
-                f"table {layout.table} has a numeric sort key, where artifacts cannot be kept",
-                hint='give them a table of their own: artifacts=ArtifactSettings(table="versioned-artifacts")',
+                f"table {layout.table} cannot hold artifacts, because its sort key is a number",
+                hint='give artifacts their own table: artifacts=ArtifactSettings(table="versioned-artifacts")',
             )
         table, partition, sort = layout.table, layout.partition.name, layout.sort.name
     else:
@@ -160,7 +160,7 @@ async def home_of(context: Context) -> Home:
 
 
 async def ensure_table(context: Context) -> str:
-    """Make the table for artifacts unless it is there, and wait until it can be used; gives its name."""
+    """Create the table for artifacts unless it exists, wait until it can be used, and return its name."""
     settings = artifact_settings(context.settings)
     if settings.table is None:
         return (await flow.create(context)).schema.name
@@ -177,14 +177,14 @@ async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
     if description is None:
         command = context.settings.command(f"artifacts --table {name} init")
         raise ConfigurationError(
-            f"there is no table {name} for artifacts",
-            hint=f"run {command}, or make it:\n{create_table_text(wanted)}",
+            f"the table {name} for artifacts does not exist",
+            hint=f"run {command}, or create it:\n{create_table_text(wanted)}",
         )
     found = description.schema
     if found.sort is None or {found.partition.type, found.sort.type} != {"S"}:
         raise ConfigurationError(
             f"table {name} cannot hold artifacts: it needs a string partition key and a string sort key",
-            hint=f"it should be:\n{create_table_text(wanted)}",
+            hint=f"the table should look like this:\n{create_table_text(wanted)}",
         )
     return name, found.partition.name, found.sort.name
 

@@ -28,10 +28,10 @@ PathText: TypeAlias = str | PathLike
 
 
 class Writable(Protocol):
-    """A stream that bytes are written to; in async code its ``write`` may have to be awaited."""
+    """A stream for bytes; in async code its ``write`` may be async."""
 
     def write(self, data: bytes, /) -> Any:
-        """Take some bytes."""
+        """Write bytes."""
         ...
 
 
@@ -45,7 +45,7 @@ class DownloadOptions(TypedDict, total=False):
 
 
 class Download(Protocol[B_co, P_co, N_co]):
-    """A download: returns the bytes, the path that was passed, or None for a stream, or what gives these if awaited."""
+    """A download: returns the bytes, the path that was passed, or None for a stream; or an awaitable of these."""
 
     @overload
     def __call__(

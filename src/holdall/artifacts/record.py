@@ -1,10 +1,10 @@
-"""The stored records of artifacts: versioned's rows, our notes beside them, aliases, their histories and rollouts.
+"""The stored records of artifacts: versioned's rows, Holdall's notes beside them, aliases, histories and rollouts.
 
-Pure. A *row* has exactly the attributes that versioned gives it: a version's is ``<name>`` / ``LATEST`` or six digits,
-an alias's ``__<name>-alias`` / ``<alias>``. A *note* is an item of ours in the partition ``__<name>-meta``: ``head``
-about LATEST (and the counter of versions), ``version#<number>`` about a version, ``alias#<alias>`` about an alias. A
-note repeats what the row was when it was written: where the two differ, versioned has written since, and what the note
-says of the content is void.
+Pure. A *row* has exactly the attributes that versioned gives it: the row of a version is ``<name>`` / ``LATEST`` or six
+digits, that of an alias ``__<name>-alias`` / ``<alias>``. A *note* is Holdall's own item in the partition
+``__<name>-meta``: ``head`` about LATEST (and the counter of versions), ``version#<number>`` about a version,
+``alias#<alias>`` about an alias. A note repeats its row as it was when the note was written: if the two differ,
+versioned has written the row since, and what the note records about the content no longer holds.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def show_moment(moment: datetime) -> str:
 
 
 def parse_moment(text: str) -> datetime:
-    """A time as it is stored, by versioned or by a program that was less exact."""
+    """Parse a stored time, as versioned or a less exact program writes it."""
     return datetime.fromisoformat(text.replace("+0000", "+00:00")).astimezone(UTC)
 
 
 def moment(name: str) -> Column[datetime | None]:
-    """A time."""
+    """A column with a time."""
     column: Column[Any] = text(name, None).through(show_moment, parse_moment)  # None is never stored
     return column
 
@@ -67,7 +67,7 @@ class ArtifactRecord(Record):
 
 
 class Row(ArtifactRecord):
-    """What versioned writes, without a hidden attribute of ours. Other programs' rows may lack any attribute."""
+    """An item as versioned writes it, without any attribute of Holdall. Rows of other programs may lack attributes."""
 
     __slots__ = ()
     update_at = text("update_at", None)
@@ -90,7 +90,7 @@ class VersionRow(Row):
 
     @classmethod
     def at(cls, home: Home, name: str, sk: str) -> Self:
-        """The row of a version that is still to be read."""
+        """The row of a version, not yet read."""
         return cls(home.address(name, sk))
 
     @classmethod
@@ -105,17 +105,17 @@ class VersionRow(Row):
 
     @property
     def is_version(self) -> bool:
-        """Whether there is a version, deleted or not: versioned marks as deleted what never existed."""
+        """Whether the version exists, deleted or not: versioned may mark a version as deleted that never existed."""
         return self.sha256 is not None
 
     @property
     def is_live(self) -> bool:
-        """Whether there is a version, and it is not deleted."""
+        """Whether the version exists and is not deleted."""
         return self.is_version and not self.is_deleted
 
 
 ROW = (VersionRow.update_at, VersionRow.is_deleted, VersionRow.sha256)
-"""The attributes of a row: while all of them are the same, no process has written it."""
+"""The attributes of a row: while all of them are unchanged, no process has written it."""
 
 LIVE: Condition = VersionRow.sha256.exists & (
     VersionRow.is_deleted.absent | VersionRow.is_deleted.equals(False)
@@ -124,9 +124,9 @@ LIVE: Condition = VersionRow.sha256.exists & (
 
 
 class Note(ArtifactRecord):
-    """What we know of a version besides its row: its content, and the aliases that serve it.
+    """What Holdall knows about a version besides its row: its content, and the aliases that serve it.
 
-    ``revision`` is another after each change of the content, ``referred`` after each change of ``served_by``.
+    ``revision`` changes with the content, ``referred`` with ``served_by``.
     """
 
     __slots__ = ()
@@ -147,7 +147,7 @@ class Note(ArtifactRecord):
 
     @staticmethod
     def at(home: Home, name: str, sk: str) -> Head | VersionNote:
-        """The note about a version that is still to be read; the head is the one about LATEST."""
+        """The note about a version, not yet read; the note about LATEST is the head."""
         kind = Head if sk == LATEST else VersionNote
         return kind(home.address(encode_meta_pk(name), note_sk(sk)))
 
@@ -178,9 +178,9 @@ class Head(Note, type="holdall.Artifact"):
     """The note about LATEST, and the counter of versions.
 
     ``counter`` is the highest number ever reserved; ``reserving`` has a mark for each number that is being published,
-    by its slot, and ``reserved`` the number. ``coming`` has the manifest of each directory that is about to become
-    LATEST. ``purging`` describes the object of a purged LATEST that is still to be deleted. ``published`` is the number
-    that was published last; ``listed``: the name is in the list of all names.
+    by its slot, and ``reserved`` has the numbers. ``coming`` has the manifest of each directory that is about to become
+    LATEST. ``purging`` describes the object of a purged LATEST that has not been deleted yet. ``published`` is the
+    number that was published last; ``listed``: the name is in the list of all names.
     """
 
     __slots__ = ()
@@ -194,12 +194,12 @@ class Head(Note, type="holdall.Artifact"):
 
     @classmethod
     def of(cls, home: Home, name: str) -> Self:
-        """The head of an artifact that is still to be read."""
+        """The head of an artifact, not yet read."""
         return cls(home.address(encode_meta_pk(name), HEAD))
 
 
 class PurgeMark(ArtifactRecord, type="holdall.ArtifactPurge"):
-    """The bytes of a purged version that are still to be deleted."""
+    """Names the bytes of a purged version that have not been deleted yet."""
 
     __slots__ = ()
     key = text("key")
@@ -243,7 +243,7 @@ class AliasRow(Row):
 
     @classmethod
     def at(cls, home: Home, name: str, alias: str) -> Self:
-        """The row of an alias that is still to be read."""
+        """The row of an alias, not yet read."""
         return cls(home.address(encode_alias_pk(name), alias))
 
 
@@ -252,8 +252,10 @@ FIELDS = (AliasRow.update_at, AliasRow.version, AliasRow.secondary_version, Alia
 
 
 class AliasNote(ArtifactRecord, type="holdall.ArtifactAlias"):
-    """What we know of an alias besides its row, which it repeats: more than two arms, protection, the length of its
-    history. It stays when the alias is deleted."""
+    """What Holdall knows about an alias besides its row, which it repeats.
+
+    That is more than two arms, protection, and the length of its history. The note stays when the alias is deleted.
+    """
 
     __slots__ = ()
     revision = text("revision", None)
@@ -264,7 +266,7 @@ class AliasNote(ArtifactRecord, type="holdall.ArtifactAlias"):
 
     @classmethod
     def at(cls, home: Home, name: str, alias: str) -> Self:
-        """The note about an alias that is still to be read."""
+        """The note about an alias, not yet read."""
         return cls(home.address(encode_meta_pk(name), cls.prefix + alias))
 
 
@@ -274,7 +276,7 @@ def history_sk(alias: str, number: int) -> str:
 
 
 class AliasEntry(ArtifactRecord, type="holdall.ArtifactAliasChange"):
-    """An entry of an alias's history; ``arms`` are pairs of a version and its weight, in their order."""
+    """An entry of an alias's history; ``arms`` are pairs of a version and its weight, in order."""
 
     __slots__ = ()
     at = moment("at")
@@ -287,7 +289,7 @@ class AliasEntry(ArtifactRecord, type="holdall.ArtifactAliasChange"):
 
 
 class RolloutRecord(ArtifactRecord, type="holdall.ArtifactRollout"):
-    """A staged rollout; ``stages`` are pairs of a percentage and its seconds, None for a stage without an end."""
+    """A staged rollout; ``stages`` are pairs of a percentage and seconds, None for a stage that waits for approval."""
 
     __slots__ = ()
     id = text("id")
@@ -311,5 +313,5 @@ class RolloutRecord(ArtifactRecord, type="holdall.ArtifactRollout"):
 
     @classmethod
     def at(cls, home: Home, name: str, alias: str) -> Self:
-        """The last rollout of an alias, still to be read."""
+        """The last rollout of an alias, not yet read."""
         return cls(home.address(encode_meta_pk(name), cls.prefix + alias))

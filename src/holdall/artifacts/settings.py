@@ -1,7 +1,7 @@
-"""Where artifacts are kept: the table, the service, and the keys' prefix and suffix.
+"""The settings of artifacts: the table, the file service, the prefix and suffix of keys, and the cache.
 
-Pure. As an argument it is an `ArtifactSettings`; in ``holdall.toml`` a table ``[artifacts]``; in the environment and in
-a URL's query a text like ``table=versioned-artifacts&suffix=.zip``.
+Pure. As an argument, the settings are an `ArtifactSettings`; in ``holdall.toml``, a table ``[artifacts]``; in the
+environment and in a URL's query, a text like ``table=versioned-artifacts&suffix=.zip``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _CACHE_SIZE = 10 * 1024**3
 
 @dataclass(frozen=True, slots=True)
 class ArtifactSettings:
-    """Where a database keeps its artifacts.
+    """Where a database stores its artifacts.
 
-    ``table``: one of its own, with the string keys ``pk`` and ``sk`` as versioned makes them; without, the database's.
-    ``service``: the one of ``files`` that keeps the bytes; without, the default one. Keys there are
-    ``{prefix}/{name}/{version}{suffix}``. ``cache`` is a directory in which downloads are kept, up to ``cache_size``
-    bytes, so that they are fetched once.
+    ``table`` is a separate table with the string keys ``pk`` and ``sk``, as the package versioned creates it; without
+    it, artifacts are in the database's table. ``service`` names the file service for the bytes; without it, the default
+    one is used. The keys there are ``{prefix}/{name}/{version}{suffix}``. ``cache`` is a local directory that keeps
+    downloads, up to ``cache_size`` bytes, so that each is fetched once.
     """
 
     table: str | None = None
@@ -37,15 +37,15 @@ class ArtifactSettings:
 
 
 def artifact_settings(settings: Settings) -> ArtifactSettings:
-    """Where a database keeps its artifacts."""
+    """The artifact settings of a database."""
     return settings.of_feature("artifacts") or ArtifactSettings()
 
 
 def parse_settings(value: object, source: str) -> ArtifactSettings:
-    """The settings in any of their forms, checked; ``source`` is where they came from."""
+    """Parse settings in any of their forms, and check them; ``source`` names where they came from."""
     if value == "":
         raise ConfigurationError(
-            f"{source} is empty", hint="as in prefix=releases&suffix=.zip, or leave it out"
+            f"{source} is empty", hint="remove it, or set it like prefix=releases&suffix=.zip"
         )
     if isinstance(value, str):
         value = dict(parse_qsl(value, keep_blank_values=True))
@@ -53,13 +53,14 @@ def parse_settings(value: object, source: str) -> ArtifactSettings:
         unknown = sorted(str(name) for name in value if name not in ArtifactSettings.__match_args__)
         if unknown:
             raise ConfigurationError(
-                f"{source} names {', '.join(unknown)}, which is no setting of artifacts",
-                hint=f"the settings are: {', '.join(ArtifactSettings.__match_args__)}",
+                f"{source} has an unknown setting: {', '.join(unknown)}",
+                hint=f"the settings of artifacts are {', '.join(ArtifactSettings.__match_args__)}",
             )
         value = ArtifactSettings(**{name: _convert(name, each, source) for name, each in value.items()})
     if not isinstance(value, ArtifactSettings):
         raise ConfigurationError(
-            f"{source} is a {type(value).__name__}", hint="give ArtifactSettings(prefix=..., suffix=...)"
+            f"{source} must be an ArtifactSettings, not a {type(value).__name__}",
+            hint='as in ArtifactSettings(prefix="releases", suffix=".zip")',
         )
     _check(value, source)
     return value
@@ -70,7 +71,7 @@ def _convert(name: str, value: object, source: str) -> Any:
         return value
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
-    raise ConfigurationError(f"{source}: cache_size is {value!r:.60}", hint="give a number of bytes")
+    raise ConfigurationError(f"{source}: cache_size must be a whole number of bytes, not {value!r:.60}")
 
 
 def _check(settings: ArtifactSettings, source: str) -> None:
@@ -79,20 +80,21 @@ def _check(settings: ArtifactSettings, source: str) -> None:
         if value is None and name in ("table", "service", "cache"):
             continue
         if not isinstance(value, str) or (not value and name not in ("prefix", "suffix")):
-            raise ConfigurationError(f"{source}: {name} is {value!r:.60}", hint="it should be text")
+            raise ConfigurationError(f"{source}: {name} must be a non-empty string, not {value!r:.60}")
     if settings.table is not None:
         check_table_name(settings.table)
     parts = settings.prefix.split("/")
     if settings.prefix and ("" in parts or "." in parts or ".." in parts):
         raise ConfigurationError(
-            f"{source}: the prefix {settings.prefix!r:.60} has an empty or a dot segment",
-            hint="as in team/artifacts, without a slash at either end",
+            f"{source}: the prefix {settings.prefix!r:.60} has a segment that is empty or only dots",
+            hint="write it like team/artifacts, without a slash at either end",
         )
     if "/" in settings.suffix or any(ord(each) < 32 for each in settings.prefix + settings.suffix):
         raise ConfigurationError(
-            f"{source}: the suffix {settings.suffix!r:.60} has a slash, or a control character is in it or the prefix",
-            hint="a suffix is like .zip",
+            f"{source}: the suffix {settings.suffix!r:.60} contains a slash, or it or the prefix contains a control "
+            "character",
+            hint="write the suffix like .zip",
         )
     size = settings.cache_size
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise ConfigurationError(f"{source}: cache_size is {size!r:.60}", hint="give a number of bytes")
+        raise ConfigurationError(f"{source}: cache_size must be a whole number of bytes, not {size!r:.60}")

@@ -1,1 +1,1 @@
-"""Aliases: which versions they serve, their histories, and the way back."""
+"""Aliases: the versions they serve, their histories, and rollbacks."""

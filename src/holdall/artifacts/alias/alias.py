@@ -1,7 +1,7 @@
-"""An alias: a name that serves one version, or shares traffic between several.
+"""An alias: a name that serves one version, or splits traffic between several.
 
 Pure; `resolve` picks a version and writes nothing. One version, or two of which the second has a weight from 0 to 99,
-are stored exactly as versioned stores them. More arms are ours, beside the alias.
+are stored exactly as versioned stores them. Further arms are stored in Holdall's own note beside the alias.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdall.core.internal import internal
 from holdall.errors import InvalidAliasError, InvalidOptionsError, InvalidWeightError
 
 Version: TypeAlias = int | str
-"""A version as callers write it: 5, "5", "000005" or "LATEST"."""
+"""A version as callers may write it: 5, "5", "000005" or "LATEST"."""
 
 Arms: TypeAlias = tuple[tuple[str, int], ...]
 """Versions, as sort keys, and the weight of each; the primary first."""
@@ -36,7 +36,10 @@ _HEAVIEST = 1_000_000
 
 
 class Dice:
-    """What draws where no key decides: a function that gives numbers from 0 up to 1. All dice are equal."""
+    """The random generator for picks without a key: a function that returns numbers from 0 up to 1.
+
+    All dice are equal, so that aliases with the same content are.
+    """
 
     __slots__ = ("roll",)
 
@@ -55,12 +58,12 @@ class Dice:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Where an alias points to.
+    """An alias of an artifact: the versions that it serves, and their weights.
 
-    ``pk``, ``sk``, ``update_at``, ``version``, ``secondary_version`` (both with six digits, as they are stored) and
-    ``secondary_version_weight`` are what versioned stores, in the same form; of a split with more arms, ``version``
-    is the heaviest. ``arms`` are all versions with their weights. ``revision`` changes with every change.
-    ``protected``: it is changed only by those who say that they mean it.
+    ``pk``, ``sk``, ``update_at``, ``version``, ``secondary_version`` (both with six digits, as stored) and
+    ``secondary_version_weight`` are the fields of the package versioned, in the same form; if there are more than two
+    versions, ``version`` is the one with the highest weight. ``arms`` are all versions with their weights. ``revision``
+    changes with every change. If ``protected``, the alias can be changed only with ``allow_protected=True``.
     """
 
     pk: str
@@ -87,9 +90,9 @@ class Alias:
         weights: Mapping[Version, int] | None = None,
         now: datetime | None = None,
     ) -> Alias:
-        """An alias that is nowhere stored yet; without a version it is for LATEST."""
+        """Make an alias that is not stored; without a version, it serves LATEST."""
         arms = arms_of(version, secondary_version, secondary_version_weight, weights)
-        moment = datetime.now(UTC) if now is None else now  # whoever writes an alias says when
+        moment = datetime.now(UTC) if now is None else now  # the flow that writes an alias passes the time
         return cls(encode_alias_pk(check_name(name)), check_alias(alias), moment, *two_arms(arms), arms)
 
     @property
@@ -99,17 +102,17 @@ class Alias:
 
     @property
     def alias(self) -> str:
-        """What it is called."""
+        """The name of the alias."""
         return self.sk
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions that it serves, as people write them, the primary first."""
+        """The versions that it serves, without leading zeros, the primary first."""
         return tuple(display_version(sk) for sk, _ in self.arms)
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of traffic of each version, from 0 to 1."""
+        """The share of the traffic that each version gets, from 0 to 1."""
         return self._split.shares
 
     @property
@@ -124,12 +127,13 @@ class Alias:
         random: Callable[[], float] | None = None,
         override: Version | None = None,
     ) -> str:
-        """The version to serve; nothing is read or written for it.
+        """Pick the version to serve; this neither reads nor writes anything.
 
-        With a ``key`` (a user's id, say) it is the same each time, and stays it for all but those who move into a
-        version that grows. ``salt`` is the alias unless given: keys fall alike for equal salts and versions, and
-        independently for different ones. Without a key it is drawn, by ``random`` if that is given: a function that
-        gives numbers from 0 up to 1. ``override`` asks for one of the versions on purpose.
+        With a ``key``, for example a user's id, the result is the same each time; when weights change, only as many
+        keys move as necessary, and only to versions that grow. ``salt`` is the alias's name by default: with equal
+        salts and versions, keys are distributed alike; with different salts, independently. Without a key, the version
+        is random; ``random`` is a function that returns numbers from 0 up to 1, like ``random.random``. ``override``
+        demands one of the alias's versions.
         """
         if override is not None:
             return self._overridden(override)
@@ -139,8 +143,8 @@ class Alias:
         roll = random or self.dice.roll
         if roll is None:
             raise InvalidOptionsError(
-                "an alias that was not read from a database has nothing to draw with",
-                hint="give random=random.random",
+                "an alias that was not read from a database cannot pick a version at random",
+                hint="pass key=..., or random=random.random",
             )
         return split.pick_random(roll)
 
@@ -149,12 +153,15 @@ class Alias:
         if wanted not in self.versions:
             raise InvalidAliasError(
                 f"the alias {self.alias!r:.60} of {self.name!r:.60} does not serve version {wanted}",
-                hint=f"it serves: {', '.join(self.versions)}",
+                hint=f"it serves {', '.join(self.versions)}",
             )
         return wanted
 
     def to_dict(self) -> dict[str, Any]:
-        """What versioned gives, with versions as people write them; `describe` gives everything."""
+        """Return the fields of the package versioned, with versions without leading zeros.
+
+        `describe` returns everything.
+        """
         second = self.secondary_version
         return {
             "name": self.name,
@@ -166,7 +173,7 @@ class Alias:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Everything that is known of it, in values that JSON has, times in ISO 8601."""
+        """Return everything known about the alias, as JSON-compatible values; times are in ISO 8601."""
         return {
             **self.to_dict(),
             "update_at": self.update_at.isoformat(),
@@ -188,31 +195,30 @@ def arms_of(
     secondary_version_weight: int | None,
     weights: Mapping[Version, int] | None = None,
 ) -> Arms:
-    """What a caller means, checked."""
+    """Check a caller's versions and weights, and return them as arms."""
     if weights is not None:
         if (version, secondary_version, secondary_version_weight) != (None, None, None):
             raise InvalidAliasError(
-                "weights and a version were given", hint="weights name all versions themselves"
+                "weights cannot be combined with a version",
+                hint="name all versions in weights, or leave it out",
             )
         return _weigh(weights)
     primary = encode_version_sk(version)
     if secondary_version is None:
         if secondary_version_weight is not None:
             raise InvalidAliasError(
-                "a secondary_version_weight was given without a secondary_version",
-                hint="give both or neither",
+                "secondary_version_weight needs a secondary_version",
+                hint="pass both or neither",
             )
         return ((primary, _WHOLE),)
     weight = secondary_version_weight
     if isinstance(weight, bool) or not isinstance(weight, int):
         raise InvalidWeightError(
-            f"secondary_version_weight is {weight!r:.60}",
-            hint="give a whole number from 0 to 99 with a secondary_version",
+            f"secondary_version_weight must be a whole number from 0 to 99, not {weight!r:.60}",
+            hint="a secondary_version needs a weight: its percentage of the traffic",
         )
     if not 0 <= weight < _WHOLE:
-        raise InvalidAliasError(
-            f"secondary_version_weight is {weight}", hint="it is a whole number from 0 to 99"
-        )
+        raise InvalidAliasError(f"secondary_version_weight must be a whole number from 0 to 99, not {weight}")
     secondary = encode_version_sk(secondary_version)
     return _check_arms(((primary, _WHOLE - weight), (secondary, weight)))
 
@@ -220,22 +226,22 @@ def arms_of(
 def _weigh(weights: Mapping[Version, int]) -> Arms:
     if not isinstance(weights, Mapping) or not 1 <= len(weights) <= _MOST_ARMS:
         raise InvalidAliasError(
-            f"weights is {weights!r:.60}",
-            hint=f"it maps 1 to {_MOST_ARMS} versions to their weights: {{1: 90, 2: 10}}",
+            f"weights must map 1 to {_MOST_ARMS} versions to their weights, and is {weights!r:.60}",
+            hint="as in {1: 90, 2: 10}",
         )
     arms = []
     for version, weight in weights.items():
         if isinstance(weight, bool) or not isinstance(weight, int):
             raise InvalidWeightError(
-                f"the weight of version {version!r:.20} is {weight!r:.60}", hint="give a whole number"
+                f"the weight of version {version!r:.20} must be a whole number, not {weight!r:.60}"
             )
         if not 0 <= weight <= _HEAVIEST:
             raise InvalidAliasError(
-                f"the weight of version {version!r:.20} is {weight}", hint=f"give one from 0 to {_HEAVIEST:,}"
+                f"the weight of version {version!r:.20} must be from 0 to {_HEAVIEST:,}, not {weight}"
             )
         arms.append((encode_version_sk(version), weight))
     if not any(weight for _, weight in arms):
-        raise InvalidAliasError("all weights are 0", hint="give at least one version some traffic")
+        raise InvalidAliasError("all weights are 0", hint="give at least one version a weight above 0")
     ordered = tuple(sorted(arms, key=lambda arm: -arm[1]))
     return _check_arms(ordered)
 
@@ -245,25 +251,26 @@ def _check_arms(arms: Arms) -> Arms:
     if len(set(versions)) < len(versions):
         twice = next(sk for sk in versions if versions.count(sk) > 1)
         raise InvalidAliasError(
-            f"version {display_version(twice)} is there twice", hint="the versions of a split are distinct"
+            f"version {display_version(twice)} appears twice in the split",
+            hint="each version may appear only once",
         )
     if LATEST in versions and len(versions) > 1:
         raise InvalidAliasError(
-            "LATEST cannot be part of a split",
-            hint="it changes with every put: publish it, and use the number",
+            "LATEST cannot be part of a split, because it changes with every put",
+            hint="publish it, and use the number of the new version",
         )
     return arms
 
 
 def two_arms(arms: Arms) -> tuple[str, str | None, int | None]:
-    """What versioned can see of a split: all of it, if it has one arm or two that make 100, else the heaviest."""
+    """A split as versioned can store it: all of it, if it has one arm or two that sum to 100; else the heaviest arm."""
     if is_plain(arms) and len(arms) == 2:
         return arms[0][0], arms[1][0], arms[1][1]
     return max(arms, key=lambda arm: arm[1])[0], None, None
 
 
 def is_plain(arms: Arms) -> bool:
-    """Whether versioned's own fields say all there is to say."""
+    """Whether versioned's fields can express the whole split."""
     if len(arms) == 1:
         return True
     return len(arms) == 2 and arms[0][1] + arms[1][1] == _WHOLE and arms[1][1] < _WHOLE

@@ -1,11 +1,11 @@
-"""Flows about aliases: look at them, point them elsewhere, delete them.
+"""Flows that read, change, delete and roll back aliases.
 
-Each change is one transaction. It demands that every version it points to is there and not deleted, that the alias is
-still what it was when it was read, and that no other process changed it; it notes at the versions that the alias serves
-them, so that they cannot be deleted at the same time, and appends to the alias's history.
+Each change is one transaction. It demands that every version it points to exists and is not deleted, and that the alias
+is still as it was read. It records in the notes of the versions that the alias serves them, so that they cannot be
+deleted at the same time, and appends to the alias's history.
 
-A rollback skips the stages of a rollout, which were not meant to last. So a rollout, finished or under way, is one
-step, and the step before it is what the alias served when the rollout began.
+A rollback skips the stages of a rollout, which were not meant to last. So a rollout, finished or in progress, counts as
+one step, and the step before it is what the alias served when the rollout began.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from holdall.tables.record import Record, fetch_all
 
 
 async def alias(context: Context, name: str, alias: str, *, at: datetime | None = None) -> Alias:
-    """An alias as it is, or as it was at a time; `AliasNotFoundError` if there is, or was, none."""
+    """Return an alias as it is now or, with ``at``, as it was then; `AliasNotFoundError` if it does not exist."""
     check_name(name)
     home = await home_of(context)
     if at is not None:
@@ -51,7 +51,7 @@ async def alias(context: Context, name: str, alias: str, *, at: datetime | None 
 
 
 async def aliases(context: Context, name: str) -> list[Alias]:
-    """The aliases of an artifact, in the order of their names."""
+    """List the aliases of an artifact, in the order of their names."""
     check_name(name)
     return await read_aliases(context, await home_of(context), name)
 
@@ -74,18 +74,19 @@ async def put_alias(
     by: str | None = None,
     reason: str | None = None,
 ) -> Alias:
-    """Point an alias to a version, LATEST without one, or split its traffic.
+    """Create or change an alias: point it to a version (LATEST by default), or split its traffic between several.
 
-    ``secondary_version`` gets ``secondary_version_weight`` per cent, 0 to 99, ``version`` the rest; or ``weights`` maps
-    any number of versions to whatever whole numbers. All versions have to be there. ``expect_revision``: only if the
-    alias still has that revision. A ``protected`` alias is changed only with ``allow_protected``, and stays protected,
-    even when it is deleted and restored, until it is set with ``protected=False``. ``by`` and ``reason`` go into its
+    ``secondary_version`` gets ``secondary_version_weight`` per cent of the traffic, 0 to 99, and ``version`` the rest.
+    Or ``weights`` maps any number of versions to whole numbers, which need not sum to 100. All versions must exist.
+    With ``expect_revision``, the alias changes only if it still has that revision; otherwise `ArtifactChangedError`.
+    ``protected=True`` protects the alias: from then on it can be changed only with ``allow_protected=True``, even after
+    it was deleted and created again, until you pass ``protected=False``. ``by`` and ``reason`` are recorded in its
     history.
     """
     check_name(name)
     check_alias(alias)
     if protected is not None and not isinstance(protected, bool):
-        raise InvalidAliasError(f"protected is {protected!r:.60}, neither True nor False")
+        raise InvalidAliasError(f"protected must be True or False, not {protected!r:.60}")
     arms = arms_of(version, secondary_version, secondary_version_weight, weights)
     found = await change_alias(
         context,
@@ -113,7 +114,7 @@ async def delete_alias(
     by: str | None = None,
     reason: str | None = None,
 ) -> bool:
-    """Delete an alias; False if there is none. Its history and its protection stay."""
+    """Delete an alias; return False if it does not exist. Its history and its protection stay."""
     check_name(name)
     state = await read_state(context, await home_of(context), name, alias)
     if not state.row.is_stored and expect_revision is None:
@@ -142,7 +143,7 @@ async def change_alias(
     expect_revision: str | None = None,
     **options: Unpack[_Options],
 ) -> Alias | None:
-    """Change what an alias serves, in one transaction; None if it serves nothing any more and is gone."""
+    """Change what an alias serves, in one transaction; None if it is deleted."""
     home = await home_of(context)
 
     async def body(change: Change) -> Alias | None:
@@ -155,7 +156,7 @@ async def change_alias(
 
 
 class _Options(TypedDict, total=False):
-    """Options of a change; ``of`` is the number of the change that a rollback goes back to."""
+    """The options of a change; ``of`` is the number of the change that a rollback goes back to."""
 
     protected: bool | None
     allow_protected: bool
@@ -172,7 +173,7 @@ async def alter_alias(
     action: AliasAction,
     **options: Unpack[_Options],
 ) -> Alias | None:
-    """Have a change make an alias serve these versions, or nothing; returns what it will be."""
+    """Add the steps that make an alias serve these versions, or delete it; return the alias as it will be."""
     context, protected = change.context, options.get("protected")
     check_protected(state, options.get("allow_protected", False))
     entry = AliasChange(
@@ -198,26 +199,25 @@ def _weights(arms: Arms) -> dict[str, int] | None:
 
 
 def check_revision(state: AliasState, expected: str | None) -> None:
-    """Refuse an alias that is not the one that the caller saw."""
+    """Raise `ArtifactChangedError` if the alias is no longer the one that the caller saw."""
     if expected is not None and state.revision != expected:
         raise ArtifactChangedError(
-            f"the alias {state.alias!r:.60} of {state.name!r:.60} has the revision {state.revision}, "
-            f"not {expected!r:.40}",
-            hint="look at it again, and decide anew",
+            f"the alias {state.alias!r:.60} of {state.name!r:.60} has revision {state.revision}, not {expected!r:.40}",
+            hint="another process has changed it: read it again, then decide",
         )
 
 
 def check_protected(state: AliasState | Alias, allowed: bool) -> None:
-    """Refuse to change a protected alias by accident."""
+    """Raise `ProtectedAliasError` if the alias is protected and the caller did not pass ``allow_protected``."""
     if state.protected and not allowed:
         raise ProtectedAliasError(
             f"the alias {state.alias!r:.60} of {state.name!r:.60} is protected",
-            hint="if you mean it, pass allow_protected=True",
+            hint="to change it anyway, pass allow_protected=True",
         )
 
 
 async def _fetch_notes(context: Context, home: Home, state: AliasState, arms: Arms) -> list[Note]:
-    """The notes about the versions that an alias served and will serve; refused if one of the latter is missing."""
+    """Fetch the notes about the versions that an alias served and will serve; raise if one of the latter is missing."""
     wanted = [sk for sk, _ in arms]
     both = list(dict.fromkeys([*wanted, *(sk for sk, _ in state.arms)]))
     if not both:
@@ -228,15 +228,17 @@ async def _fetch_notes(context: Context, home: Home, state: AliasState, arms: Ar
     for row in found[: len(wanted)]:
         assert isinstance(row, VersionRow)
         if row.is_live or (row.sk == LATEST and (await settle(context, home, state.name))[0].is_live):
-            continue  # a process that put LATEST may have died before it wrote the row
+            continue  # a process may have put LATEST and died before it wrote the row
         raise explain_missing(state.name, row.sk)
     return [note for note in found if isinstance(note, Note)]
 
 
 def set_arms(change: Change, home: Home, state: AliasState, arms: Arms, entry: AliasChange) -> Alias | None:
-    """Make an alias serve these versions, or, with none, nothing; returns what it is then."""
+    """Make an alias serve these versions, or delete it if there are none; return the alias as it will be."""
     name, alias = state.name, state.alias
-    if state.row.is_stored and not state.is_noted:  # versioned has changed it: that is history, too
+    if (
+        state.row.is_stored and not state.is_noted
+    ):  # versioned has changed it: record that in the history, too
         then = state.row.moment or LONG_AGO
         found = AliasChange(entry.number, then, "found", _weights(state.arms), None, None, None)
         change.create(make_entry(home, name, alias, found))
@@ -272,7 +274,7 @@ def _fields(arms: Arms, now: datetime) -> list[Set | Remove]:
 
 
 def _note_arms(change: Change, home: Home, state: AliasState, arms: Arms, notes: list[Note]) -> None:
-    """Demand that the versions are there, and note at each that the alias serves it, or no longer does."""
+    """Demand that the versions exist, and record in each note that the alias serves it, or no longer does."""
     wanted = [Note.at(home, state.name, sk).sk for sk, _ in arms]
     for sk, _ in arms:
         change.require(VersionRow.at(home, state.name, sk), LIVE)
@@ -284,7 +286,7 @@ def _note_arms(change: Change, home: Home, state: AliasState, arms: Arms, notes:
 
 
 def note_service(change: Change, note: Note, update: Add | Delete) -> None:
-    """Note which aliases serve a version; ``referred`` shows the change even if the names are the same as before."""
+    """Record which aliases serve a version; ``referred`` reveals a change even if the names end up the same."""
     change.update(note, update, Note.referred.set(change.context.port.new_id()))
 
 
@@ -300,15 +302,15 @@ async def rollback_alias(
     by: str | None = None,
     reason: str | None = None,
 ) -> Alias:
-    """Let an alias serve again what it served before its last change, the whole split.
+    """Undo the last change of an alias: it serves what it served before, the whole split. Works for a deleted one too.
 
-    A rollout counts as one change, whether it is finished or under way. Going back twice goes back two changes. ``to``
-    is the number of a change in its history: the alias serves what it served after that. With ``to_version`` it serves
-    that version alone, as it did before. A protected alias stays protected.
+    A rollout counts as one change, finished or in progress. A second rollback undoes the change before. ``to`` is the
+    number of a change in the alias's history: the alias serves what it served after that change. With ``to_version``,
+    it serves only that version, which it must have served alone before. A protected alias stays protected.
     """
     check_name(name)
     if to is not None and to_version is not None:
-        raise InvalidOptionsError("both to and to_version were given", hint="pass one or the other")
+        raise InvalidOptionsError("to cannot be combined with to_version", hint="pass one or the other")
     version = None if to_version is None else display_version(encode_version_sk(to_version))
     home = await home_of(context)
     state = await read_state(context, home, name, alias)
@@ -317,7 +319,8 @@ async def rollback_alias(
         if not state.row.is_stored:
             raise explain_no_alias(name, alias)
         raise AliasNotFoundError(
-            f"the alias {alias!r:.60} of {name!r:.60} has nothing to go back to", hint="see its history"
+            f"the alias {alias!r:.60} of {name!r:.60} has no earlier state to roll back to",
+            hint="see its changes with alias_history",
         )
     found = await change_alias(
         context,
@@ -338,20 +341,26 @@ async def rollback_alias(
 async def _find_target(
     context: Context, home: Home, state: AliasState, to: int | None, version: str | None
 ) -> AliasChange | None:
-    """The change to go back to: the named one, the last that served the version alone, or the last before the current
-    one that served something else and was meant to last."""
+    """Find the change to go back to.
+
+    That is the named change, the last that served the version alone, or the last before the current one that served
+    something else and was meant to last.
+    """
     alias = state.alias
     entries = Entries(context, home, state.name, alias)
     change = await entries.next()
     if change is not None and (state.is_noted or (not state.row.is_stored and change.weights is None)):
         below, now = change.of or change.number, change.weights
-    else:  # versioned has changed or deleted it since, which comes after all entries
+    else:  # versioned has changed or deleted it since, after all entries
         below, now = state.note.changes + 1, {display_version(sk): weight for sk, weight in state.arms}
     while change is not None:
         if to is not None:
             if change.number == to:
                 if change.weights is None:
-                    raise InvalidOptionsError(f"after change {to} the alias {alias!r:.60} was deleted")
+                    raise InvalidOptionsError(
+                        f"change {to} deleted the alias {alias!r:.60}, so there is nothing to roll back to",
+                        hint="choose another change; alias_history lists them",
+                    )
                 return change
         elif version is not None:
             if [each for each, weight in (change.weights or {}).items() if weight] == [version]:
@@ -361,10 +370,10 @@ async def _find_target(
         change = await entries.next()
     what = f"the alias {alias!r:.60} of {state.name!r:.60}"
     if to is not None:
-        raise InvalidOptionsError(f"{what} has no change {to}", hint="see its history")
+        raise InvalidOptionsError(f"{what} has no change {to}", hint="see its changes with alias_history")
     if version is not None:
         raise InvalidOptionsError(
             f"{what} has never served version {version} alone",
-            hint="set the alias to that version, or see its history",
+            hint="set the alias to that version with put_alias, or see its changes with alias_history",
         )
     return None

@@ -1,7 +1,7 @@
-"""The history of an alias: every change, by whom and why; and how to go back.
+"""The history of an alias: every change, with its author and reason.
 
-Entries are only ever appended, in the transaction of the change that they record. A change that versioned made shows
-when we next change the alias, as an entry ``found`` with the time of versioned's.
+Entries are only ever appended, in the transaction of the change that they record. A change that versioned made appears
+when Holdall next changes the alias, as an entry ``found`` with the time at which versioned made it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
 
 AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout"]
-"""How an alias came to be what it is; ``found``: versioned made it so."""
+"""What changed an alias; ``found``: the package versioned changed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AliasChange:
-    """One change: ``weights`` is what the alias served from then on, None when it was deleted.
+    """One change of an alias. ``weights`` is what the alias served from then on; None if it was deleted.
 
-    ``of`` is the number of the change that a rollback went back to. ``protected`` is True or False if the change
-    protected the alias or ended the protection, None if it changed neither.
+    ``of`` is the number of the change that a rollback went back to. ``protected`` is True if the change protected the
+    alias, False if it ended the protection, None otherwise.
     """
 
     number: int
@@ -47,11 +47,11 @@ class AliasChange:
 
     @property
     def is_stage(self) -> bool:
-        """Whether it is a stage of a rollout, which was not meant to last."""
+        """Whether the change is a stage of a rollout, which is not meant to last."""
         return self.action == "rollout" and self.weights is not None and len(self.weights) > 1
 
     def describe(self) -> dict[str, Any]:
-        """The change in values that JSON has."""
+        """Return the change as JSON-compatible values."""
         return {
             "number": self.number,
             "at": self.at.isoformat(),
@@ -65,7 +65,7 @@ class AliasChange:
 
 
 def make_entry(home: Home, name: str, alias: str, change: AliasChange) -> AliasEntry:
-    """An entry, to be written; the order of its versions is kept."""
+    """Make the entry of a change; the order of its versions is kept."""
     return AliasEntry.new(
         home.address(encode_meta_pk(name), history_sk(alias, change.number)),
         AliasEntry.at.set(change.at),
@@ -93,11 +93,11 @@ def _change_of(entry: AliasEntry) -> AliasChange:
 
 
 async def alias_history(context: Context, name: str, alias: str, *, limit: int = 100) -> list[AliasChange]:
-    """The last changes of an alias, the newest first; also of one that was deleted."""
+    """List the last changes of an alias, newest first; also of an alias that was deleted."""
     check_name(name)
     check_alias_text(alias)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
+        raise InvalidOptionsError(f"limit must be a whole number, 1 or more, not {limit!r:.60}")
     entries = Entries(context, await home_of(context), name, alias)
     found: list[AliasChange] = []
     while len(found) < limit and (change := await entries.next()) is not None:
@@ -108,7 +108,9 @@ async def alias_history(context: Context, name: str, alias: str, *, limit: int =
 async def alias_at(context: Context, home: Home, name: str, alias: str, at: datetime) -> Alias:
     """An alias as it was at a time."""
     if not isinstance(at, datetime) or at.tzinfo is None:
-        raise InvalidOptionsError(f"at is {at!r:.60}", hint="give a time with a time zone")
+        raise InvalidOptionsError(
+            f"at must be a datetime with a time zone, not {at!r:.60}", hint="as in datetime.now(UTC)"
+        )
     state = await read_state(context, home, name, alias)
     value = state.value()
     if value is not None and value.update_at <= at:
@@ -124,12 +126,12 @@ async def alias_at(context: Context, home: Home, name: str, alias: str, at: date
 
 
 def arms_at(change: AliasChange) -> Arms:
-    """The arms of a change, in the order they had."""
+    """The arms of a change, in their original order."""
     return tuple((encode_version_sk(each), weight) for each, weight in (change.weights or {}).items())
 
 
 class Entries:
-    """The entries of a history, the newest first, read as they are needed."""
+    """The entries of a history, newest first, read as they are needed."""
 
     def __init__(self, context: Context, home: Home, name: str, alias: str) -> None:
         query = home.query(encode_meta_pk(name), reverse=True, limit=25, prefix=f"history#{alias}#")
@@ -137,7 +139,7 @@ class Entries:
         self._waiting: list[AliasEntry] = []
 
     async def next(self) -> AliasChange | None:
-        """The next older one; None after the first."""
+        """Return the next older entry; None after the oldest."""
         while not self._waiting:
             page = await self._pages.next()
             if page is None:

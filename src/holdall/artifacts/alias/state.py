@@ -1,4 +1,4 @@
-"""Aliases as the table has them: versioned's row, our note beside it, and what the two together say."""
+"""Aliases as they are stored: versioned's row, Holdall's note beside it, and what follows from the two."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdall.errors import AliasNotFoundError
 from holdall.tables.record import fetch
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""When an alias was changed whose row has no time."""
+"""The time of change of an alias whose row has no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class AliasState:
-    """An alias as the table has it: versioned's row, and our note."""
+    """An alias as it is stored: versioned's row, and Holdall's note."""
 
     name: str
     alias: str
@@ -33,7 +33,7 @@ class AliasState:
 
     @property
     def is_noted(self) -> bool:
-        """Whether the row is the one that we wrote last, and versioned has not written since."""
+        """Whether the row is the one that Holdall wrote last; versioned has not written it since."""
         row, note = self.row.item, self.note.item
         if row is None or note is None:
             return False
@@ -41,7 +41,7 @@ class AliasState:
 
     @property
     def arms(self) -> Arms:
-        """The versions it serves; none if it is not there."""
+        """The versions that the alias serves; none if it does not exist."""
         if not self.row.is_stored:
             return ()
         noted = self.note.arms if self.is_noted else None
@@ -49,7 +49,7 @@ class AliasState:
 
     @property
     def protected(self) -> bool:
-        """Whether it is changed only with ``allow_protected``; a deleted alias keeps its protection."""
+        """Whether changes need ``allow_protected``; a deleted alias keeps its protection."""
         return self.note.protected
 
     @property
@@ -58,7 +58,7 @@ class AliasState:
         return revision_of(self.row, self.note)
 
     def value(self) -> Alias | None:
-        """The alias; None if it is not there."""
+        """The alias; None if it does not exist."""
         arms = self.arms
         if not arms:
             return None
@@ -75,7 +75,7 @@ class AliasState:
 
 
 def _row_arms(row: AliasRow) -> Arms:
-    """The arms in versioned's fields, also if another program was less strict about them."""
+    """The arms in versioned's fields, even if another program wrote them less strictly."""
     primary, second = _pad(row.version), row.secondary_version
     if second is None:
         return ((primary, 100),)
@@ -88,7 +88,7 @@ def _pad(text: str) -> str:
 
 
 async def read_aliases(context: Context, home: Home, name: str) -> list[Alias]:
-    """All aliases of an artifact, as they are now."""
+    """Read all aliases of an artifact, strongly consistent."""
     reads: list[Coroutine[Any, Any, list[Any]]] = [
         Pages(context, home, AliasRow, home.query(encode_alias_pk(name))).all(),
         Pages(context, home, AliasNote, home.query(encode_meta_pk(name), prefix=AliasNote.prefix)).all(),
@@ -106,7 +106,7 @@ async def read_aliases(context: Context, home: Home, name: str) -> list[Alias]:
 
 
 async def read_state(context: Context, home: Home, name: str, alias: str) -> AliasState:
-    """The row and the note of an alias."""
+    """Read the row and the note of an alias."""
     check_alias_text(alias)
     row, note = AliasRow.at(home, name, alias), AliasNote.at(home, name, alias)
     before: tuple[Item | None, ...] = ()
@@ -115,10 +115,10 @@ async def read_state(context: Context, home: Home, name: str, alias: str) -> Ali
         state = AliasState(name, alias, row, note, Dice(context.port.random))
         if not row.is_stored or not note.is_stored or state.is_noted or before == (row.item, note.item):
             return state
-        # versioned wrote it, or we read one before a change of ours and the other after it
+        # versioned wrote the row; or a change of Holdall's fell between the two reads
         before = (row.item, note.item)
 
 
 def explain_no_alias(name: str, alias: str) -> AliasNotFoundError:
-    """There is no such alias."""
+    """The error for an alias that does not exist."""
     return AliasNotFoundError(f"the artifact {name!r:.60} has no alias {alias!r:.60}")

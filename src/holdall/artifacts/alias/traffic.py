@@ -1,12 +1,12 @@
 """Traffic: which of several versions serves a key.
 
-Pure. A `Split` is the arms of an alias, each a version with a weight. A key always gets the same arm while the
-weights stay, on every machine and without anything being stored. Who changes the weights moves as few keys as the new
-shares ask for: an arm that grows only takes keys, one that shrinks or goes only gives its own away.
+Pure. A `Split` is the arms of an alias, each a version with a weight. A key always gets the same arm while the weights
+stay the same, on every machine, and nothing is stored for it. A change of weights moves as few keys as the new shares
+require: an arm that grows only gains keys; one that shrinks or is removed only loses its own.
 
-That is weighted rendezvous hashing: each arm draws a score for the key, and the lowest wins. The score of an arm
-depends on nothing but the salt, the key, and the arm's own version and weight. Its rule is a promise to whoever has
-users out there, and must never change (`docs/concepts/traffic.md` has it with golden vectors)::
+This is weighted rendezvous hashing: each arm draws a score for the key, and the lowest wins. The score of an arm
+depends only on the salt, the key, and the arm's own version and weight. Applications rely on the rule for their users,
+so it must never change (`docs/concepts/traffic.md` has it with golden vectors)::
 
     framed(text) = the length of the text's UTF-8 bytes, as 8 bytes, big-endian; then these bytes
     digest       = SHA-256 of framed(salt) + framed(version) + framed(key)
@@ -14,8 +14,8 @@ users out there, and must never change (`docs/concepts/traffic.md` has it with g
     u            = (h + 0.5) / 2**53
     score        = -ln(u) / weight, all in double precision; of equal scores, that of the earlier arm wins
 
-A key that is a whole number stands for its decimal text. Refuses what it cannot work with by `InvalidOptionsError`,
-which never shows the key: it may be somebody's name.
+A key that is a whole number is treated as its decimal text. Invalid input raises `InvalidOptionsError`, whose message
+never shows the key: it may be a person's name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any, NoReturn, TypeAlias
 from holdall.errors import InvalidOptionsError
 
 HEAVIEST = 2**53
-"""The largest weight of an arm: up to here a double has every whole number."""
+"""The largest weight of an arm: up to here, a double represents every whole number."""
 
 _SPAN = 2.0**53
 _MANY_SALTS = 32
@@ -39,14 +39,14 @@ _first_number = Struct(">Q").unpack_from
 _keep = object.__setattr__
 
 _Contestant: TypeAlias = "tuple[str, float, Callable[[], Any]]"
-"""An arm under a salt: its version, its weight, and what copies the hash that has seen the salt and the version."""
+"""An arm with a salt: its version, its weight, and a function that copies the hash of the salt and the version."""
 
 
 class Split:
     """Versions and their weights: ``Split((("1", 95), ("2", 5)))``. Weights are relative; they need not sum to 100.
 
-    Versions are distinct texts. A weight is a whole number from 0 to `HEAVIEST`; an arm with 0 is there, but is never
-    picked. At least one arm has more.
+    Versions are distinct texts. A weight is a whole number from 0 to `HEAVIEST`; an arm with weight 0 is never picked.
+    At least one arm must have a weight above 0.
     """
 
     __slots__ = ("_alive", "_contests", "_edges", "arms")
@@ -66,15 +66,15 @@ class Split:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The part of all keys that each version gets, in the order of the arms; together 1."""
+        """The share of all keys that each version gets, in the order of the arms; the shares sum to 1."""
         total = self._edges[-1]
         return {version: weight / total for version, weight in self.arms}
 
     def pick(self, key: str | int, salt: str) -> str:
-        """The version for this key: the same for as long as salt, versions and weights are."""
+        """Pick the version for this key; it stays the same while salt, versions and weights do."""
         framed = _frame_key(
             key
-        )  # also for one arm: a key must not become wrong on the day of the first canary
+        )  # even with one arm: a bad key must not first fail on the day of the first canary
         try:
             contest = self._contests[salt]
         except (KeyError, TypeError):
@@ -92,35 +92,35 @@ class Split:
         return chosen
 
     def pick_random(self, random: Callable[[], float]) -> str:
-        """A version by chance, according to the weights; ``random`` gives numbers from 0 up to, not including, 1."""
+        """Pick a version at random, by weight; ``random`` returns numbers from 0 up to, but not including, 1."""
         if len(self._alive) == 1:
             return self._alive[0][0]
         drawn = random()
         if not 0 <= drawn < 1:
             raise InvalidOptionsError(
-                f"the random generator gave {drawn!r:.60}",
-                hint="give one such as random.random: 0 <= number < 1",
+                f"random must return a number from 0 up to, but not including, 1; it returned {drawn!r:.60}",
+                hint="pass a function such as random.random",
             )
         point = drawn * self._edges[-1]
-        # the last edge is not asked: by rounding, a point can be on it
+        # leave out the last edge: rounding can put a point on it
         return self._alive[bisect_right(self._edges, point, 0, len(self._edges) - 1)][0]
 
     def _prepare(self, salt: str) -> tuple[_Contestant, ...]:
-        """The arms with their hashes begun, kept for the next key of the same salt."""
+        """The arms with the beginnings of their hashes, cached for the next key with the same salt."""
         if not isinstance(salt, str):
-            raise InvalidOptionsError(f"a salt is text, not {type(salt).__name__}")
+            raise InvalidOptionsError(f"salt must be a string, not a {type(salt).__name__}")
         begun = sha256(_frame(salt, "the salt"))
         contest = tuple(_contestant(version, weight, begun.copy()) for version, weight in self._alive)
         if len(self._contests) >= _MANY_SALTS:
-            self._contests.clear()  # who makes up salts as they go must not fill the memory with them
+            self._contests.clear()  # a caller that generates salts must not fill the memory
         self._contests[salt] = contest
         return contest
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a split cannot be changed: {name}")
+        raise AttributeError(f"a split is immutable: {name} cannot be set")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a split cannot be changed: {name}")
+        raise AttributeError(f"a split is immutable: {name} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Split):
@@ -131,7 +131,7 @@ class Split:
         return hash(self.arms)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Split, (self.arms,)  # hashes under way cannot be pickled
+        return Split, (self.arms,)  # unfinished hashes cannot be pickled
 
     def __repr__(self) -> str:
         return f"Split({self.arms!r})"
@@ -147,22 +147,26 @@ def _frame_key(key: object) -> bytes:
         return _frame(key, "the key")
     if not isinstance(key, int) or isinstance(key, bool):
         raise InvalidOptionsError(
-            f"a key is text or a whole number, not {type(key).__name__}",
-            hint="give what stays the same for a user, as text; for one without such a thing, pick at random",
+            f"key must be a string or a whole number, not a {type(key).__name__}",
+            hint="pass an id that stays the same for a user, as text; without one, leave out key to pick at random",
         )
     try:
         digits = int.__repr__(key)
-    except ValueError:  # Python writes no number of thousands of digits
-        raise InvalidOptionsError("the key is a number with too many digits", hint="give its text") from None
+    except ValueError:  # Python does not convert numbers with thousands of digits
+        raise InvalidOptionsError(
+            "key is a number with too many digits", hint="pass it as a string"
+        ) from None
     return _frame(digits, "the key")
 
 
 def _frame(text: str, what: str) -> bytes:
-    """The text's bytes with their length before them, so that no two ways of joining texts are the same bytes."""
+    """The text's bytes, preceded by their length, so that different sequences of texts never give the same bytes."""
     try:
         encoded = text.encode()
     except UnicodeEncodeError:
-        raise InvalidOptionsError(f"{what} has a lone surrogate, and so no UTF-8 form") from None
+        raise InvalidOptionsError(
+            f"{what} contains a lone surrogate, so it cannot be encoded in UTF-8"
+        ) from None
     return len(encoded).to_bytes(8, "big") + encoded
 
 
@@ -172,12 +176,13 @@ def _check_arms(arms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
         version, weight = _check_arm(arm)
         if version in checked:
             raise InvalidOptionsError(
-                f"version {version!r:.60} is in the split twice", hint="add its weights up"
+                f"version {version!r:.60} appears twice in the split",
+                hint="name it once, with the sum of its weights",
             )
         checked[version] = weight
     if not any(checked.values()):
         raise InvalidOptionsError(
-            "no arm of the split has a weight above 0" if checked else "a split needs an arm"
+            "all weights of the split are 0" if checked else "a split needs at least one version"
         )
     return tuple(checked.items())
 
@@ -188,13 +193,13 @@ def _check_arm(arm: object) -> tuple[str, int]:
             pass
         case _:
             raise InvalidOptionsError(
-                f"{arm!r:.60} is no arm of a split",
-                hint="an arm is a version's text and a whole number, its weight",
+                f"{arm!r:.60} cannot be part of a split",
+                hint='pass pairs of a version, as text, and its weight, a whole number: ("1", 95)',
             )
     if not 0 <= weight <= HEAVIEST:
         problem = "below 0" if weight < 0 else "too large"
         raise InvalidOptionsError(
-            f"the weight of version {version!r:.60} is {problem}", hint=f"weights go from 0 to {HEAVIEST}"
+            f"the weight of version {version!r:.60} is {problem}", hint=f"use a weight from 0 to {HEAVIEST}"
         )
     _frame(version, "a version")
     return version, weight

@@ -1,1 +1,1 @@
-"""Directories as artifacts: a manifest, and files that are stored once however many directories have them."""
+"""Directories as artifacts: a manifest, and files that are stored once, however many directories contain them."""

@@ -1,8 +1,9 @@
-"""Unpacking: a directory's files, written below a new directory that appears under its name when all are there.
+"""Unpacking: writes a directory's files into a new directory, which appears under its name when it is complete.
 
-Files are fetched several at a time into a directory beside it, each checked; what is in it twice is fetched once. That
-directory then takes its name in one step. What fails leaves nothing, or with ``resume`` what there is of it, to be gone
-on with: what is there and right is not fetched again, and what does not belong is removed.
+Files are fetched several at a time into a temporary directory beside it, and each is verified; content that occurs
+several times is fetched once. The temporary directory is then renamed in one step. A failure leaves nothing or, with
+``resume``, the part that was fetched. When a download is resumed, files that are present and correct are not fetched
+again, and files that do not belong there are removed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TURN = 64
 
 
 async def unpack(means: Means, source: Source, to: Path, meter: Meter) -> None:
-    """A directory's content into a new directory, or in place of an empty one."""
+    """Write a directory's content into a new directory, or into an empty one."""
     port = means.port
     tree = await port.offload(find_tree, to)
     manifest = await fetch_manifest(means.context, means.home, source.key, source.sha256)
@@ -58,7 +59,7 @@ class _Unpacking:
     """A directory being filled."""
 
     def __init__(self, means: Means, manifest: Manifest, tree: Tree, meter: Meter) -> None:
-        self._means = replace(means, resume=False)  # what is left in here would be taken for content
+        self._means = replace(means, resume=False)  # leftovers in here would be taken for content
         self._resume = means.resume
         self._port = means.port
         self._entries = manifest.entries
@@ -67,7 +68,7 @@ class _Unpacking:
         self._failed = False
 
     async def unpack(self, mark: str) -> None:
-        """Fill it."""
+        """Fill the directory."""
         await self._meter.begin(sum(entry.size for entry in self._entries))
         entries = {entry.path: entry.is_directory for entry in self._entries}
         await self._port.offload(prepare_tree, self._tree, mark, entries, self._resume)
@@ -82,11 +83,11 @@ class _Unpacking:
             turn = [self._content(each) for each in small[start : start + _TURN]]
             for outcome in await self._port.gather(turn, limit=_AT_ONCE):
                 outcome.result()
-        for each in large:  # of these the ranges come side by side
+        for each in large:  # the ranges of a large file are fetched in parallel
             await self._content(each)
 
     async def _content(self, entries: Sequence[Member]) -> None:
-        """All files with the same content; the first is fetched, the others are copies of it."""
+        """Write all files with the same content: fetch the first, and copy it for the others."""
         if self._failed:
             return
         try:
@@ -124,7 +125,10 @@ class _Unpacking:
         target = self._tree.paths[entry.path]
         draft = Draft(target, self._port.new_id()[:16])
         if not await copy_file(self._port, CheckedFile(path, source.sha256, source.size), draft):
-            raise IntegrityError(f"the file {path} was changed while it was copied")
+            raise IntegrityError(
+                f"another process changed the file {path} during the download",
+                hint="download the directory again",
+            )
         await self._port.offload(set_mode, target, entry.executable)
         await self._meter.add(entry.size)
 
@@ -137,8 +141,8 @@ class _Share(Meter):
         self._whole = whole
 
     async def begin(self, total: int | None, done: int = 0) -> None:
-        """The whole has begun already."""
+        """Do nothing: the progress of the whole has already begun."""
 
     async def add(self, size: int) -> None:
-        """So many bytes more are done."""
+        """Report ``size`` more bytes."""
         await self._whole.add(size)

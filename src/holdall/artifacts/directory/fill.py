@@ -1,6 +1,6 @@
-"""The fill: the files of a manifest are counted and stored, under a hold.
+"""The fill: counts and stores the files of a manifest, under a hold.
 
-The second to fourth step of `hold`, which explains why they are safe.
+These are the second to fourth steps of `hold`, which explains why they are safe.
 """
 
 from __future__ import annotations
@@ -83,18 +83,18 @@ class Fill:
             if sizes[life.sha256] > single:
                 tell = self._make_progress(done, life)
                 await self._store(life, tell)
-                if tell is not None:  # the object may have been there, so that nothing was reported
+                if tell is not None:  # the object may already have existed; then no progress was reported
                     await port.call(tell, sizes[life.sha256], None)
                 done += self._weight(life)
                 await self._renew()
         await self._change_manifest(self.hold, ManifestRecord.complete.set(True))
 
     def _weight(self, life: Life) -> int:
-        """How many bytes of the directory a file is: it may be there more than once."""
+        """How many bytes of the directory a file accounts for: it may occur more than once."""
         return self._directory.sizes[life.sha256] * self._directory.copies[life.sha256]
 
     async def _count(self, digests: list[str], files: dict[str, FileRecord], counted: set[str]) -> list[Life]:
-        """Count the manifest for some files; returns where each of them is, or is to be stored."""
+        """Count the manifest for some files; return where each of them is stored, or will be."""
         port, home, manifest = self._context.port, self._home, self.hold.manifest
         attempts = Attempts(self._context, name_directory(manifest))
         while await attempts.another():
@@ -108,14 +108,14 @@ class Fill:
             ]
             if await self._commit(change):
                 return lives
-            # the pairs before the files: a file stays while a pair is counted
+            # read the pairs before the files: a file stays while a pair is counted
             pairs = await fetch_pairs(port, home, manifest, digests)
             counted |= {sha256 for sha256, pair in pairs.items() if pair.is_counted}
             files |= await fetch_files(port, home, digests)
         raise AssertionError  # `another` returns True or raises
 
     async def _commit(self, change: Change) -> bool:
-        """Commit what demands the hold; False if anything but the hold has changed."""
+        """Commit a change that demands the hold; False if something other than the hold has changed."""
         refused = await commit_once(change)
         if refused is not None and "hold" in refused.found:
             raise self._explain_loss()
@@ -127,7 +127,7 @@ class Fill:
         await self._commit(change)
 
     async def _renew(self) -> None:
-        """Make the hold last a day from now, if half of its day is over."""
+        """Extend the hold to a day from now, if half of its day is over."""
         old, new = self.hold, self.hold.renew(self._context.port.now())
         if new is not None:
             await self._change_manifest(old, new.set(), old.remove())
@@ -135,7 +135,9 @@ class Fill:
 
     def _explain_loss(self) -> ContentionError:
         name = name_directory(self.hold.manifest)
-        return ContentionError(f"the hold on {name} was over before it was put; put it again")
+        return ContentionError(
+            f"putting {name} took so long that its hold on the stored files expired", hint="put it again"
+        )
 
     # --- uploads ---
 
@@ -151,7 +153,7 @@ class Fill:
         await self._meter.add(self._weight(life))
 
     def _make_progress(self, before: int, life: Life) -> Progress | None:
-        """The function that reports the progress of a large file; these come last, and one after the other."""
+        """The function that reports the progress of a large file; large files come last, one after another."""
         progress, total, copies = self._progress, self._directory.total, self._directory.copies[life.sha256]
         if progress is None:
             return None
@@ -166,7 +168,7 @@ class Fill:
         return tell
 
     async def _store(self, life: Life, progress: Progress | None) -> None:
-        """Upload a file, unless it is there, and record that it is."""
+        """Upload a file, unless it is already stored, and record that it is."""
         size = self._directory.sizes[life.sha256]
         try:
             await upload.put(
@@ -200,9 +202,9 @@ class Fill:
                 raise self._explain_loss()
 
     async def _check_object(self, life: Life, size: int) -> None:
-        """Check that the object under a key is the file: another process was faster, or died before it recorded that.
+        """Check that the object under a key is the file: another process may have stored it.
 
-        If the object is gone again, a sweep has removed the file, and the hold with it.
+        If the object is missing again, a sweep has removed the file, and the hold with it.
         """
         try:
             info = await self._context.port.send(HeadObject(self._home.service, life.key))
@@ -210,7 +212,8 @@ class Fill:
             raise self._explain_loss() from None
         if info.size != size or info.sha256 not in (None, _base64(life.sha256)):
             raise IntegrityError(
-                f"the object {life.key!r:.120} has other bytes than its key says", hint="delete it"
+                f"the content of the object {life.key!r:.120} does not match the digest in its key",
+                hint="delete the object, and put the directory again",
             )
         await mirror(self._context, self._home.service, life.key)
 

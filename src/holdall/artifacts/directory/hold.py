@@ -1,21 +1,22 @@
-"""Holds: the files of directories, each stored once however many directories have it, and safe once they are held.
+"""Holds: they keep the files of a directory safe from the sweep while the directory is being put.
 
-`hold_files` puts a directory's files; the transaction that makes a version of its manifest then calls `redeem_hold`.
-`sweep` deletes what no version has any more. The records, and what always holds, are in `record`. Why nothing that is
-needed is lost, and nothing stays for good, wherever a put stops:
+Each file is stored once, however many directories contain it. `hold_files` stores a directory's files; the transaction
+that makes a version of its manifest then calls `redeem_hold`. `sweep` deletes files that no version needs any more. The
+records and their invariants are in `record`. Why no file that is needed is lost, and no other stays forever, wherever a
+put stops:
 
-1. *The hold, with its mark, is written first.* If nothing else is, a sweep removes it once its time is over. From here
-   on no sweep begins on this manifest, and one that is under way can take nothing more from it.
+1. *The hold, with its mark, is written first.* If nothing follows, a sweep removes it once its time is over. From here
+   on no sweep begins on this manifest, and one in progress can take nothing more from it.
 2. *Files are counted, 49 to a transaction*, each with its pair, under the hold, and only if their records are as they
-   were read. A file that was stored then stays, because it is counted for this manifest. One that was being deleted
-   gets another key.
-3. *Files that are not there are uploaded*, then recorded as stored, but only in the life of the record that they were
-   uploaded for. Two processes may upload the same file: the second finds it there.
+   were read. A file that is already stored then stays, because it is counted for this manifest. One that was being
+   deleted gets another key.
+3. *Missing files are uploaded*, then recorded as stored, but only in the life of the record that they were uploaded
+   for. Two processes may upload the same file: the second finds it stored.
 4. *The manifest is complete.* Only now is there a `Hold`. The next put of the same directory needs two requests.
-5. *The version is counted and the hold dropped, in one transaction.* If the hold was taken away meanwhile, the
-   transaction is refused, and nothing was put.
+5. *The version is counted and the hold dropped, in one transaction.* If the hold was removed meanwhile, the transaction
+   is refused, and nothing was put.
 
-After 1 to 4 the mark is there, so that a sweep finds what was left.
+After each of the steps 1 to 4 the mark exists, so that a sweep finds what was left.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from holdall.tables.record import fetch
 async def hold_files(
     context: Context, home: Home, directory: Directory, *, progress: Progress | None = None
 ) -> Hold:
-    """Store what is missing of a directory's files, and keep all of them safe for a day, or until the hold is dropped.
+    """Store a directory's missing files, and keep all its files safe for a day, or until the hold is dropped.
 
-    ``progress`` is called with the bytes that are there, and all there are. Called again, this returns another hold.
+    ``progress`` is called with the bytes that are stored, and the total. Called again, this returns another hold.
     """
     meter = Meter(context.port, progress)
     await meter.begin(directory.total)
@@ -69,7 +70,7 @@ async def hold_files(
 
 
 async def _begin_hold(context: Context, home: Home, sha256: str) -> tuple[Hold, bool]:
-    """A hold on a manifest, and whether all its files are there. It ends a sweep that is taking the manifest apart."""
+    """Begin a hold on a manifest; return it, and whether all files are stored. This ends a sweep of the manifest."""
 
     async def body(change: Change) -> tuple[Hold, bool]:
         port = context.port
@@ -93,9 +94,9 @@ async def _begin_hold(context: Context, home: Home, sha256: str) -> tuple[Hold, 
 
 
 async def drop_hold(context: Context, home: Home, hold: Hold, error: BaseException | None = None) -> None:
-    """Drop a hold, if it is still there; what it alone has kept goes with the next sweep.
+    """Drop a hold, if it still exists; the next sweep deletes the files that only this hold kept.
 
-    An ``error`` that led to this is the one to raise: it gets a note if the hold cannot be dropped.
+    ``error`` is the error that led to this, which the caller raises: it gets a note if the hold cannot be dropped.
     """
     change = Change(context)
     record = ManifestRecord.at(home, hold.manifest)
@@ -106,15 +107,16 @@ async def drop_hold(context: Context, home: Home, hold: Hold, error: BaseExcepti
         if error is None:
             raise
         error.add_note(
-            f"its files are held for another day, as the hold could not be dropped: {another.code}"
+            f"the files of the directory stay stored for another day, because their hold could not be removed: "
+            f"{another.code}"
         )
 
 
-# --- what goes into the transactions of versions ----------------------------------------------------------
+# --- steps in the transactions of versions ----------------------------------------------------------------
 
 
 def redeem_hold(change: Change, home: Home, hold: Hold) -> None:
-    """Count a version for what is held, and drop the hold; refused if the hold was taken away, as it was over."""
+    """Count a version for the held manifest, and drop the hold; refused if the hold was removed because it expired."""
     change_manifest(
         change,
         ManifestRecord.at(home, hold.manifest),
@@ -129,9 +131,9 @@ def redeem_hold(change: Change, home: Home, hold: Hold) -> None:
 def count_versions(
     change: Change, home: Home, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
 ) -> None:
-    """Count versions more for manifests that other versions have, and fewer; a manifest is named for each of them.
+    """Increase and decrease the counts of manifests; a manifest is named once for each version.
 
-    If no version is left, a manifest's files go with the next sweep.
+    If no version is left, the next sweep deletes the manifest's files.
     """
     refs, complete = ManifestRecord.refs, ManifestRecord.complete
     for manifest, count in Counter(more).items():
@@ -147,19 +149,21 @@ def count_versions(
 
 
 async def fetch_manifest(context: Context, home: Home, artifact_key: str, sha256: str) -> Manifest:
-    """The manifest under a key; `IntegrityError` if it is not the one with this digest."""
+    """Fetch the manifest under a key; `IntegrityError` if it does not have this digest."""
     data = await download.get(Shelf(context, home.service), artifact_key, size=MAX_MANIFEST + 1)
     if len(data) > MAX_MANIFEST:
         raise InvalidArtifactError(f"the object {artifact_key!r:.80} is too large to be a manifest")
     if manifest_sha256(data) != sha256:
-        raise IntegrityError(f"the object {artifact_key!r:.80} is not the manifest that it should be")
+        raise IntegrityError(
+            f"the manifest of a directory, the object {artifact_key!r:.80}, is not the one that was published"
+        )
     return Manifest.parse(data)
 
 
 async def fetch_file_keys(context: Context, home: Home, digests: Sequence[str]) -> dict[str, str]:
-    """The keys under which files are stored; without those that are not stored.
+    """Fetch the keys under which files are stored; files that are not stored are left out.
 
-    Nearly all are under ``home.file_key``: call this for a file that is not found there.
+    Nearly all are under ``home.file_key``: call this only for a file that is not found there.
     """
     files = await fetch_files(context.port, home, list(dict.fromkeys(digests)))
     return {sha256: file.stored_key for sha256, file in files.items() if file.stored_key is not None}

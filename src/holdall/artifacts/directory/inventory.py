@@ -1,7 +1,7 @@
-"""Gathering a directory: what is in it, each file read once to be hashed.
+"""Taking inventory of a directory: each file is read once and hashed.
 
-Special files, and files that are written to meanwhile, are refused (`holdall.local.walk`). A file that changes later is
-noticed when it is uploaded, as its bytes must have the digest that was found here.
+Special files, and files that change meanwhile, are refused (`holdall.local.walk`). A file that changes later is noticed
+when it is uploaded, because its bytes must have the digest that was found here.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _TURN_FILES = 500
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory that was gathered: its manifest as bytes, their digest (hexadecimal), and the size of all files.
+    """The inventory of a directory: its manifest as bytes, their digest (hexadecimal), and the size of all files.
 
-    ``sizes`` are the files' digests, each once, with the size; ``copies`` how many files have that content, ``places``
-    where one of them is.
+    For the digest of each file, ``sizes`` has the size, ``copies`` how many files have that content, and ``places`` the
+    path of one of them.
     """
 
     manifest: bytes
@@ -42,7 +42,7 @@ class Directory:
 
 
 async def gather_directory(context: Context, path: Any, *, progress: Progress | None = None) -> Directory:
-    """What is in a directory, ready to be held; ``progress`` is called with the bytes that were read."""
+    """Take inventory of a directory; ``progress`` is called with the bytes that were read."""
     port = context.port
     found = await port.offload(walk_directory, path, check_path)
     meter = Meter(port, progress)
@@ -69,8 +69,9 @@ def _describe(entries: list[Member], places: Mapping[str, Path]) -> Directory:
     data = manifest.to_bytes()
     if len(data) > MAX_MANIFEST:
         raise InvalidArtifactError(
-            f"the directory has {len(entries):,} files, and its manifest {len(data):,} bytes",
-            hint=f"the most are {MAX_MANIFEST:,}: put its directories one by one, or as one archive",
+            f"the directory has too many files: the manifest of {len(entries):,} files has {len(data):,} bytes, and "
+            f"may have at most {MAX_MANIFEST:,}",
+            hint="put its subdirectories as separate artifacts, or the directory as one archive file",
         )
     copies = Counter(entry.sha256 for entry in entries if entry.sha256 is not None)
     return Directory(data, manifest_sha256(data), manifest.total, manifest.sizes, copies, places)
@@ -80,7 +81,7 @@ def _describe(entries: list[Member], places: Mapping[str, Path]) -> Directory:
 
 
 def _turns(found: list[FoundFile]) -> Iterator[list[FoundFile]]:
-    """Small files together, large ones alone: work that has begun cannot be cancelled."""
+    """Group small files together, large ones alone: work that has begun cannot be cancelled."""
     turn: list[FoundFile] = []
     size = 0
     for each in found:

@@ -1,12 +1,13 @@
-"""A manifest: what is in a directory, as bytes that are the same for the same directory.
+"""A manifest: the content of a directory, as bytes that are always the same for the same directory.
 
-Pure. It is JSON in UTF-8, in one form only: ``{"holdall":1,"entries":[...]}`` without spaces, the entries in the order
-of their paths' bytes. A file is ``{"path":"bin/run","sha256":"…","size":5,"executable":true}`` (``executable`` only if
-it is true), an empty directory ``{"path":"empty/"}``. Other directories appear only in the paths of their files.
+Pure. It is JSON in UTF-8, in one canonical form: ``{"holdall":1,"entries":[...]}`` without spaces, the entries in the
+order of their paths' bytes. A file is ``{"path":"bin/run","sha256":"…","size":5,"executable":true}`` (``executable``
+only if it is true), an empty directory is ``{"path":"empty/"}``. Other directories appear only in the paths of their
+files.
 
-Paths are relative and have forward slashes. `InvalidArtifactError` refuses, by name, a path that leads elsewhere
-(``..``, a slash at the start, a drive), one that some system reads as something else (a backslash, control characters),
-and two paths of which one would overwrite the other on a file system that ignores case or how an accent is written.
+Paths are relative and have forward slashes. These raise `InvalidArtifactError`: a path that leads out of the directory
+(``..``, a leading slash, a drive), one that some system interprets differently (a backslash, control characters), and
+two paths of which one would overwrite the other on a file system that ignores case or the encoding of accents.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ CONTENT_TYPE = "application/vnd.holdall.manifest+json"
 """The content type of a manifest."""
 
 MAX_MANIFEST = 64 * 1024**2
-"""The largest manifest, in bytes: some 400,000 files. It is read as a whole."""
+"""The largest manifest, in bytes: about 400,000 files. It is read as a whole."""
 
 _FORMAT = 1
 _LONGEST = 4096
@@ -53,13 +54,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The entries of a directory, checked and in order; `Manifest.of` makes one."""
+    """The entries of a directory, validated and sorted; `Manifest.of` makes one."""
 
     entries: tuple[Member, ...]
 
     @classmethod
     def of(cls, entries: Iterable[Member]) -> Manifest:
-        """A manifest of these entries, in any order; `InvalidArtifactError` if they cannot be in one directory."""
+        """Make a manifest of entries in any order; `InvalidArtifactError` if they cannot be in one directory."""
         ordered = tuple(sorted(entries, key=lambda entry: _encode(entry.path)))
         for entry in ordered:
             _check_member(entry)
@@ -68,36 +69,39 @@ class Manifest:
 
     @classmethod
     def parse(cls, data: bytes) -> Manifest:
-        """The manifest that `to_bytes` turned into these bytes; `InvalidArtifactError` for any others."""
+        """Parse the bytes that `to_bytes` returns; `InvalidArtifactError` for any others."""
         if len(data) > MAX_MANIFEST:
-            raise InvalidArtifactError(f"the manifest has {len(data):,} bytes; the most are {MAX_MANIFEST:,}")
+            raise InvalidArtifactError(
+                f"the manifest has {len(data):,} bytes, and a manifest may have at most {MAX_MANIFEST:,}"
+            )
         try:
             document = loads(data.decode())
         except (ValueError, RecursionError):
-            raise InvalidArtifactError("the manifest is not JSON") from None
+            raise InvalidArtifactError("the manifest is not valid JSON") from None
         match document:
             case {"holdall": int(number), "entries": list(listed)} if not isinstance(number, bool):
                 pass
             case _:
-                raise InvalidArtifactError("the manifest is other JSON")
+                raise InvalidArtifactError("the JSON document is not a manifest of a directory")
         if number != _FORMAT:
             raise InvalidArtifactError(
-                f"the manifest has format {number}", hint=f"this version of holdall reads format {_FORMAT}"
+                f"the manifest has format {number}, and this version of Holdall reads format {_FORMAT}",
+                hint="upgrade Holdall: a newer version wrote the manifest",
             )
         found = cls.of(_parse_member(each) for each in listed)
         if found.to_bytes() != data:
-            raise InvalidArtifactError("the manifest is not in the one form that manifests have")
+            raise InvalidArtifactError("the manifest is not in canonical form")
         return found
 
     def to_bytes(self) -> bytes:
-        """The manifest in its one form."""
+        """The manifest in its canonical form."""
         listed = [_describe(entry) for entry in self.entries]
         text = dumps({"holdall": _FORMAT, "entries": listed}, ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 
     @property
     def total(self) -> int:
-        """The size of all files."""
+        """The size of all files together, in bytes."""
         return sum(entry.size for entry in self.entries)
 
     @property
@@ -107,7 +111,7 @@ class Manifest:
 
 
 def manifest_sha256(data: bytes) -> str:
-    """The digest that names a manifest, in hexadecimal digits."""
+    """The digest that identifies a manifest, in hexadecimal digits."""
     return sha256(data).hexdigest()
 
 
@@ -144,18 +148,18 @@ def _parse_member(described: object) -> Member:
 
 
 def check_path(path: str) -> str:
-    """The path, if it leads to the same place below a directory on every system; else `InvalidArtifactError`."""
+    """Return the path; `InvalidArtifactError` unless it means the same place in the directory on every system."""
     if not isinstance(path, str) or not path.removesuffix("/"):
         raise _refuse(path, "is not a path")
     if len(_encode(path)) > _LONGEST:
         raise _refuse(path, f"has more than {_LONGEST:,} bytes")
     if _FOREIGN.search(path):
-        raise _refuse(path, "has a backslash or a control character in it")
+        raise _refuse(path, "contains a backslash or a control character")
     if path.startswith("/") or _DRIVE.match(path):
-        raise _refuse(path, "does not begin in the directory")
+        raise _refuse(path, "is not relative to the directory")
     for segment in path.removesuffix("/").split("/"):
         if segment in ("", ".", ".."):
-            raise _refuse(path, "has an empty segment, or one of only dots")
+            raise _refuse(path, "has a segment that is empty or only dots")
         if len(segment.encode()) > _LONGEST_SEGMENT:
             raise _refuse(path, f"has a segment of more than {_LONGEST_SEGMENT} bytes")
     return path
@@ -165,16 +169,18 @@ def _check_member(entry: Member) -> None:
     check_path(entry.path)
     if entry.is_directory:
         if entry != Member(entry.path):
-            raise _refuse(entry.path, "is a directory, and has content")
+            raise _refuse(entry.path, "is an empty directory, but has content")
         return
     if entry.sha256 is None or not _SHA256.fullmatch(entry.sha256):
-        raise _refuse(entry.path, "has no SHA-256 of 64 hexadecimal digits")
+        raise _refuse(entry.path, "lacks a SHA-256 of 64 hexadecimal digits")
     if not 0 <= entry.size <= MAX_OBJECT:
-        raise _refuse(entry.path, f"has a size of {entry.size:,} bytes")
+        raise _refuse(
+            entry.path, f"has a size of {entry.size:,} bytes, which is not from 0 to {MAX_OBJECT:,}"
+        )
 
 
 def _check_all(entries: tuple[Member, ...]) -> None:
-    """Refuse entries that cannot be in one directory on every file system."""
+    """Raise `InvalidArtifactError` for entries that cannot be in one directory on every file system."""
     folded: dict[str, Member] = {}
     sizes: dict[str, int] = {}
     for entry in entries:
@@ -183,7 +189,7 @@ def _check_all(entries: tuple[Member, ...]) -> None:
             raise _refuse_both(folded[place], entry)
         folded[place] = entry
         if entry.sha256 is not None and sizes.setdefault(entry.sha256, entry.size) != entry.size:
-            raise _refuse(entry.path, "has the same digest as another file, and another size")
+            raise _refuse(entry.path, "has the same digest as another file, but a different size")
     for entry in entries:
         for above in _list_parents(entry.path):
             other = folded.get(_fold(above))
@@ -200,7 +206,7 @@ def _list_parents(path: str) -> Iterable[str]:
 
 
 def _fold(path: str) -> str:
-    """The path in a form that is equal for paths that some file system treats as one."""
+    """The path in a form that is equal for paths that some file system treats as the same."""
     if path.isascii():
         return path.lower()
     from unicodedata import normalize
@@ -217,12 +223,12 @@ def _encode(path: str) -> bytes:
 
 def _refuse_both(one: Member, other: Member) -> InvalidArtifactError:
     if one.path == other.path:
-        return _refuse(one.path, "is there twice")
+        return _refuse(one.path, "appears twice")
     return InvalidArtifactError(
-        f"{one.path!r:.200} and {other.path!r:.200} cannot both be in a directory",
-        hint="on some file systems one would overwrite the other: rename one of them",
+        f"a directory cannot contain both {one.path!r:.200} and {other.path!r:.200}",
+        hint="rename one of them: on some file systems one would overwrite the other",
     )
 
 
 def _refuse(path: object, problem: str) -> InvalidArtifactError:
-    return InvalidArtifactError(f"the path {path!r:.200} of a directory {problem}")
+    return InvalidArtifactError(f"the path {path!r:.200} in a directory {problem}")

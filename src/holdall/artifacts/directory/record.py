@@ -1,19 +1,19 @@
-"""Records of directories: which manifests there are, which files each one has, and what still needs them.
+"""Records of directories: the manifests, the files of each, and how many versions still need them.
 
 The records, in the table of artifacts:
 
 - ``holdall#ArtifactManifest#<sha256>`` / ``#``, a *manifest*: ``refs``, the number of versions that have it;
-  ``hold:<until>:<id>`` for each put under way; ``complete``, once all its files are stored; ``going``, the token of the
-  sweep that is taking it apart. ``born`` (an id) and ``changes`` (a count) together differ after every change.
+  ``hold:<until>:<id>`` for each put in progress; ``complete``, once all its files are stored; ``going``, the token of
+  the sweep that is taking it apart. ``born`` (an id) and ``changes`` (a count) together differ after every change.
 - the same partition / ``file#<sha256>``, a *pair*: the manifest has this file, and is counted in the file's ``refs``;
   with ``taken`` it no longer is.
 - ``holdall#ArtifactFile#<sha256>`` / ``#``, a *file*: ``refs``, the number of manifests that have it; ``size``;
-  ``stored``, the key of its object, once the object is there; ``deleting``, ``<manifest>:<token>`` of the sweep that
+  ``stored``, the key of its object, once the object exists; ``deleting``, ``<manifest>:<token>`` of the sweep that
   deletes it, which means that ``refs`` is 0; ``born``, an id, a new one for each life of the record. ``moved``: see
   below.
-- ``holdall#ArtifactSweep`` / ``<manifest>``, a *mark*: `sweep` has to look at this manifest.
+- ``holdall#ArtifactSweep`` / ``<manifest>``, a *mark*: `sweep` must look at this manifest.
 
-What always holds, because every write that touches it is one transaction:
+The invariants, which hold because every write that concerns them is one transaction:
 
 1. ``refs`` of a file is the number of its pairs that are not taken; it has ``deleting`` if, and only if, that is 0.
 2. A pair is added only under a hold on its manifest, and taken only under the token of a sweep. A manifest has one or
@@ -23,11 +23,11 @@ What always holds, because every write that touches it is one transaction:
 4. A manifest that no version has is marked.
 
 **Keys that are not used again.** A file is stored under ``__files/<sha256>``. A process that deletes an object may be
-slow, and its request may arrive long after every other process gave it up for dead. So a key is used again only after
-the process that ordered its deletion has seen the deletion end. Any other process that finds ``deleting`` (a put that
-needs the file, a sweep that follows one that died) marks the record as ``moved``, for good: from then on the file is
-stored under ``__files/<sha256>.<born>``, and the old key is one of the ``leftovers``, which are deleted when the file
-is. This needs no clock and no lock, and no process waits.
+slow, and its request may arrive long after every other process has given it up for dead. So a key is used again only
+after the process that ordered its deletion has seen the deletion end. Any other process that finds ``deleting`` (a put
+that needs the file, a sweep that follows one that died) permanently marks the record as ``moved``: from then on the
+file is stored under ``__files/<sha256>.<born>``, and the old key is one of the ``leftovers``, which are deleted with
+the file. This needs no clock and no lock, and no process waits.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BATCH = 49
 """The number of files in a transaction: each needs two actions, and their manifest one."""
 
 _HELD = timedelta(days=1)
-"""How long a hold lives. This decides only when it can be swept away, and nothing else."""
+"""How long a hold lasts. This only decides when a sweep may remove it."""
 
 _MANIFEST = "holdall#ArtifactManifest#"
 _FILE = "holdall#ArtifactFile#"
@@ -71,7 +71,7 @@ class ManifestRecord(ArtifactRecord, type="holdall.ArtifactManifest"):
 
     @classmethod
     def at(cls, home: Home, manifest: str) -> Self:
-        """The record of a manifest that is still to be read."""
+        """The record of a manifest, not yet read."""
         return cls(home.address(_MANIFEST + manifest, "#"))
 
     @property
@@ -80,7 +80,7 @@ class ManifestRecord(ArtifactRecord, type="holdall.ArtifactManifest"):
         return self.pk.removeprefix(_MANIFEST)
 
     def remove_expired(self, now: datetime) -> list[UpdateAction]:
-        """The updates that remove the holds whose time is over."""
+        """The updates that remove expired holds."""
         second = now.timestamp()
         return [
             ManifestRecord.holds[name].remove()
@@ -97,12 +97,12 @@ class PairRecord(ArtifactRecord, type="holdall.ArtifactPair"):
 
     @classmethod
     def at(cls, home: Home, manifest: str, sha256: str) -> Self:
-        """The record of a pair that is still to be read."""
+        """The record of a pair, not yet read."""
         return cls(home.address(_MANIFEST + manifest, _PAIR + sha256))
 
     @classmethod
     def of(cls, home: Home, manifest: str, sha256: str) -> Self:
-        """The record of a pair, to be written."""
+        """Make the record of a pair."""
         return cls.new(home.address(_MANIFEST + manifest, _PAIR + sha256))
 
     @property
@@ -125,7 +125,7 @@ class FileRecord(ArtifactRecord, type="holdall.ArtifactFile"):
 
     @classmethod
     def at(cls, home: Home, sha256: str) -> Self:
-        """The record of a file that is still to be read."""
+        """The record of a file, not yet read."""
         return cls(home.address(_FILE + sha256, "#"))
 
     @property
@@ -139,29 +139,29 @@ class FileRecord(ArtifactRecord, type="holdall.ArtifactFile"):
         return f"{key}.{self.born}" if self.moved else key
 
     def retire(self) -> Self:
-        """What stays of the record when the file is gone, but its first key must not be used again."""
+        """What stays of the record when the file is deleted, but its first key must not be used again."""
         return self.new(self.address, FileRecord.moved.set(True))
 
 
 class SweepMark(ArtifactRecord, type="holdall.ArtifactSweep"):
-    """A sweep has to look at a manifest."""
+    """Marks a manifest that a sweep must look at."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, home: Home, manifest: str) -> Self:
-        """The mark of a manifest, to be written."""
+        """Make the mark of a manifest."""
         return cls.new(home.address(_SWEEP, manifest))
 
     @staticmethod
     def query(home: Home) -> Query:
-        """The request for all marks, a hundred at a time."""
+        """The query for all marks, a hundred at a time."""
         return home.query(_SWEEP, limit=100)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """All files of a manifest are stored, and stay so while this lives: until it is dropped, or a day is over."""
+    """A hold on a manifest: all its files are stored, and stay so until the hold is dropped or a day is over."""
 
     manifest: str
     id: str
@@ -169,34 +169,34 @@ class Hold:
 
     @classmethod
     def begin(cls, manifest: str, id: str, now: datetime) -> Hold:
-        """A hold for a day from now."""
+        """Make a hold for a day from now."""
         return cls(manifest, id, int((now + _HELD).timestamp()))
 
     @property
     def alive(self) -> Condition:
-        """The manifest's record still has it."""
+        """The condition that the manifest's record still has this hold."""
         return self._column().exists
 
     def set(self) -> UpdateAction:
-        """Write it into the manifest's record."""
+        """The update that adds the hold to the manifest's record."""
         return self._column().set(True)
 
     def remove(self) -> UpdateAction:
-        """Take it out of the manifest's record."""
+        """The update that removes the hold from the manifest's record."""
         return self._column().remove()
 
     def _column(self) -> Column[bool]:
         return ManifestRecord.holds[f"{self.until}:{self.id}"]
 
     def renew(self, now: datetime) -> Hold | None:
-        """The hold with a day from now; None while more than half of its day is left."""
+        """The hold extended to a day from now; None while more than half of its day is left."""
         new = Hold.begin(self.manifest, self.id, now)
         return None if new.until - self.until < _HELD.total_seconds() / 2 else new
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A file that was counted, in one life of its record: the key for its object, and whether the object is there."""
+    """A counted file in one life of its record: the key of its object, and whether the object is stored."""
 
     sha256: str
     born: str
@@ -205,7 +205,7 @@ class Life:
 
     @classmethod
     def of(cls, home: Home, file: FileRecord) -> Life:
-        """The life of a record that is counted."""
+        """The current life of a file's record."""
         assert file.born is not None
         return cls(file.sha256, file.born, file.object_key(home), file.stored_key is not None)
 
@@ -220,12 +220,12 @@ def change_manifest(
     expect: Sequence[Condition],
     label: str | None = None,
 ) -> None:
-    """Change a manifest's record, so that it differs from every earlier state of it."""
+    """Change a manifest's record so that it differs from all its earlier states."""
     change.update(manifest, *actions, ManifestRecord.changes.add(1), expect=expect, label=label)
 
 
 def count_file(change: Change, home: Home, manifest: str, file: FileRecord, size: int) -> Life:
-    """Pair a manifest with a file, and count it, if the file's record is as it was read; returns where the file is."""
+    """Pair a manifest with a file and count it, if the file's record is as it was read; return the file's life."""
     sha256 = file.sha256
     pair = PairRecord.of(home, manifest, sha256)
     change.put(pair, expect=[pair.address.absent | PairRecord.taken.exists])
@@ -253,27 +253,27 @@ def count_file(change: Change, home: Home, manifest: str, file: FileRecord, size
 
 
 def name_directory(manifest: str) -> str:
-    """What errors call a directory."""
-    return f"the directory {manifest[:12]}"
+    """The name of a directory in error messages."""
+    return f"the directory with the manifest {manifest[:12]}…"
 
 
 # --- reads ------------------------------------------------------------------------------------------------
 
 
 async def fetch_files(port: Port, home: Home, digests: Sequence[str]) -> dict[str, FileRecord]:
-    """The records of files, as they are now."""
+    """Fetch the records of files, strongly consistent."""
     found = await fetch_all(port, [FileRecord.at(home, sha256) for sha256 in digests])
     return dict(zip(digests, found, strict=True))
 
 
 async def fetch_pairs(port: Port, home: Home, manifest: str, digests: Sequence[str]) -> dict[str, PairRecord]:
-    """The pairs of a manifest and these files, as they are now."""
+    """Fetch the pairs of a manifest and these files, strongly consistent."""
     found = await fetch_all(port, [PairRecord.at(home, manifest, sha256) for sha256 in digests])
     return dict(zip(digests, found, strict=True))
 
 
 async def fetch_all_pairs(port: Port, home: Home, manifest: str) -> dict[str, PairRecord]:
-    """All pairs of a manifest, by the digests of their files."""
+    """Fetch all pairs of a manifest, by the digests of their files."""
     pages = PageCursor(port, home.query(_MANIFEST + manifest, prefix=_PAIR))
     found: dict[str, PairRecord] = {}
     while (page := await pages.next_page()) is not None:

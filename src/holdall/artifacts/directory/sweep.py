@@ -1,18 +1,19 @@
-"""The sweep: files that no directory has any more are deleted, and so is what dead puts left behind.
+"""The sweep: deletes files that no directory needs any more, and what interrupted puts left behind.
 
-The records, and what always holds, are in `record`. A sweep takes apart a marked manifest that no version has and no
-put holds. Every write demands that the manifest still has the sweep's token, so a hold that comes in between ends the
-sweep, and nothing that the hold counts is taken back. Why it is safe wherever it stops:
+The records and their invariants are in `record`. A sweep takes apart a marked manifest that no version has and no put
+holds. Every write demands that the manifest still has the sweep's token, so a hold that is written in between ends the
+sweep, and nothing that the hold counts is removed. Why it is safe wherever it stops:
 
-1. *The manifest is going*, if it is exactly as it was read; it is no longer complete. No version can be counted now.
-   A put of the same directory removes the token, and looks at each file again.
+1. *The manifest is marked as going*, if it is exactly as it was read; it is no longer complete. No version can be
+   counted now. A put of the same directory removes the token, and looks at each file again.
 2. *Pairs are taken, 49 to a transaction*, each with its count in the file's record. A file that no other manifest has
    gets ``deleting`` in the same transaction: from then on no put uses its object. The pairs stay, so that the files can
    be found.
-3. *The objects are deleted.* If this sweep is slow, or dead, and a put needs the file meanwhile, it uses another key.
-4. *The files' records and the pairs go, in one transaction.* A key may be used again only now, and only because this
-   sweep itself ordered its deletion and saw it end; if another sweep had ordered it, a record stays that says so.
-5. *The manifest's record and its mark go, in one transaction.* Until then the next sweep finds the mark, and goes on.
+3. *The objects are deleted.* If this sweep is slow or dead, and a put needs the file meanwhile, it uses another key.
+4. *The files' records and the pairs are deleted, in one transaction.* A key may be used again only now, and only
+   because this sweep itself ordered its deletion and saw it end; if another sweep ordered it, a record of that stays.
+5. *The manifest's record and its mark are deleted, in one transaction.* Until then, the next sweep finds the mark and
+   continues.
 """
 
 from __future__ import annotations
@@ -45,22 +46,22 @@ from holdall.tables.commit.flow import Attempts, commit_once
 from holdall.tables.record import fetch
 
 _TURN = timedelta(minutes=5)
-"""How long other sweeps leave a manifest to the one that has begun on it: a courtesy, on which nothing depends."""
+"""How long other sweeps leave a manifest to the one that began on it. Correctness does not depend on this."""
 
 _MOST_KEYS = DeleteObjects.most
 
 
 class Freed(NamedTuple):
-    """What a sweep has deleted."""
+    """How many objects a sweep has deleted, and their bytes."""
 
     objects: int
     bytes: int
 
 
 async def sweep(context: Context, home: Home, manifests: Iterable[str] | None = None) -> Freed:
-    """Delete the files that no directory has any more: of all manifests that are marked, or of these.
+    """Delete the files that no directory needs any more: of all marked manifests, or of these.
 
-    A manifest that cannot be swept does not stop the sweep of the others; the first error is raised in the end.
+    If a manifest cannot be swept, the others still are; the first error is raised at the end.
     """
     begun = _Sweep(context, home)
     if manifests is not None:
@@ -77,14 +78,14 @@ async def sweep(context: Context, home: Home, manifests: Iterable[str] | None = 
 
 
 class _EndedError(Exception):
-    """The manifest has changed: another process puts the directory, or sweeps it."""
+    """The manifest has changed: another process is putting or sweeping the directory."""
 
 
 class _Sweep:
-    """Looks at manifests one after the other, and adds up what it has freed.
+    """Looks at manifests one after another, and adds up what it has freed.
 
-    It looks at each only once, so that a manifest and the token name one attempt: an object whose deletion failed in it
-    is not taken for one whose deletion was seen to end.
+    It looks at each only once, so that a manifest and the token identify one attempt: an object whose deletion failed
+    is not mistaken for one whose deletion was seen to end.
     """
 
     def __init__(self, context: Context, home: Home) -> None:
@@ -95,7 +96,7 @@ class _Sweep:
         self.error: HoldallError | None = None
 
     async def look_at(self, manifest: str) -> None:
-        """Take a manifest apart if no version has it, or its mark away if one has."""
+        """Take a manifest apart if no version has it; otherwise remove its mark."""
         try:
             await self._look_at(await fetch(self._context.port, ManifestRecord.at(self._home, manifest)))
         except _EndedError:
@@ -135,7 +136,7 @@ class _Sweep:
         await self._commit(change)
 
     async def _commit(self, change: Change) -> bool:
-        """Commit; False if anything but the manifest has changed."""
+        """Commit; False if something other than the manifest has changed."""
         refused = await commit_once(change)
         if refused is not None and "manifest" in refused.found:
             raise _EndedError
@@ -157,7 +158,7 @@ class _Sweep:
                 if not await self._commit(change):
                     continue
                 files = await fetch_files(port, home, digests)
-            # a file that a sweep of another manifest deletes is left to that sweep
+            # if a sweep of another manifest is deleting a file, leave it to that sweep
             ours = [file for file in files.values() if (file.deleting or "").startswith(f"{sha256}:")]
             await self._delete_objects(ours)
             change = Change(self._context)
@@ -173,7 +174,7 @@ class _Sweep:
                 return
 
     def _take(self, change: Change, manifest: str, pair: PairRecord, file: FileRecord) -> None:
-        """Take a pair, and the file with it if no other manifest has it."""
+        """Take a pair; if no other manifest has the file, mark the file for deletion."""
         refs = FileRecord.refs
         change.update(pair, PairRecord.taken.set(True), expect=[pair.address.exists, PairRecord.taken.absent])
         if file.refs == 1:
@@ -190,11 +191,11 @@ class _Sweep:
             if failures:
                 key, reason = next(iter(failures.items()))
                 raise ServiceError(
-                    f"{len(failures)} files could not be deleted, the first {key!r:.120}: {reason}"
+                    f"{len(failures)} files could not be deleted; the first is {key!r:.120}: {reason}"
                 )
 
     def _end(self, change: Change, file: FileRecord) -> None:
-        """End a file's record; if another process may still be deleting, its first key must not be used again."""
+        """End a file's record; if another process may still be deleting the object, its first key is never reused."""
         assert file.deleting is not None
         same = [file.same(FileRecord.deleting)]
         if not file.moved and file.deleting.endswith(f":{self._token}"):
@@ -209,18 +210,18 @@ _STRAY = "stray:"
 
 
 async def sweep_strays(context: Context, home: Home, *, older_than: timedelta = _AGE) -> Freed:
-    """Delete objects of files that no record knows, if they are old enough not to belong to a put under way.
+    """Delete objects of files without a record, if they are too old to belong to a put in progress.
 
-    This lists all objects, a page at a time: run it now and then.
+    This lists all objects, a page at a time: run it occasionally.
 
-    A stray appears in one way only: a put is held up for more than a day, its hold and its files' records are swept
-    away, and then its upload goes through after all; if the put dies before it notices, nothing refers to the object.
-    So now and then all objects are listed and compared with the records. Why it is safe to delete an object that no
-    record knows:
+    A stray object can appear in only one way: a put is delayed for more than a day, a sweep removes its hold and its
+    files' records, and then its upload succeeds after all; if the put dies before it notices, nothing refers to the
+    object. So from time to time all objects are listed and compared with the records. Why it is safe to delete an
+    object without a record:
 
     - A key that its file's record has given up (`record` explains when) is never used again.
-    - For a key that may be used again, a record with ``deleting`` is made first, if there is still none. A process that
-      needs the file from then on uses another key, as always.
+    - For a key that may be used again, a record with ``deleting`` is written first, if there is still none. A process
+      that needs the file from then on uses another key, as always.
     """
     prefix = f"{home.file_key('')}/"
     before = context.port.now() - older_than
@@ -244,7 +245,7 @@ async def sweep_strays(context: Context, home: Home, *, older_than: timedelta = 
 
 
 async def _delete_stray(context: Context, home: Home, listed: ListedObject, file: FileRecord) -> bool:
-    """Delete an object if it is a stray; whether it was."""
+    """Delete an object if it is a stray; return whether it was."""
     port, delete = context.port, DeleteObject(home.service, listed.key)
     is_first = listed.key == home.file_key(file.sha256)
     if file.moved or not (file.is_stored or is_first):
@@ -256,7 +257,7 @@ async def _delete_stray(context: Context, home: Home, listed: ListedObject, file
     if file.is_stored:
         if not is_first or not (file.deleting or "").startswith(_STRAY):
             return False
-        await port.send(delete)  # the process that began on it has died
+        await port.send(delete)  # the process that began to delete it has died
         change.put(file.retire(), expect=[file.same(FileRecord.deleting)])
         await commit_once(change)
         return True

@@ -1,4 +1,4 @@
-"""Flows about staged rollouts: start one, look at it, go on, pause, resume, abort."""
+"""Flows that start, read, advance, pause, resume and abort staged rollouts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from holdall.tables.record import fetch
 
 
 async def rollout(context: Context, name: str, alias: str) -> Rollout:
-    """The rollout of an alias, or the last there was; `RolloutError` if there was none."""
+    """Return the current rollout of an alias, or the last one; `RolloutError` if there has never been one."""
     check_name(name)
     seen = await see_rollout(context, await home_of(context), name, alias)
     return seen.rollout if seen.current else end_superseded(seen.rollout)
@@ -56,17 +56,21 @@ async def start_rollout(
     by: str | None = None,
     reason: str | None = None,
 ) -> Rollout:
-    """Move an alias that serves one version to another in stages, each a percent of its traffic and a time.
+    """Move an alias from one version to another in stages, each a percentage of its traffic and a duration.
 
-    Times are seconds or a timedelta; a stage with None waits for `advance_rollout`, and with ``approve`` each does when
-    its time is over. Percents rise, 1 to 99; 100 follows the last. The first stage begins now, the others in a worker.
-    Whoever changes the alias otherwise ends the rollout. ``expect_revision``: only if the alias is still that one.
+    The alias must serve exactly one version. Durations are seconds or a timedelta; a stage with None waits for
+    `advance_rollout`. With ``approve=True``, every stage waits for it when its time is over. Percentages rise, from 1
+    to 99; 100 follows the last. The first stage begins now; a worker begins the others. Any other change of the alias
+    ends the rollout. With ``expect_revision``, it starts only if the alias still has that revision; otherwise
+    `ArtifactChangedError`. ``by`` and ``reason`` are recorded in the alias's history.
     """
     check_name(name)
     check_alias(alias)
     checked, target = stages_of(stages), display_version(encode_version_sk(version))
     if target == LATEST:
-        raise InvalidOptionsError("LATEST cannot be rolled out", hint="publish it, and use the number")
+        raise InvalidOptionsError(
+            "LATEST cannot be rolled out", hint="publish it, and use the number of the new version"
+        )
     home, port = await home_of(context), context.port
 
     async def body(change: Change) -> Rollout:
@@ -117,8 +121,9 @@ def _check_free(state: AliasState, record: RolloutRecord) -> None:
     last = rollout_of(state.name, state.alias, record)
     if has_traffic(last) and last.alias_revision == state.revision:
         raise RolloutError(
-            f"a rollout of version {last.version} is under way on the alias {state.alias!r:.60} of {state.name!r:.60}",
-            hint="see it through, or abort it, before the next",
+            f"a rollout of version {last.version} is in progress on the alias {state.alias!r:.60} of "
+            f"{state.name!r:.60}",
+            hint="finish or abort it before you start another",
         )
 
 
@@ -127,16 +132,16 @@ def _base(state: AliasState, target: str) -> str:
     what = f"the alias {state.alias!r:.60} of {state.name!r:.60}"
     if len(served) > 1:
         raise RolloutError(
-            f"{what} serves {', '.join(served)}, and a rollout begins from one version",
-            hint="point it to one of them first",
+            f"{what} serves the versions {', '.join(served)}, but a rollout must begin from one version",
+            hint="point the alias to one of them first",
         )
     if served[0] == LATEST:
         raise RolloutError(
-            f"{what} serves LATEST, which cannot be part of a split",
-            hint="publish it, and point the alias to the number first",
+            f"{what} serves LATEST, which cannot be part of a rollout",
+            hint="publish it, and point the alias to the new version first",
         )
     if served[0] == target:
-        raise RolloutError(f"{what} serves version {target} already")
+        raise RolloutError(f"{what} already serves version {target}")
     return served[0]
 
 
@@ -153,10 +158,11 @@ async def advance_rollout(
     by: str | None = None,
     reason: str | None = None,
 ) -> Rollout:
-    """Begin the next stage now: it approves a rollout that waits, cuts a stage short, or tries again what failed.
+    """Begin the next stage now. This approves a rollout that waits, cuts a stage short, or retries a failed one.
 
-    ``expect_revision``: only if the rollout is still that one, so that nobody approves a stage they have not seen. Who
-    does so at the same time as others, or as the job, takes one step with them.
+    With ``expect_revision``, it does so only if the rollout still has that revision, so that you never approve a stage
+    that you have not seen; otherwise `ArtifactChangedError`. If several callers, or a caller and the worker, advance at
+    the same time, the rollout advances by one stage.
     """
     first: list[Rollout] = []
 
@@ -166,8 +172,8 @@ async def advance_rollout(
         first.append(rollout)
         if expect_revision is not None and rollout.revision != expect_revision:
             raise ArtifactChangedError(
-                f"the rollout of {name!r:.60} has the revision {rollout.revision}, not {expect_revision:.40}",
-                hint="look at it again, and decide anew",
+                f"the rollout of {name!r:.60} has revision {rollout.revision}, not {expect_revision:.40}",
+                hint="it has changed since you read it: read it again, then decide",
             )
         check_state(rollout, "running", "waiting", "failed")
         return plan_next(rollout, now)
@@ -184,7 +190,7 @@ async def abort_rollout(
     by: str | None = None,
     reason: str | None = None,
 ) -> Rollout:
-    """End a rollout: its alias serves what it served before, and nothing else."""
+    """Abort a rollout: its alias serves only the version that it served before."""
 
     def plan(rollout: Rollout, now: datetime) -> Move:
         check_state(rollout, "running", "waiting", "paused", "failed")
@@ -195,7 +201,7 @@ async def abort_rollout(
 
 
 async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
-    """Keep a rollout at the stage it is at, until it is resumed or aborted."""
+    """Pause a rollout at its current stage until it is resumed or aborted."""
 
     def plan(rollout: Rollout, now: datetime) -> Move:
         check_state(rollout, "running", "waiting")
@@ -206,7 +212,7 @@ async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
 
 
 async def resume_rollout(context: Context, name: str, alias: str) -> Rollout:
-    """Let a paused rollout go on: the stage has the time that it had left."""
+    """Resume a paused rollout; the stage continues for the time that it had left."""
 
     def plan(rollout: Rollout, now: datetime) -> Move:
         check_state(rollout, "paused")

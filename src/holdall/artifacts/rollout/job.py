@@ -1,11 +1,11 @@
-"""The job that begins the next stage of a rollout. Workers import this to know it; the rest is loaded when it runs."""
+"""The job that begins the next stage of a rollout. Workers import only this module; the rest is loaded when it runs."""
 
 from __future__ import annotations
 
 from holdall.jobs.declaration import job
 
 _RETRIES = 30
-"""More than half a day: a stage that was to begin while the table could not be reached begins after that."""
+"""More than half a day: if a stage is due while the table cannot be reached, it begins once it can be again."""
 
 
 @job("holdall.rollout", retries=_RETRIES)

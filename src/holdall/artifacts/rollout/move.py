@@ -1,11 +1,11 @@
-"""One move of a staged rollout, and what the job does that makes the next.
+"""One move of a staged rollout, and the job that makes the next move.
 
-**One transaction for each move**: the alias, the rollout, and the job that is to make the next move, due when the stage
+**One transaction for each move**: it writes the alias, the rollout, and the job that makes the next move when the stage
 is over. So there is always exactly one job that matters, wherever a process stops. It carries the rollout's id and
-turn; any other job, be it late, early, a second time, or of an earlier rollout, finds another turn and leaves it alone.
+turn; any other job (late, early, repeated, or of an earlier rollout) finds another turn and does nothing.
 
-**Other changes go first.** A rollout remembers the revision that it left the alias with. Once the alias has another,
-a caller has changed it, and the rollout ends as superseded without touching it.
+**Other changes take precedence.** A rollout remembers the revision in which it left the alias. If the alias has another
+revision, a caller has changed it, and the rollout ends as superseded without touching the alias.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from holdall.tables.record import fetch
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A stored rollout; ``state``: its alias, if that was read; ``current``: the alias is as the rollout left it."""
+    """A stored rollout; ``state`` is its alias, if it was read; ``current``: the alias is as the rollout left it."""
 
     record: RolloutRecord
     rollout: Rollout
@@ -42,21 +42,21 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a rollout is to become, and, unless it stays, what its alias is to serve."""
+    """The next state of a rollout and, unless it stays the same, what its alias serves next."""
 
     after: Rollout
     arms: Arms | None = None
 
 
 Plan: TypeAlias = Callable[[Rollout, datetime], "Move | None"]
-"""The move to make, in view of the rollout and the time; None for none. Refuses by `RolloutError`."""
+"""Decides the move to make from the rollout and the time; None for no move. Raises `RolloutError` to refuse."""
 
 
 # --- looking ----------------------------------------------------------------------------------------------
 
 
 async def see_rollout(context: Context, home: Home, name: str, alias: str) -> Seen:
-    """The rollout, and whether the alias is as it left it: looked at again if a move may have come in between."""
+    """Read a rollout, and whether the alias is as it left it; read again if a move may have come in between."""
     record = await fetch(context.port, RolloutRecord.at(home, name, alias))
     while True:
         found = rollout_of(name, alias, record)
@@ -72,31 +72,31 @@ async def see_rollout(context: Context, home: Home, name: str, alias: str) -> Se
 
 
 def has_traffic(rollout: Rollout) -> bool:
-    """Whether it decides about a part of the traffic."""
+    """Whether the rollout controls part of the traffic."""
     return rollout.is_open or rollout.state == "failed"
 
 
 def end_superseded(rollout: Rollout) -> Rollout:
     """The rollout after a caller has changed its alias."""
-    problem = "the alias was changed by others"
+    problem = "another caller changed the alias"
     return replace(rollout, state="superseded", problem=problem, due=None, left=None)
 
 
 def check_state(rollout: Rollout, *states: str) -> None:
-    """Refuse what can be done only in these states."""
+    """Raise `RolloutError` unless the rollout is in one of these states."""
     if rollout.state in states:
         return
     hints = {
-        "paused": "resume it, or abort it",
-        "done": "to go back, see rollback_alias",
-        "aborted": "start another one",
-        "superseded": "start another one",
+        "paused": "resume or abort it first",
+        "done": "to go back, use rollback_alias",
+        "aborted": "start a new rollout",
+        "superseded": "start a new rollout",
     }
     why = f": {rollout.problem}" if rollout.problem else ""
     raise RolloutError(
         f"the rollout of version {rollout.version} on the alias {rollout.alias!r:.60} of {rollout.name!r:.60} "
         f"is {rollout.state}{why}",
-        hint=hints.get(rollout.state, f"that is for one that is {' or '.join(states)}"),
+        hint=hints.get(rollout.state, f"the rollout must be {' or '.join(states)}"),
     )
 
 
@@ -123,7 +123,7 @@ def enter_stage(rollout: Rollout, stage: int, now: datetime) -> Rollout:
 def write_rollout(
     change: Change, home: Home, before: RolloutRecord, after: Rollout, alias: Alias | None = None
 ) -> Rollout:
-    """Write a rollout's next turn, if no other process has, and its job; ``alias`` as it will be, if it changes."""
+    """Write a rollout's next turn and its job, if no other process has; ``alias`` is the alias after the change."""
     port = change.context.port
     after = replace(after, turn=after.turn + 1, revision=port.new_id(), update_at=port.now())
     if alias is not None:
@@ -145,7 +145,7 @@ async def change_rollout(
     *,
     by_job: bool = False,
 ) -> Rollout:
-    """Make a planned move, planned anew after contention. The job acts in the name of the rollout's starter."""
+    """Make a planned move; plan it again after contention. The job acts on behalf of the caller who started it."""
     check_name(name)
     home = await home_of(context)
 
@@ -202,17 +202,17 @@ async def go_on(context: Context, name: str, alias: str, id: str, turn: int) -> 
     try:
         try:
             found = await change_rollout(context, name, alias, plan, True, by_job=True)
-        except (ArtifactNotFoundError, InvalidRequestError) as error:  # no other attempt would end otherwise
+        except (ArtifactNotFoundError, InvalidRequestError) as error:  # a retry would fail in the same way
             problem = error.message
             found = await change_rollout(context, name, alias, fail)
     except RolloutError:
-        return  # it was superseded, or is gone with its artifact
-    if is_meant(found):  # a clock was ahead of ours when it found that it was time
+        return  # it was superseded, or purged with its artifact
+    if is_meant(found):  # the clock of the process that enqueued or started this job was ahead of ours
         await _wait_on(context, found)
 
 
 async def _wait_on(context: Context, rollout: Rollout) -> None:
-    """Leave another job for a rollout whose time has not come; one too many does no harm."""
+    """Enqueue another job for a rollout whose time has not come; one too many is harmless."""
 
     async def body(change: Change) -> None:
         _leave_job(change, rollout)
@@ -221,7 +221,7 @@ async def _wait_on(context: Context, rollout: Rollout) -> None:
 
 
 def _leave_job(change: Change, rollout: Rollout) -> None:
-    """Enqueue the job that is to go on when the current stage is over; none if it does not end by itself."""
+    """Enqueue the job that continues when the current stage is over; none if the stage does not end by itself."""
     if rollout.state != "running" or rollout.due is None:
         return
     context = change.context

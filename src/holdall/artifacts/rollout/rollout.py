@@ -2,8 +2,8 @@
 
 Pure: the value, the rules for its stages, and its stored form, the item ``rollout#<alias>`` in ``__<name>-meta``.
 
-``turn`` counts what happened to a rollout. The job that is to go on carries the turn it was left at; whoever comes for
-another turn, late, twice, or of an earlier rollout, has nothing to do.
+``turn`` counts the changes of a rollout. The job that continues a rollout carries the turn at which it was enqueued; a
+job with another turn (late, repeated, or of an earlier rollout) does nothing.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from holdall.errors import InvalidOptionsError, RolloutError
 from holdall.jobs.declaration import seconds_of
 
 RolloutState: TypeAlias = Literal["running", "waiting", "paused", "done", "aborted", "superseded", "failed"]
-"""``waiting`` is for an approval; ``superseded``: somebody else changed the alias; ``failed``: a version is gone."""
+"""``waiting``: for approval; ``superseded``: another caller changed the alias; ``failed``: a version is missing."""
 
 Stages: TypeAlias = tuple[tuple[int, float | None], ...]
-"""Percents of the new version, rising to 100, and for how many seconds; None: until somebody approves."""
+"""Percentages of the new version, rising to 100, each with its seconds; None waits for approval."""
 
 OPEN = ("running", "waiting", "paused")
-"""The states of a rollout that is under way."""
+"""The states of a rollout in progress."""
 
 _WHOLE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """A rollout of ``version`` in place of ``base``, as it is or as it ended.
+    """A staged rollout that replaces ``base`` with ``version``, in progress or ended.
 
-    ``stages`` are the percents that ``version`` gets, each with its seconds (None: until it is approved), the last of
-    them 100; ``stage`` is the place of the current one. ``due`` is when the next follows by itself, ``left`` how many
-    seconds a paused one has left. ``approve``: also a stage whose time is over waits. ``problem`` says why it failed or
-    was superseded. ``revision`` changes with every change; ``alias_revision`` is that which the alias was left with.
+    ``stages`` are the percentages of traffic that ``version`` gets, each with its seconds (None waits for approval);
+    the last is 100. ``stage`` is the index of the current one. ``due`` is when the next stage begins by itself;
+    ``left`` is how many seconds the stage of a paused rollout has left. With ``approve``, every stage waits for
+    approval when its time is over. ``problem`` explains why the rollout failed or was superseded. ``revision`` changes
+    with every change; ``alias_revision`` is the revision in which the rollout left the alias.
     """
 
     name: str
@@ -64,12 +65,12 @@ class Rollout:
 
     @property
     def percent(self) -> int:
-        """The share of the new version in the current stage."""
+        """The percentage of the new version in the current stage."""
         return self.stages[self.stage][0]
 
     @property
     def is_open(self) -> bool:
-        """Whether it is under way: it runs, waits for an approval, or is paused."""
+        """Whether the rollout is in progress: running, waiting for approval, or paused."""
         return self.state in OPEN
 
     @property
@@ -78,7 +79,7 @@ class Rollout:
         return self.stage == len(self.stages) - 1
 
     def arms(self, stage: int) -> Arms:
-        """What the alias serves in a stage: the new version is the second, so that keys only ever move into it."""
+        """What the alias serves in a stage; the new version comes second, so that keys only ever move to it."""
         base, version = encode_version_sk(self.base), encode_version_sk(self.version)
         percent = self.stages[stage][0]
         if percent == _WHOLE:
@@ -86,7 +87,7 @@ class Rollout:
         return ((base, _WHOLE - percent), (version, percent))
 
     def describe(self) -> dict[str, Any]:
-        """Everything that is known of it, in values that JSON has, times in ISO 8601."""
+        """Return everything known about the rollout, as JSON-compatible values; times are in ISO 8601."""
         return {
             "name": self.name,
             "alias": self.alias,
@@ -113,15 +114,15 @@ class Rollout:
 
 
 def stages_of(given: Iterable[tuple[int, float | timedelta | None]]) -> Stages:
-    """The stages that a caller means, checked, with the 100 at their end."""
+    """Check a caller's stages, and return them with 100 at the end."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise _refuse_stages(given)
     stages = [_stage(each) for each in given]
     if stages and stages[-1][0] == _WHOLE:
         if stages[-1][1]:
             raise InvalidOptionsError(
-                f"the stage of {_WHOLE} per cent is to take {stages[-1][1]:g} seconds",
-                hint="with it the rollout is done: leave it out, or give it None",
+                f"the last stage, {_WHOLE} per cent, cannot have a duration, and has {stages[-1][1]:g} seconds",
+                hint="leave it out, or give it None: the rollout is done when it reaches 100 per cent",
             )
         stages.pop()
     if not stages:
@@ -130,8 +131,8 @@ def stages_of(given: Iterable[tuple[int, float | timedelta | None]]) -> Stages:
     for before, percent in zip([0, *percents], percents, strict=False):
         if not before < percent < _WHOLE:
             raise InvalidOptionsError(
-                f"a stage of {percent} per cent follows one of {before}",
-                hint="percents rise, from 1 up to 99; the 100 at the end is understood",
+                f"a stage of {percent} per cent cannot follow one of {before} per cent",
+                hint="percentages must rise, from 1 to 99; 100 is added at the end",
             )
     return (*stages, (_WHOLE, None))
 
@@ -146,8 +147,8 @@ def _stage(given: object) -> tuple[int, float | None]:
 
 def _refuse_stages(given: object) -> InvalidOptionsError:
     return InvalidOptionsError(
-        f"{given!r:.60} cannot be the stages of a rollout",
-        hint="give percents with their times: [(5, timedelta(hours=1)), (50, 3600)]; None waits for an approval",
+        f"the stages of a rollout cannot be {given!r:.60}",
+        hint="pass percentages with durations: [(5, timedelta(hours=1)), (50, 3600)]; None waits for approval",
     )
 
 
@@ -155,7 +156,7 @@ def _refuse_stages(given: object) -> InvalidOptionsError:
 
 
 def make_record(home: Home, rollout: Rollout) -> RolloutRecord:
-    """The record of a rollout, to be written."""
+    """Make the record of a rollout."""
     kind = RolloutRecord
     return kind.new(
         kind.at(home, rollout.name, rollout.alias).address,
@@ -180,9 +181,12 @@ def make_record(home: Home, rollout: Rollout) -> RolloutRecord:
 
 
 def rollout_of(name: str, alias: str, record: RolloutRecord) -> Rollout:
-    """A stored rollout; `RolloutError` if there is none."""
+    """Read a rollout from its record; `RolloutError` if it is not stored."""
     if not record.is_stored:
-        raise RolloutError(f"there was no rollout of the alias {alias!r:.60} of {name!r:.60}")
+        raise RolloutError(
+            f"the alias {alias!r:.60} of {name!r:.60} has never had a rollout",
+            hint="begin one with start_rollout",
+        )
     assert record.started_at is not None
     assert record.update_at is not None
     return Rollout(

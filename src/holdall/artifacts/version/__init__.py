@@ -1,1 +1,1 @@
-"""Versions: what LATEST is, how it becomes a version, and how versions are read, deleted and purged."""
+"""Versions: how LATEST is put and published, and how versions are read, deleted and purged."""

@@ -1,4 +1,4 @@
-"""An artifact: one version of something that is kept under a name."""
+"""An artifact as a value: one version of the content under a name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from holdall.core.internal import internal
 class Artifact:
     """One version of an artifact, or its LATEST.
 
-    ``pk``, ``sk``, ``update_at``, ``is_deleted`` and ``sha256`` are what versioned stores, in the same form. The rest
-    we know besides; of a version that versioned wrote, a listing knows none of it, and `get` asks the object.
-    ``revision`` changes with every change. ``aliases`` are those that serve it. ``manifest``: it is a directory, and
-    ``size`` is that of all files in it. ``key`` is where its bytes are in the service.
+    ``pk``, ``sk``, ``update_at``, ``is_deleted`` and ``sha256`` are the fields of the package versioned, in the same
+    form. The other fields are Holdall's. For a version that versioned wrote, listings leave them empty, and `get` reads
+    them from the object. ``revision`` changes with every change. ``aliases`` are those that serve the version. If
+    ``manifest`` is set, the artifact is a directory, and ``size`` is the size of all files in it. ``key`` is the key of
+    its bytes in the file service.
     """
 
     pk: str
@@ -39,17 +40,17 @@ class Artifact:
     @classmethod
     @internal
     def new(cls, name: str, version: int | str | None = None) -> Artifact:
-        """An artifact that is nowhere stored yet; without a version, LATEST."""
+        """Make an artifact that is not stored; without a version, LATEST."""
         return cls(check_name(name), encode_version_sk(version))
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the artifact."""
         return self.pk
 
     @property
     def version(self) -> str:
-        """The version as people write it: ``LATEST``, ``1``, ``42``."""
+        """The version, without leading zeros: ``LATEST``, ``1``, ``42``."""
         return display_version(self.sk)
 
     @property
@@ -58,7 +59,7 @@ class Artifact:
         return number_of(self.sk)
 
     def to_dict(self) -> dict[str, Any]:
-        """Name, version, update_at and sha256, as versioned gives them; `describe` gives everything."""
+        """Return name, version, update_at and sha256, as the package versioned does; `describe` returns everything."""
         return {
             "name": self.name,
             "version": self.version,
@@ -67,7 +68,7 @@ class Artifact:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Everything that is known of it, in values that JSON has, times in ISO 8601."""
+        """Return everything known about the artifact, as JSON-compatible values; times are in ISO 8601."""
         return {
             "name": self.name,
             "version": self.version,

@@ -1,4 +1,4 @@
-"""Content: what a version contains, as its note and its object describe it; and artifacts as values. Pure."""
+"""Content: what a version contains, as described by its note and its object; and artifacts as values. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OURS = (NAME_KEY, SHA_KEY)
 """The metadata that every object of an artifact has."""
 
 MANIFEST_KEY = "artifact_manifest"
-"""The metadata of a directory's manifest: how many bytes all its files have."""
+"""The metadata of a directory's manifest that has the size of all its files."""
 
 _encode = JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _REVISED = frozenset(column.name for column in (*ROW, Note.revision, *FIELDS))
@@ -28,7 +28,7 @@ _REVISED = frozenset(column.name for column in (*ROW, Note.revision, *FIELDS))
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is known of an artifact's content: its digest, and the object that has it.
+    """What is known about an artifact's content: its digest, and the object that holds it.
 
     ``manifest`` is the digest of a directory's manifest, ``total`` the size of all files in it.
     """
@@ -48,7 +48,7 @@ class Content:
 
 
 def content_updates(content: Content, row: VersionRow) -> list[Set | Remove]:
-    """The updates that make a note describe a content, and repeat its row."""
+    """The updates with which a note describes a content and repeats its row."""
     return [
         Note.sha256.set(row.sha256),
         Note.update_at.set(row.update_at),
@@ -84,7 +84,7 @@ def find_content(row: VersionRow, note: Note) -> Content | None:
 
 
 def revision_of(*records: Record | None) -> str:
-    """A digest that differs after every change of these records: of rows all there is, of our notes their revision."""
+    """A digest that differs after every change of these records: of all attributes of rows, and of notes' revisions."""
     said = [
         None
         if record is None or record.item is None
@@ -101,7 +101,7 @@ def artifact_of(
     content: Content | None = None,
     aliases: Iterable[str] = (),
 ) -> Artifact:
-    """A row and its note, as a value; ``content`` is what is known of it, by default what the note describes."""
+    """Make an artifact from a row and its note; ``content`` is, by default, what the note describes."""
     known = find_content(row, note) if content is None and note is not None else content
     more: dict[str, Any] = {}
     if known is not None:
@@ -135,12 +135,12 @@ def object_sha256(info: ObjectInfo) -> str | None:
 
 
 def user_metadata(info: ObjectInfo) -> dict[str, str]:
-    """The metadata of an object that is not ours."""
+    """The user's metadata of an object, without Holdall's."""
     return {name: value for name, value in info.headers.metadata.items() if name not in (*OURS, MANIFEST_KEY)}
 
 
 def content_of(info: ObjectInfo, tags: Mapping[str, str] | None) -> Content | None:
-    """The content that an object's metadata describes; None if neither we nor versioned put it."""
+    """The content that an object's metadata describes; None if neither Holdall nor versioned put the object."""
     sha256 = object_sha256(info)
     if sha256 is None:
         return None

@@ -1,4 +1,4 @@
-"""Flows that delete versions softly, and bring them back. Bytes stay until they are purged."""
+"""Flows that delete versions and restore them. The bytes stay until a version is purged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdall.tables.commit.flow import commit
 from holdall.tables.record import fetch
 
 _TOGETHER = 8
-"""So many aliases are deleted in one transaction with their version."""
+"""The most aliases that are deleted in one transaction with their version."""
 
 
 async def delete(
@@ -37,10 +37,11 @@ async def delete(
     allow_protected: bool = False,
     expect_revision: str | None = None,
 ) -> bool:
-    """Delete a version, LATEST without one; it can be restored until it is purged.
+    """Delete a version, LATEST by default; it can be restored until it is purged.
 
-    False when there is none, or it is deleted already: then nothing changes. `ArtifactInUseError` names the aliases
-    that serve it; with ``drop_aliases`` they are deleted with it.
+    Return False if it does not exist or is already deleted. If aliases serve it, `ArtifactInUseError` names them; with
+    ``drop_aliases=True`` they are deleted with it. With ``expect_revision``, the version is deleted only if it still
+    has that revision; otherwise `ArtifactChangedError`.
     """
     check_name(name)
     sk = encode_version_sk(version)
@@ -53,8 +54,8 @@ async def delete(
         found = revision_of(row, note)
         if expect_revision is not None and expect_revision != found:
             raise ArtifactChangedError(
-                f"{describe_version(name, sk)} has the revision {found}, not {expect_revision:.40}",
-                hint="look at it again, and decide anew",
+                f"{describe_version(name, sk)} has revision {found}, not {expect_revision:.40}",
+                hint="it has changed since you read it: read it again, then decide",
             )
         await drop_aliases_of(change, home, name, sk, drop_aliases, allow_protected)
         _mark_row(change, row, note, True, Note.deleted_at.set(context.port.now()))
@@ -65,7 +66,7 @@ async def delete(
 
 
 async def restore(context: Context, name: str, version: int | str | None = None) -> Artifact:
-    """Bring a deleted version back, LATEST without one; one that is not deleted is returned as it is."""
+    """Restore a deleted version, LATEST by default, and return it; a version that is not deleted stays as it is."""
     check_name(name)
     sk = encode_version_sk(version)
     home = await home_of(context)
@@ -78,7 +79,9 @@ async def restore(context: Context, name: str, version: int | str | None = None)
             return
         content = find_content(row, note)
         if await look(context, home, home.object_key(name, sk) if content is None else content.key) is None:
-            raise ArtifactNotFoundError(f"the bytes of {describe_version(name, sk)} are gone")
+            raise ArtifactNotFoundError(
+                f"{describe_version(name, sk)} cannot be restored: its bytes are missing from the file service"
+            )
         _mark_row(change, row, note, False, Note.deleted_at.remove())
         announce(change, "restored", name, sk, row.sha256)
 
@@ -87,7 +90,7 @@ async def restore(context: Context, name: str, version: int | str | None = None)
 
 
 async def read_version(context: Context, home: Home, name: str, sk: str) -> tuple[VersionRow, Note]:
-    """The row and the note of a version; LATEST's are first brought in line with its object."""
+    """Read the row and the note of a version; those of LATEST are first brought in line with its object."""
     if sk == LATEST:
         latest, _ = await settle(context, home, name)
         return latest.row, latest.head
@@ -95,7 +98,7 @@ async def read_version(context: Context, home: Home, name: str, sk: str) -> tupl
 
 
 def _mark_row(change: Change, row: VersionRow, note: Note, deleted: bool, update: UpdateAction) -> None:
-    """Mark a row as deleted or not, if no process has changed it; no alias known to us serves it from here on."""
+    """Mark a row as deleted or not deleted, if no process has changed it, and no known alias serves it."""
     change.update(row, VersionRow.is_deleted.set(deleted), expect=[row.same(*ROW)])
     free = (Note.served_by.remove(),) if note.served_by else ()
     same = note.same(Note.revision, Note.served_by, Note.referred, or_created=True)
@@ -104,20 +107,20 @@ def _mark_row(change: Change, row: VersionRow, note: Note, deleted: bool, update
 
 
 def describe_version(name: str, sk: str) -> str:
-    """A version, for messages."""
+    """Describe a version in messages."""
     return f"version {display_version(sk)} of {name!r:.60}"
 
 
-# --- aliases that go with it ------------------------------------------------------------------------------
+# --- aliases that are deleted with a version --------------------------------------------------------------
 
 
 async def drop_aliases_of(
     change: Change, home: Home, name: str, sk: str, drop_aliases: bool, allow_protected: bool
 ) -> list[str]:
-    """Delete the aliases that serve a version; `ArtifactInUseError` unless ``drop_aliases``. Returns their names.
+    """Delete the aliases that serve a version, and return their names; `ArtifactInUseError` unless ``drop_aliases``.
 
-    Many are deleted one by one, before the version: a transaction has no room for them all. As that changes the
-    version's note, the change is then refused, and the next attempt finds no aliases.
+    If there are too many for one transaction, they are deleted one by one, before the version. This changes the
+    version's note, so the change is then refused, and the next attempt finds no aliases.
     """
     context, names = change.context, []
     served = find_serving(await read_aliases(context, home, name), sk)
@@ -172,10 +175,10 @@ class _Elsewhere(Exception):
 
 
 def explain_use(name: str, sk: str | None, aliases: Sequence[str]) -> ArtifactInUseError:
-    """The refusal that names the aliases."""
+    """The error that names the aliases."""
     what = describe_version(name, sk) if sk is not None else f"the artifact {name!r:.60}"
     return ArtifactInUseError(
-        f"{what} is served by {', '.join(aliases)}",
+        f"{what} cannot be deleted while aliases serve it: {', '.join(aliases)}",
         aliases=aliases,
-        hint="point them elsewhere first, or delete them with it: drop_aliases=True",
+        hint="point them elsewhere first, or delete them too with drop_aliases=True",
     )

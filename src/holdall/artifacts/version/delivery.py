@@ -1,8 +1,8 @@
-"""Flows that hand artifacts out: their bytes, a file, a directory, or a URL.
+"""Flows that deliver artifacts: as bytes, a file, a directory, or a URL.
 
-What comes is checked against the digest in the table, whatever the object says of itself; a file or a directory appears
-under its name when it is complete and right, and not before. LATEST may be replaced while it is read: its bytes are
-those of one object all the same, and who finds another than was meant asks once more what is meant.
+The content is verified against the digest in the table, whatever the object's metadata claims; a file or a directory
+appears under its name only when it is complete and correct. LATEST may be replaced while it is read. Its bytes still
+come from one object; if that is not the expected one, the table is read again.
 """
 
 from __future__ import annotations
@@ -55,15 +55,17 @@ async def download(
     resume: bool = False,
     cache: bool | None = None,
 ) -> bytes | Path | None:
-    """The content of a version, or of what an alias serves: its bytes, or written to the path or stream ``to``.
+    """Download a version, or the version that an alias serves: return its bytes, or write them to ``to``.
 
-    Returns the bytes, the path, or None for a stream. All of it is checked: `IntegrityError`, and no file is left, when
-    it is not what was published; a stream has all bytes by then. For a directory, ``to`` is a path where nothing is
-    yet, or an empty directory. ``key`` decides what an alias with several versions serves. ``resume``
-    continues a download to the same path that broke off, and leaves one that fails to be resumed. ``cache=False``
-    bypasses the cache. Files that killed downloads left in the target's directory are removed after an hour, or after a
-    week if they could be resumed. ``progress`` is called with the bytes done and the total; it starts over if LATEST
-    was replaced while it was read.
+    ``to`` is a path, which is returned, or a stream; for a stream, None is returned. For a directory, ``to`` must be a
+    path that does not exist yet, or an empty directory. The content is verified: if it is not what was published, this
+    raises `IntegrityError`, and no file is left; a stream may have received all bytes by then. ``key`` decides which
+    version is served by an alias that splits its traffic.
+
+    ``resume=True`` continues an interrupted download to the same path, and keeps a download that fails, so that it can
+    be resumed. ``cache=False`` bypasses the cache. Files that killed downloads left in the target's directory are
+    removed after an hour, or after a week if they could be resumed. ``progress`` is called with the bytes done and the
+    total; it starts over if LATEST is replaced while it is read.
     """
     target: Path | Stream | None = None
     if callable(getattr(to, "write", None)):
@@ -82,15 +84,15 @@ async def download(
             raise failure
         meant = artifact.sha256
         try:
-            # an object that goes on saying something else of itself than the table does is judged by its bytes
+            # an object whose metadata keeps contradicting the table is judged by its bytes
             return await _deliver(means, artifact, target, meter, vetted=not unchanged)
         except (IntegrityError, ObjectNotFoundError, PreconditionFailedError) as error:
             if not left or (isinstance(target, Stream) and target.begun):
                 raise
             if isinstance(error, IntegrityError) and artifact.sk != LATEST:
-                raise  # a version never changes: that is damage
+                raise  # a version never changes, so it is damaged
             failure = error
-    raise AssertionError("the last try neither failed nor succeeded")
+    raise AssertionError("the last attempt neither failed nor succeeded")
 
 
 async def _deliver(
@@ -99,7 +101,7 @@ async def _deliver(
     key = _key_of(means.home, artifact)
     if artifact.manifest:
         if target is None or isinstance(target, Stream):
-            raise _refuse_directory(artifact, "give to= the path of a new directory")
+            raise _refuse_directory(artifact, "pass the path of a new directory as to=")
         from holdall.artifacts.directory.extraction import unpack
 
         await unpack(means, source_at(key, artifact.sha256), target, meter)
@@ -116,16 +118,16 @@ async def _deliver(
 
 
 def _vet_latest(artifact: Artifact, info: ObjectInfo) -> None:
-    """Refuse an object that came after what is meant, before any of its bytes goes anywhere."""
+    """Raise `PreconditionFailedError` if the object is a newer one, before any of its bytes are delivered."""
     found = object_sha256(info)
     if found is not None and found != artifact.sha256:
-        raise PreconditionFailedError(f"LATEST of {artifact.name!r:.60} was replaced while it was read")
+        raise PreconditionFailedError(f"LATEST of {artifact.name!r:.60} was replaced during the download")
 
 
 async def _find_meant(
     context: Context, home: Home, name: str, reference: int | str | None, key: str | int | None
 ) -> Artifact:
-    """The version that a caller names; who else serves it does not matter here."""
+    """Read the version that a caller refers to, without the aliases that serve it."""
     check_name(name)
     return await read_artifact(context, home, name, await resolve_reference(context, name, reference, key))
 
@@ -141,14 +143,15 @@ async def url(
     disposition: str | None = None,
     content_type: str | None = None,
 ) -> str:
-    """A URL by which anyone can get the content for a while, served with these headers.
+    """Return a temporary URL from which anyone can download the content, served with these headers.
 
-    It is of the version that is meant now: an alias that moves does not move it.
+    It expires after ``expires`` seconds, or a timedelta. It leads to the version that the reference means now: if an
+    alias moves, the URL stays the same.
     """
     home = await home_of(context)
     artifact = await _find_meant(context, home, name, version_or_alias, key)
     if artifact.manifest:
-        raise _refuse_directory(artifact, "a directory has no URL: download it")
+        raise _refuse_directory(artifact, "a directory cannot have a URL; use download")
     return await upkeep.url(
         Shelf(context, home.service),
         _key_of(home, artifact),

@@ -1,7 +1,7 @@
 """The flow that puts LATEST: bytes, a file, a stream or a directory.
 
-Why it is safe wherever it stops: until the object is replaced nothing has changed, and that happens in one step. From
-then on LATEST is the new content; the next process finds the row behind it, and puts that right (`latest`).
+Why it is safe wherever it stops: until the object is replaced, nothing has changed, and it is replaced in one step.
+From then on LATEST is the new content; the next process finds that the row is outdated, and corrects it (`latest`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What LATEST is to become.
+    """The content that LATEST will have.
 
     A directory has a ``hold`` that keeps its files until LATEST has them, and, if it is to be published, a
     ``version_hold`` that keeps them until the version has them.
@@ -77,14 +77,14 @@ class Intent:
 
     @property
     def object_metadata(self) -> dict[str, str]:
-        """The metadata of the object, ours included."""
+        """The metadata of the object, including Holdall's."""
         ours = {NAME_KEY: self.name, SHA_KEY: self.material.sha256}
         if self.total is not None:
             ours[MANIFEST_KEY] = str(self.total)
         return {**self.metadata, **ours}
 
     def content(self, info: ObjectInfo) -> Content:
-        """Its content, once there is an object."""
+        """The content, once there is an object."""
         return Content(
             self.material.sha256,
             info.etag,
@@ -98,13 +98,13 @@ class Intent:
         )
 
     def is_that(self, info: ObjectInfo, sent: ObjectInfo) -> bool:
-        """Whether an object is the one that was sent, and not somebody else's with the same bytes."""
+        """Whether an object is the one that was sent, and not another process's with the same bytes."""
         headers = info.headers
         said = info.etag, headers.metadata, headers.content_type
         return said == (sent.etag, self.object_metadata, self.content_type)
 
     def is_there(self, latest: Latest) -> bool:
-        """Whether LATEST is just that already, as far as the table knows."""
+        """Whether LATEST already has this content, as far as the table knows."""
         content = latest.content
         return (
             latest.is_live
@@ -128,12 +128,12 @@ async def put(
     expect_revision: str | None = None,
     progress: Progress | None = None,
 ) -> Artifact:
-    """Make bytes, a file or a directory by its path, or a stream the LATEST of an artifact.
+    """Store content as the LATEST of an artifact: bytes, the path of a file or directory, or a stream.
 
-    When that is LATEST already, with the same type, metadata and tags, nothing is uploaded. A deleted LATEST comes
-    back. ``expect_sha256`` and ``expect_revision`` are what LATEST has to be, ``expect_version`` the newest version
-    (0: there is none): `ArtifactChangedError`, and nothing is changed, when it is not so. ``progress`` is called with
-    the bytes that are done and all there are.
+    If LATEST already has this content, with the same type, metadata and tags, nothing is uploaded. A deleted LATEST is
+    restored. ``expect_sha256`` and ``expect_revision`` are what LATEST must have, ``expect_version`` is what the newest
+    version must be (0 if there must be none). If one of them does not hold, nothing changes, and this raises
+    `ArtifactChangedError`. ``progress`` is called with the bytes done and the total.
     """
     expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
     home, intent = await prepare_intent(
@@ -154,16 +154,16 @@ async def prepare_intent(
     *,
     publish: bool = False,
 ) -> tuple[Home, Intent]:
-    """The caller's content, checked and hashed, a directory's files stored and held; `use_intent` releases it.
+    """Check and hash the caller's content; store and hold the files of a directory. `use_intent` releases it.
 
-    ``publish``: it will also become a version.
+    ``publish``: the content will also become a version.
     """
     check_new_name(name)
     given, kept_tags = _texts("metadata", metadata), _texts("tags", tags)
     _check_metadata(given)
     home = await home_of(context)
     key = home.object_key(name, LATEST)
-    # with room for what we add to it, and for the id that a copy of it leaves
+    # with room for what Holdall adds to it, and for the id that a copy of it leaves
     trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13, "put": "0" * 47}
     headers = ObjectHeaders(content_type, metadata=trial)
     check_object_request(PutObject(home.service, key, b"", headers, tags=kept_tags))
@@ -180,7 +180,7 @@ async def prepare_intent(
 
 
 async def use_intent(context: Context, home: Home, intent: Intent, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work that an intent is for, and release what it holds, however the work ends."""
+    """Do the work with an intent, and release its holds, however the work ends."""
     try:
         return await work
     except BaseException as error:
@@ -203,10 +203,10 @@ async def _hold_directory(
     progress: Progress | None,
     publish: bool,
 ) -> tuple[tuple[Hold, Hold | None], Material, int]:
-    """A directory's files, stored and held; there may be many, so expectations are checked first.
+    """Store and hold the files of a directory; there may be many, so expectations are checked first.
 
-    To be published, they are held twice: once LATEST is replaced, nothing else might keep them for the version. A
-    process that dies between the two leaves a hold that expires by itself.
+    If they will be published, they are held twice: if LATEST is replaced, nothing else would keep them for the version.
+    A process that dies between the two leaves a hold that expires by itself.
     """
     from holdall.artifacts.directory.hold import drop_hold, hold_files
     from holdall.artifacts.directory.inventory import gather_directory
@@ -228,7 +228,7 @@ def _texts(option: str, given: object) -> dict[str, str]:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in (*given, *given.values())):
         raise InvalidOptionsError(
-            f"{option} is {given!r:.60}", hint='it maps texts to texts: {"build": "17"}'
+            f"{option} must map strings to strings, and is {given!r:.60}", hint='as in {"build": "17"}'
         )
     return dict(given)
 
@@ -237,7 +237,7 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
     taken = sorted({each for each in metadata if each in (*OURS, MANIFEST_KEY)})
     if taken:
         raise InvalidOptionsError(
-            f"the metadata {', '.join(taken)} describes the content, and is set by Holdall",
+            f"the metadata {', '.join(taken)} cannot be set, because Holdall uses it to describe the content",
             hint="use other names",
         )
 
@@ -272,11 +272,11 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
             if isinstance(done, Latest):
                 return _describe_put(home, intent, done, sent)
         done, info = await settle(context, home, intent.name, intent.hold)
-        if info is not None:  # ours, put right by another process, or one that another process put after ours
+        if info is not None:  # the object of this put, settled by another process; or a later one
             if intent.hold is not None:
                 await _withdraw_manifest(context, home, done, intent.hold)
             return _describe_put(home, intent, done, sent)
-        # it was purged meanwhile: once more
+        # it was purged meanwhile: try again
 
 
 async def _send_intent(context: Context, home: Home, intent: Intent, if_match: str | None) -> ObjectInfo:
@@ -294,13 +294,13 @@ async def _send_intent(context: Context, home: Home, intent: Intent, if_match: s
     except PreconditionFailedError as error:
         if if_match is None:
             raise
-        raise intent.expected.refusal(intent.name, "LATEST was replaced meanwhile") from error
+        raise intent.expected.refusal(intent.name, "another process has replaced LATEST") from error
 
 
 async def _announce_manifest(context: Context, home: Home, latest: Latest, hold: Hold) -> Latest | None:
-    """Count a directory's manifest for LATEST before it is there; None if another process wrote the head meanwhile.
+    """Count a directory's manifest for LATEST before it is put; None if another process wrote the head meanwhile.
 
-    The mark is on the head until the manifest has become LATEST, or something else has.
+    The mark stays on the head until the manifest, or something else, has become LATEST.
     """
     from holdall.artifacts.directory.hold import redeem_hold
 
@@ -319,7 +319,7 @@ def _find_marks(latest: Latest, hold: Hold) -> list[str]:
 
 
 async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold: Hold) -> None:
-    """Uncount what was coming: it came, and is counted for LATEST, or it did not."""
+    """Remove the count of a coming manifest: it is now counted for LATEST, or it did not become LATEST."""
     from holdall.artifacts.directory.hold import count_versions
     from holdall.artifacts.directory.sweep import sweep
 
@@ -337,7 +337,7 @@ async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold:
     try:
         withdrawn = await commit(context, withdraw, f"the artifact {name!r:.60}")
     except ContentionError:
-        return  # the mark stays, and goes with a later put
+        return  # the mark stays; a later put removes it
     if withdrawn:
         await sweep(context, home, (hold.manifest,))
 
@@ -351,7 +351,7 @@ async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Lat
 
 
 def _describe_put(home: Home, intent: Intent, done: Latest, sent: ObjectInfo) -> Artifact:
-    """What was put, also when it has been replaced by now."""
+    """Describe what was put, even if it has been replaced since."""
     served, content = done.head.served_by, done.content
     if content is not None and content.sha256 == intent.material.sha256:
         return artifact_of(done.row, done.head, content=content, aliases=served)

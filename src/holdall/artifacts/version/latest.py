@@ -1,16 +1,17 @@
-"""LATEST: the one version that changes, kept in two places that have to agree.
+"""LATEST: the one version that changes, stored in two places that must agree.
 
-The object is the truth; its metadata describes the content. The row, which listings show, and our head beside it are
-brought in line with it by any process that finds that they are not (`settle`). Why that is safe wherever a process
+The object is authoritative; its metadata describes the content. The row, which listings show, and the head beside it
+are brought in line with it by any process that finds that they are not (`settle`). Why this is safe wherever a process
 stops, and however many do it at once:
 
 1. The row and the head are read *before* the object. They are written only if both are still what was read.
-2. So of two that write at once one has to look again; and a process that has put an object looks at the row after it.
-3. Therefore the last object that was put is seen by a process that then writes the row. If that process dies in
-   between, the row is old, and the next process to look finds this and puts it right.
+2. So of two processes that write at once, one has to read again; and a process that has put an object reads the row
+   afterwards.
+3. Therefore a process that sees the last object then writes the row. If that process dies in between, the row is
+   outdated, and the next process to read it notices and corrects it.
 
-A directory's files are counted for it before its manifest is put (``next|…`` on the head), so that there is never a
-manifest whose files may be swept.
+A directory's files are counted for it before its manifest is put (``next|…`` on the head), so there is never a manifest
+whose files may be swept.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _MOST_GONE = 20
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """LATEST as the table has it; ``content`` is what the head describes, None if it does not."""
+    """LATEST as it is in the table; ``content`` is what the head describes, None if it describes nothing."""
 
     name: str
     row: VersionRow
@@ -49,23 +50,23 @@ class Latest:
 
     @property
     def is_purged(self) -> bool:
-        """Whether it was purged, and its object perhaps not deleted yet; the object then means nothing."""
+        """Whether it was purged; then its object, if it has not been deleted yet, means nothing."""
         return not self.row.is_stored and self.head.purging is not None
 
     @property
     def is_live(self) -> bool:
-        """Whether it is there, and not deleted."""
+        """Whether it exists and is not deleted."""
         return self.row.is_live
 
 
 async def read_latest(context: Context, home: Home, name: str) -> Latest:
-    """The row and the head, as they are now."""
+    """Read the row and the head, strongly consistent."""
     row, head = await fetch(context.port, VersionRow.at(home, name, LATEST), Head.of(home, name))
     return Latest(name, row, head, find_content(row, head))
 
 
 async def look(context: Context, home: Home, key: str) -> ObjectInfo | None:
-    """An object without its bytes; None when there is none."""
+    """Read an object's description; None if it does not exist."""
     try:
         return await context.port.send(HeadObject(home.service, key))
     except ObjectNotFoundError:
@@ -75,7 +76,7 @@ async def look(context: Context, home: Home, key: str) -> ObjectInfo | None:
 async def settle(
     context: Context, home: Home, name: str, hold: Hold | None = None
 ) -> tuple[Latest, ObjectInfo | None]:
-    """LATEST with the row and the head in line with the object; and the object, None if there is none."""
+    """Bring the row and the head of LATEST in line with its object; return both, None for a missing object."""
     attempts = Attempts(context, f"the artifact {name!r:.60}")
     while True:
         await attempts.another()
@@ -92,29 +93,29 @@ async def settle(
 
 
 async def check_counted(context: Context, home: Home, name: str, content: Content | None) -> None:
-    """Refuse a directory that came from elsewhere, without the counts of its files."""
+    """Raise `IntegrityError` for a directory that was copied from elsewhere, without the counts of its files."""
     if content is None or content.manifest is None:
         return
     from holdall.artifacts.directory.record import ManifestRecord
 
     if not (await fetch(context.port, ManifestRecord.at(home, content.manifest))).refs:
         raise IntegrityError(
-            f"the directory {name!r:.60}, of the manifest {content.manifest}, has files that this table does not know",
+            f"this table has no records of the files of the directory {name!r:.60} (manifest {content.manifest})",
             hint="put the directory again",
         )
 
 
 def is_in_line(latest: Latest, info: ObjectInfo) -> bool:
-    """Whether the row names the object's content, and the head, unless versioned has written since, that object."""
+    """Whether the row names the object's content, and the head names that object (unless versioned wrote since)."""
     content = content_of(info, None)
     if content is None:
-        return True  # neither we nor versioned put it, so that there is nothing to learn from it
+        return True  # neither Holdall nor versioned put the object, so it tells us nothing
     if latest.row.sha256 != content.sha256:
         return False
     known = latest.content
     if known is None:
         return True
-    # versioned may have put the same bytes anew, with another type or metadata, within the second that the row has
+    # versioned may have put the same bytes again, with another type or metadata, within the second of the row's time
     return (known.etag, known.content_type, known.metadata or {}) == (
         content.etag,
         content.content_type,
@@ -131,7 +132,7 @@ async def put_right(
     content: Content | None = None,
     hold: Hold | None = None,
 ) -> Latest | Refused:
-    """Write the row and the head of an object; refused if another process has written either meanwhile."""
+    """Write the row and the head for an object; refused if another process has written either meanwhile."""
     if content is None:
         content = content_of(info, await tags_of(context, home, info.key))
         assert content is not None
@@ -159,15 +160,20 @@ async def put_right(
     if fewer:
         from holdall.artifacts.directory.sweep import sweep
 
-        await sweep(context, home, tuple(fewer))  # a process that dies before leaves marks for a later purge
+        await sweep(
+            context, home, tuple(fewer)
+        )  # if the process dies before this, its marks are left to a later purge
     return Latest(name, row, head, content)
 
 
 def plan_counts(
     context: Context, head: Head, manifest: str | None, hold: Hold | None
 ) -> tuple[list[str], list[str], list[str]]:
-    """What a new content means for the manifests that are counted for LATEST: those to count less, each as often as it
-    was counted, those to count more, and the marks of coming manifests to remove."""
+    """Plan what new content means for the manifests that are counted for LATEST.
+
+    Returns those to count less (each as often as it was counted), those to count more, and the marks of coming
+    manifests to remove.
+    """
     old, coming, now = head.manifest, head.coming, context.port.now()
     gone = [
         each
@@ -176,20 +182,20 @@ def plan_counts(
         or (now - parse_moment(each.partition("|")[0]) > _STALE and value != manifest)
     ]
     gone.sort(key=lambda each: hold is None or not each.endswith(hold.id))
-    del gone[_MOST_GONE:]  # a transaction has room for so many; the next one takes the others
+    del gone[_MOST_GONE:]  # more do not fit into a transaction; the next one removes the others
     fewer = [*([old] if old is not None and old != manifest else [])]
     more = [manifest] if manifest is not None and manifest != old else []
     for each in gone:
         value = coming[each]
         if value in more:
-            more.remove(value)  # it was counted while it was coming, and is now here
+            more.remove(value)  # it was already counted while it was coming
         else:
             fewer.append(value)
     return fewer, more, gone
 
 
 def update_head(change: Change, latest: Latest, *values: Set | Remove) -> Head:
-    """Change the head if it is still the one that was read; returns it as it will be."""
+    """Change the head if it is still the one that was read; return the head as it will be."""
     head, values = latest.head, (*values, Head.revision.set(change.context.port.new_id()))
     tag = () if head.is_stored else (Head.tag(),)
     same = head.same(Head.revision, Head.listed, or_created=True)
@@ -198,7 +204,7 @@ def update_head(change: Change, latest: Latest, *values: Set | Remove) -> Head:
 
 
 async def unlist(context: Context, home: Home, name: str) -> bool:
-    """Remove a name from the list if there is nothing under it, and nothing was put or published meanwhile."""
+    """Remove a name from the list if it has no versions, and nothing was put or published meanwhile."""
     head = await fetch(context.port, Head.of(home, name))
     if (await context.port.send(home.query(name, limit=1))).items:
         return False
@@ -213,7 +219,7 @@ async def unlist(context: Context, home: Home, name: str) -> bool:
 
 
 async def tags_of(context: Context, home: Home, key: str) -> dict[str, str]:
-    """The tags of an object; none if it is gone."""
+    """Read the tags of an object; empty if it does not exist."""
     try:
         found = await context.port.send(GetTags(home.service, key))
     except ObjectNotFoundError:
@@ -222,10 +228,11 @@ async def tags_of(context: Context, home: Home, key: str) -> dict[str, str]:
 
 
 def check_home(home: Home, latest: Latest) -> None:
-    """Refuse to work on an artifact whose LATEST is stored elsewhere, under another prefix or suffix."""
+    """Raise `ConfigurationError` if LATEST is stored elsewhere, under another prefix or suffix."""
     content, expected = latest.content, home.object_key(latest.name, LATEST)
     if content is not None and content.key != expected:
         raise ConfigurationError(
-            f"the artifact {latest.name!r:.60} is kept under {content.key!r:.80}, not under {expected!r:.80}",
-            hint="open the database with the prefix and suffix it was made with: artifacts=ArtifactSettings(...)",
+            f"the artifact {latest.name!r:.60} is stored under the key {content.key!r:.80}, not under {expected!r:.80}",
+            hint="open the database with the prefix and suffix with which the artifact was put: "
+            "artifacts=ArtifactSettings(prefix=..., suffix=...)",
         )

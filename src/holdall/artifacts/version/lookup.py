@@ -1,7 +1,6 @@
-"""Flows that read artifacts: one, or all versions of one. Strongly consistent.
+"""Flows that read one version of an artifact, or all of them. Strongly consistent.
 
-A version that versioned wrote has no note of ours: `get` then asks its object, a listing leaves out what it cannot
-know.
+A version that versioned wrote has no note. `get` then asks its object; a listing leaves out what it cannot know.
 """
 
 from __future__ import annotations
@@ -36,8 +35,12 @@ _PAGE = 100
 
 
 class Where(TypedDict, total=False):
-    """Which versions to list: changed at or after ``after`` and before ``before``, with these tags and this metadata
-    (all of them, maybe others besides), with a digest; ``deleted``: True for deleted ones, None for all."""
+    """Which versions to list: all conditions that are given must be met.
+
+    A version must have changed at or after ``after`` and before ``before``; it must have all these ``tags`` and all
+    this ``metadata``, and may have more; and it must have the digest ``sha256``. Deleted versions are left out, unless
+    ``deleted`` is True (only those) or None (all versions).
+    """
 
     after: datetime
     before: datetime
@@ -55,9 +58,10 @@ async def get(
     key: str | int | None = None,
     deleted: bool = False,
 ) -> Artifact:
-    """A version, LATEST without one; or what an alias serves, to ``key`` if one is given.
+    """Return a version of an artifact, LATEST by default; or the version that an alias serves.
 
-    `ArtifactNotFoundError` when it is not there, or deleted; ``deleted=True`` finds it also then.
+    If the alias splits its traffic, ``key`` (for example a user's id) decides which version. `ArtifactNotFoundError` if
+    the version does not exist or is deleted; ``deleted=True`` also returns a deleted one.
     """
     check_name(name)
     home = await home_of(context)
@@ -69,7 +73,7 @@ async def get(
 async def read_artifact(
     context: Context, home: Home, name: str, sk: str, deleted: bool = False, aliases: Iterable[str] = ()
 ) -> Artifact:
-    """A version by its sort key, with the aliases that somebody else has looked up."""
+    """Read a version by its sort key; ``aliases`` are those that serve it, which the caller has read."""
     if sk == LATEST:
         return await _read_latest(context, home, name, deleted, aliases)
     row, note = await fetch(context.port, VersionRow.at(home, name, sk), Note.at(home, name, sk))
@@ -81,7 +85,7 @@ async def read_artifact(
 async def resolve_reference(
     context: Context, name: str, reference: int | str | None, key: str | int | None = None
 ) -> str:
-    """The sort key of what a caller names: a version, or an alias, which serves one."""
+    """The sort key of the version that a caller refers to: a version, or an alias that serves one."""
     if is_version(reference):
         return encode_version_sk(reference)
     found = (await read_state(context, await home_of(context), name, str(reference))).value()
@@ -105,7 +109,7 @@ async def _read_latest(
 async def _fill(
     context: Context, home: Home, row: VersionRow, note: Note, aliases: Iterable[str]
 ) -> Artifact:
-    """A version with all that is known of it; its object is asked if the table does not know."""
+    """Complete a version with everything known about it; from its object, if the table does not have it."""
     if find_content(row, note) is not None:
         return artifact_of(row, note, aliases=aliases)
     name, sk = row.pk, row.sk
@@ -117,24 +121,24 @@ async def _fill(
     content = content_of(info, await tags_of(context, home, object_key))
     if content is None or content.sha256 != row.sha256:
         raise IntegrityError(
-            f"version {display_version(sk)} of {name!r:.60} should have the sha256 {row.sha256}, "
-            f"and its object says {None if content is None else content.sha256}"
+            f"version {display_version(sk)} of {name!r:.60} should have the SHA-256 {row.sha256}, "
+            f"but its object has {None if content is None else content.sha256}"
         )
     return artifact_of(row, note, content=content, aliases=aliases)
 
 
 def check_unaltered(name: str, sk: str, row: VersionRow, note: Note) -> None:
-    """Refuse a version whose row no longer has the digest that it was published with, even if its object agrees."""
+    """Raise `IntegrityError` if a row no longer has the digest that was published, even if the object agrees."""
     if note.etag is not None and note.sha256 != row.sha256:
         raise IntegrityError(
-            f"version {display_version(sk)} of {name!r:.60} was published with the sha256 {note.sha256}, "
-            f"but its row now has {row.sha256:.64}",
-            hint="a published version never changes: purge it, and publish its content under a new number",
+            f"version {display_version(sk)} of {name!r:.60} was published with the SHA-256 {note.sha256}, "
+            f"but its row in the table now has {row.sha256:.64}",
+            hint="another program changed a published version: purge it, and publish its content as a new version",
         )
 
 
 def explain_missing(name: str, sk: str) -> ArtifactNotFoundError:
-    """There is no such version."""
+    """The error for a version that does not exist."""
     return ArtifactNotFoundError(f"there is no version {display_version(sk)} of the artifact {name!r:.60}")
 
 
@@ -144,13 +148,14 @@ async def _report_loss(context: Context, home: Home, name: str, sk: str) -> Arti
     key = home.object_key(name, sk)
     return ArtifactNotFoundError(
         f"version {display_version(sk)} of {name!r:.60} is in the table, "
-        f"but its bytes are not under {key!r:.80} in {place}",
-        hint="is this the right bucket? Was the prefix or the suffix changed, or the object deleted by hand?",
+        f"but its bytes are missing: there is no object {key!r:.80} in {place}",
+        hint="check that this is the right bucket, that prefix and suffix are unchanged, and that the object was not "
+        "deleted by hand",
     )
 
 
 async def aliases_of(context: Context, home: Home, name: str) -> dict[str, list[str]]:
-    """Which aliases serve which version, by sort key: as they are now, whoever wrote them."""
+    """Read which aliases serve which version, by sort key; including aliases that versioned wrote."""
     found: dict[str, list[str]] = {}
     for each in await read_aliases(context, home, name):
         for sk, _ in each.arms:
@@ -159,7 +164,7 @@ async def aliases_of(context: Context, home: Home, name: str) -> dict[str, list[
 
 
 def find_serving(aliases: Iterable[Alias], sk: str) -> list[Alias]:
-    """Those that serve a version."""
+    """The aliases that serve a version."""
     return [each for each in aliases if any(arm == sk for arm, _ in each.arms)]
 
 
@@ -167,7 +172,7 @@ def find_serving(aliases: Iterable[Alias], sk: str) -> list[Alias]:
 
 
 class VersionPages:
-    """The versions of an artifact, a page at a time: LATEST first, then the newest first."""
+    """The versions of an artifact, a page at a time: LATEST, then the numbered ones, newest first."""
 
     def __init__(
         self,
@@ -181,14 +186,14 @@ class VersionPages:
         self._name = check_name(name)
         self._filter = _Filter.of(where)
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InvalidOptionsError(f"limit is {limit!r:.60}, and has to be a whole number from 1 up")
+            raise InvalidOptionsError(f"limit must be a whole number, 1 or more, not {limit!r:.60}")
         self._left = limit
         self._before = None if before is None else encode_version_sk(before)
         self._pages: Pages[VersionRow] | None = None
         self._served: dict[str, list[str]] = {}
 
     async def next_page(self) -> list[Artifact] | None:
-        """Some more versions, perhaps none; None at the end."""
+        """Return the versions of the next page, which may be empty; None at the end."""
         if self._left == 0:
             return None
         home = await home_of(self._context)
@@ -228,7 +233,7 @@ class VersionPages:
     async def _describe_latest(self, home: Home, row: VersionRow, aliases: Iterable[str]) -> Artifact:
         try:
             return await _read_latest(self._context, home, self._name, True, aliases)
-        except ArtifactNotFoundError:  # purged since, or without its bytes: then what the row says
+        except ArtifactNotFoundError:  # purged since, or its bytes are missing: then only what the row has
             return artifact_of(row, aliases=aliases)
 
     async def _fetch_notes(self, home: Home, numbered: list[str]) -> dict[str, VersionNote]:
@@ -255,32 +260,35 @@ class _Filter:
     @classmethod
     def of(cls, where: Where | None) -> _Filter:
         if where is not None and not isinstance(where, Mapping):
-            raise InvalidOptionsError(f"where is {where!r:.60}", hint='as in where={"tags": {"team": "ml"}}')
+            raise InvalidOptionsError(
+                f"where must be a mapping of conditions, not {where!r:.60}",
+                hint='as in where={"tags": {"team": "ml"}}',
+            )
         given: dict[str, Any] = dict(where or {})
         unknown = sorted(str(each) for each in given.keys() - set(cls.__match_args__))
         if unknown:
             raise InvalidOptionsError(
-                f"where= asks for {', '.join(unknown)}",
-                hint=f"it can ask for: {', '.join(cls.__match_args__)}",
+                f"where has an unknown condition: {', '.join(unknown)}",
+                hint=f"known conditions: {', '.join(cls.__match_args__)}",
             )
         for each in ("after", "before"):
             moment = given.get(each)
             if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
                 raise InvalidOptionsError(
-                    f"where= has {each} {moment!r:.60}", hint="give a time with a time zone"
+                    f"{each} in where must be a datetime with a time zone, not {moment!r:.60}"
                 )
         for each in ("tags", "metadata"):
             if given.get(each) is not None and not isinstance(given[each], Mapping):
                 raise InvalidOptionsError(
-                    f"where= has {each} {given[each]!r:.60}", hint="it maps texts to texts"
+                    f"{each} in where must map strings to strings, and is {given[each]!r:.60}"
                 )
         if not isinstance(given.get("sha256") or "", str):
-            raise InvalidOptionsError(f"where= has sha256 {given['sha256']!r:.60}", hint="it is text")
+            raise InvalidOptionsError(f"sha256 in where must be a string, not {given['sha256']!r:.60}")
         return cls(**given)
 
     @property
     def narrows(self) -> bool:
-        """Whether some versions may be left out besides those that are deleted."""
+        """Whether versions that are not deleted may be left out."""
         return self != _Filter()
 
     @property

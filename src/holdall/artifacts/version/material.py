@@ -1,8 +1,8 @@
-"""Material: what is put as an artifact, with its digest known before the first byte is sent.
+"""Material: the bytes of an artifact, with a digest that is known before the first byte is sent.
 
-The object says the digest of its own content in its metadata, so that has to be known when its upload begins. Bytes,
-files and streams that can go back are read twice, the first time only to be hashed. A stream that cannot go back is
-held in memory while it is small; a larger one is uploaded under a key of its own, and copied from there.
+An object has the digest of its content in its metadata, so the digest must be known when its upload begins. Bytes,
+files and seekable streams are read twice, the first time only to be hashed. A stream that is not seekable is held in
+memory if it is small; a larger one is uploaded under a temporary key, and copied from there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TURN = 64 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Bytes with their digest: to be sent from a source, or copied from where they wait."""
+    """Bytes with their digest, to be sent from a source, or copied from a temporary key."""
 
     digest: str
     size: int
@@ -56,7 +56,7 @@ class Material:
         if_match: str | None,
         progress: Progress | None,
     ) -> ObjectInfo:
-        """Make it the object of a key."""
+        """Store it under a key."""
         shelf = Shelf(context, home.service)
         if self.waiting is not None:
             return await composition.compose(
@@ -94,10 +94,10 @@ class Material:
         metadata: Mapping[str, str],
         tags: Mapping[str, str],
     ) -> ObjectInfo:
-        """Make it the object of a key that has none; `PreconditionFailedError` if the key has one.
+        """Store it under a key that is free; `PreconditionFailedError` if it is not.
 
-        Large content must have been uploaded before (`stage`). Small content is put without our mark, as versioned
-        would put it.
+        Large content must have been uploaded before (`stage`). Small content is put without Holdall's mark, as
+        versioned would put it.
         """
         if self.waiting is not None:
             return await composition.compose(
@@ -124,7 +124,7 @@ class Material:
         return info
 
     async def stage(self, context: Context, home: Home, progress: Progress | None) -> Material:
-        """The same bytes; large content is first uploaded under a key of its own, from where it can be copied."""
+        """Upload large content under a temporary key, from which it can be copied; return the material to use."""
         port = context.port
         if (
             self.waiting is not None
@@ -145,7 +145,7 @@ class Material:
         return replace(self, source=None, waiting=key)
 
     async def _read(self, context: Context) -> bytes:
-        """All bytes; content that has changed is refused by its digest."""
+        """Read all bytes; if the content has changed, its digest reveals it."""
         port = context.port
         if isinstance(self.source, _Again):
             await port.call(self.source.stream.seek, self.start)
@@ -155,31 +155,31 @@ class Material:
         return await read_range(port, source, 0, min(source.size, self.size + 1))
 
     async def let_go(self, context: Context, home: Home) -> None:
-        """Nobody needs it any more. If it cannot be deleted, what was put is put all the same: a reindex finds it."""
+        """Delete the temporary object. If that fails, the put has still succeeded, and a reindex finds the object."""
         if self.waiting is None:
             return
         try:
             await context.port.send(DeleteObject(home.service, self.waiting))
         except ServiceError as error:
-            warn("artifacts", "what was uploaded to be copied could not be deleted: %s", error.code)
+            warn("artifacts", "the temporary object of an upload could not be deleted: %s", error.code)
 
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A stream that can go back to where it was."""
+    """A stream that can be rewound to where it was."""
 
     stream: Any
 
 
 async def is_directory(context: Context, given: object) -> bool:
-    """Whether what was given is the path of a directory."""
+    """Whether the given content is the path of a directory."""
     if not isinstance(given, str) and not hasattr(given, "__fspath__"):
         return False
     return await context.port.offload(_is_directory, given)
 
 
 async def material_of(context: Context, home: Home, given: Any, progress: Progress | None) -> Material:
-    """What a caller gave, with its digest."""
+    """The caller's content, with its digest."""
     port = context.port
     source = await open_source(port, given)
     digests = Digests(["sha256"])
@@ -188,7 +188,9 @@ async def material_of(context: Context, home: Home, given: Any, progress: Progre
             await port.offload(hash_range, source, digests, start, min(_TURN, source.size - start))
         await port.offload(check_unchanged, source)
         if digests.size != source.size:
-            raise IntegrityError(f"the source had {source.size:,} bytes, and then {digests.size:,}")
+            raise IntegrityError(
+                f"the content changed while it was read: it had {source.size:,} bytes, then {digests.size:,}"
+            )
         return Material(_digest(digests), source.size, given)
     if await _can_go_back(context, source):
         start = await port.call(source.stream.tell)
@@ -230,14 +232,14 @@ async def _can_go_back(context: Context, source: StreamSource) -> bool:
 
 
 class _Continued:
-    """A stream of which the first bytes were read already."""
+    """A stream whose first bytes have been read already."""
 
     def __init__(self, first: bytes, stream: Any) -> None:
         self._first = memoryview(first)
         self._stream = stream
 
     def read(self, size: int) -> Any:
-        """What was read before; then what the stream returns, to be awaited if it is async."""
+        """Return the bytes read before, then those of the stream; awaitable if the stream is async."""
         if len(self._first):
             piece, self._first = self._first[:size], self._first[size:]
             return bytes(piece)

@@ -1,8 +1,8 @@
 """Where the bytes of a new version come from: LATEST, or the content that the caller passed to `publish`.
 
-An origin makes the object of a reserved number, only if there is none, from exactly the content that the row will name.
-If LATEST is replaced meanwhile, its object is read again. Content from the caller is sent as it is, even if LATEST has
-changed.
+An origin creates the object of a reserved number, if there is none yet, from exactly the content that the row will
+name. If LATEST is replaced meanwhile, its object is read again. Content from the caller is sent as it is, even if
+LATEST has changed.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Origin(Protocol):
         """The digest of the content to publish, given the row of LATEST."""
 
     async def find_same(self, newest: VersionRow) -> Artifact | None:
-        """The newest version, which has that digest, if its type, metadata and tags are also the same."""
+        """The newest version, which has that digest, if its type, metadata and tags are the same too."""
 
     async def place(self, reservation: Reservation) -> Placed | None:
-        """Make the object of a reserved number; None if the number cannot be used."""
+        """Create the object of a reserved number; None if the number cannot be used."""
 
 
 class LatestContent:
-    """LATEST as it is; ``expected`` is what it must be."""
+    """The content of LATEST; ``expected`` is what the caller expects of it."""
 
     def __init__(self, context: Context, home: Home, name: str, expected: Expected) -> None:
         self._context = context
@@ -74,7 +74,7 @@ class LatestContent:
         self._row = VersionRow.at(home, name, LATEST)
 
     async def find_sha256(self, row: VersionRow) -> str:
-        """The digest in the row of LATEST, or in its object if the caller expects something of that."""
+        """The digest in the row of LATEST; or in its object, if the caller has expectations."""
         expected = self._expected
         if not row.is_live or expected.sha256 is not None or expected.revision is not None:
             row = await self._revive_row()
@@ -86,7 +86,7 @@ class LatestContent:
         return row.sha256
 
     async def _revive_row(self) -> VersionRow:
-        """The row of LATEST, checked against its object: a process may have died after it put the object."""
+        """The row of LATEST, verified against its object: a process may have died after it put the object."""
         latest, info = await settle(self._context, self._home, self._name)
         if not latest.is_live or info is None:
             raise explain_missing(self._name, LATEST)
@@ -134,7 +134,7 @@ class LatestContent:
         return None
 
     async def _look(self) -> Content:
-        """LATEST's content, read from its object; refused if it is not what the caller expects."""
+        """Read the content of LATEST from its object; raise if it is not what the caller expects."""
         context, home, name = self._context, self._home, self._name
         latest, info = await settle(context, home, name)
         if info is None or not latest.is_live:
@@ -147,10 +147,10 @@ class LatestContent:
         return replace(content, etag=info.etag)
 
     async def _copy(self, content: Content, key: str) -> ObjectInfo | None:
-        """The copy; None if LATEST has changed, `_TakenError` if another object is under the key."""
+        """Copy LATEST to a key; None if LATEST has changed, `_TakenError` if the key has another object."""
         context, home = self._context, self._home
         digest = b64encode(bytes.fromhex(content.sha256)).decode()
-        # without our mark: it should be the object that versioned would have made
+        # without Holdall's mark, so that the object is the one that versioned would have created
         copy = CopyObject(
             home.service, content.key, key, content.etag, context.port.new_id(), digest, unmarked=True
         )
@@ -168,11 +168,11 @@ class LatestContent:
 
 
 class _TakenError(Exception):
-    """Another program's object is under our number: versioned does not respect reservations."""
+    """Another program's object has the reserved number: versioned does not respect reservations."""
 
 
 class GivenContent:
-    """The caller's content; it is LATEST already, or was, and is sent again for the version."""
+    """The caller's content; it is or was LATEST, and is sent again for the version."""
 
     def __init__(self, context: Context, home: Home, intent: Intent) -> None:
         self._context = context
@@ -190,7 +190,7 @@ class GivenContent:
         return await _find_same(context, home, intent.name, newest, ours)
 
     async def place(self, reservation: Reservation) -> Placed | None:
-        """Send the content, or copy it from where it was staged."""
+        """Send the content, or copy it from its temporary key."""
         context, home, intent = self._context, self._home, self._intent
         material, key = intent.material, home.object_key(intent.name, reservation.sk)
         reservation = await prolong(context, reservation, material.size)

@@ -3,13 +3,13 @@
 **The steps, and why a crash is safe after each.**
 
 0. Content passed with the call is made LATEST, as by a put. A crash after that leaves only an unpublished LATEST. Large
-   content is uploaded once, under a key of its own, and copied from there; a reindex finds what dead processes leave.
-1. A number is reserved: one conditional update of the head raises the counter and leaves a mark with the number and
-   how long it is good. After a crash the number is burnt: no publisher gets it again.
-2. The object of that number is made, only if nothing is there (`origin`): a copy of LATEST, if it has not changed since
-   it was read, or the content passed with the call, even if LATEST has changed. After a crash it is litter; the mark
-   names its place.
-3. One transaction writes the row and our note, and removes the mark (`write_version`). It fails if the mark is gone.
+   content is uploaded once, under a temporary key, and copied from there; a reindex finds what dead processes leave.
+1. A number is reserved: one conditional update of the head raises the counter and leaves a mark with the number and the
+   time at which the reservation ends. After a crash the number is burnt: no publisher gets it again.
+2. The object of that number is created, only if there is none (`origin`): a copy of LATEST, if it has not changed since
+   it was read, or the content passed with the call, even if LATEST has changed. After a crash the object is litter; the
+   mark names its place.
+3. One transaction writes the row and the note, and removes the mark (`write_version`). It fails if the mark is gone.
 
 `reservation` explains how numbers are reserved, and how the next publisher cleans up after one that died.
 """
@@ -55,15 +55,16 @@ async def publish(
     expect_revision: str | None = None,
     progress: Progress | None = None,
 ) -> Artifact:
-    """Publish LATEST, or ``content``, as the next version, which never changes; returns that version.
+    """Publish LATEST, or ``content``, as the next version, which never changes; return that version.
 
-    ``content`` is bytes, a file or a directory by its path, or a stream; ``content_type``, ``metadata``, ``tags`` and
+    ``content`` is bytes, the path of a file or directory, or a stream; ``content_type``, ``metadata``, ``tags`` and
     ``progress`` are those of `put`. It becomes LATEST first, and then the next version, even if another process puts
     something else in between.
 
-    If the newest version already has the same content, type, metadata and tags, it is returned, and no version is made,
-    unless ``force``. ``expect_sha256`` and ``expect_revision`` are what LATEST must be before this call,
-    ``expect_version`` is what the newest version must be (0: there is none yet): `ArtifactChangedError` otherwise.
+    If the newest version already has the same content, type, metadata and tags, that version is returned and no new one
+    is made, unless ``force=True``. ``expect_sha256`` and ``expect_revision`` are what LATEST must have before this
+    call; ``expect_version`` is what the newest version must be (0 if there must be none yet). If one of them does not
+    hold, this raises `ArtifactChangedError`.
     """
     expected = Expected(expect_sha256, expect_version, expect_revision).check_given()
     if content is not None:
@@ -73,8 +74,8 @@ async def publish(
         return await use_intent(context, home, intent, _publish_intent(context, home, intent, force))
     if (content_type, metadata, tags, progress) != (None, None, None, None):
         raise InvalidOptionsError(
-            "content_type, metadata, tags or progress was given without content",
-            hint="pass the content too; LATEST is published with what it was put with",
+            "content_type, metadata, tags and progress need content",
+            hint="pass the content too, or leave them out: LATEST is published with those it was put with",
         )
     check_name(name)
     home = await home_of(context)
@@ -94,13 +95,13 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
 
                 await drop_hold(context, home, intent.version_hold)
             return same
-    if wanted != Expected():  # before large content is uploaded in vain
+    if wanted != Expected():  # check before large content is uploaded in vain
         await wanted.check(context, home, name, await read_latest(context, home, name))
     staged = replace(intent, material=await intent.material.stage(context, home, intent.progress))
     try:
         await put_intent(context, home, staged)
         origin = GivenContent(context, home, staged)
-        # the expectations of LATEST held: from here on only the versions matter
+        # the expectations of LATEST were met: from here on only the versions matter
         return await _publish(context, home, name, origin, Expected(version=wanted.version), True)
     finally:
         if staged.material is not intent.material:
@@ -140,29 +141,34 @@ async def _publish(
 
 
 async def _find_same(origin: Origin, newest: VersionRow | None, sha256: str) -> Artifact | None:
-    """The newest version, if it is what would be published."""
+    """The newest version, if it is the same as what would be published."""
     if newest is None or not newest.is_live or newest.sha256 != sha256:
         return None
     return await origin.find_same(newest)
 
 
 async def _clean_up(context: Context, home: Home, name: str, head: Head) -> None:
-    """Clean up after publishers that died. If that is not permitted, our version is published all the same."""
+    """Clean up after publishers that died. If that is not permitted, the version is published anyway."""
     try:
         await clean(context, home, name, head)
     except ServiceError as error:
-        warn("artifacts", "what a dead publisher of %r has left could not be deleted: %s", name, error.code)
+        warn(
+            "artifacts",
+            "the remains of an interrupted publish of %r could not be deleted: %s",
+            name,
+            error.code,
+        )
 
 
 async def write_version(
     context: Context, home: Home, name: str, placed: Placed, *, alone: bool
 ) -> Artifact | None:
-    """Write the row of an object; None if its number turns out not to be ours.
+    """Write the row and the note of a placed object; None if the reservation of its number was lost.
 
     ``alone``: refused if another process has published meanwhile.
 
     One transaction writes both, removes the reservation's mark and counts a directory's files for the version. It fails
-    if the mark is gone: another process took the publisher for dead, and its number is lost.
+    if the mark is gone: another process took the publisher for dead, and the number is lost.
     """
     port, reservation, content = context.port, placed.reservation, placed.content
     sk = reservation.sk
@@ -195,13 +201,13 @@ async def write_version(
         if "manifest" in found:
             latest = await read_latest(context, home, name)
             if latest.content is None or latest.content.manifest != content.manifest:
-                break  # LATEST has changed, and nothing else kept those files
+                break  # LATEST has changed, and nothing else kept its files
             await check_counted(context, home, name, content)
     there = await fetch(port, row)
     if not there.is_stored:  # no version has the number, so its object is litter
         await port.send(DeleteObject(home.service, content.key, content.etag))
     elif there.item == row.item and (await fetch(port, note)).revision == note.revision:
-        # an earlier send of this call wrote it, although its reply did not say so
+        # an earlier attempt of this call wrote it, although its reply was lost
         return artifact_of(row, note, content=content)
     await give_up(context, reservation)
     return None

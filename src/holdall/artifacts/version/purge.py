@@ -1,8 +1,8 @@
-"""The flow that deletes for good: rows first, then bytes, so that nothing listed is ever without its bytes.
+"""The flow that deletes permanently: rows first, then bytes, so that a listed version is never without its bytes.
 
-**Why a crash is safe after each step.** One transaction deletes the row and our note and leaves a mark that names the
-bytes to delete. They are deleted, then the mark. A process that dies in between leaves the mark, and the next purge
-goes on with it. Numbers are never used again: the counter stays.
+**Why a crash is safe after each step.** One transaction deletes the row and the note, and leaves a mark that names the
+bytes to delete. The bytes are deleted, then the mark. If the process dies in between, the mark stays, and the next
+purge continues from it. Numbers are never used again: the counter stays.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from holdall.tables.record import fetch
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """What is gone, or would be: versions, aliases, and how many objects with how many bytes."""
+    """What was purged, or would be: versions, aliases, and the number of objects and their bytes."""
 
     name: str
     versions: tuple[str, ...]
@@ -57,11 +57,12 @@ async def purge(
     allow_protected: bool = False,
     dry_run: bool = False,
 ) -> PurgeReport:
-    """Delete a version for good, or, without one, the artifact with all versions; its bytes are freed.
+    """Delete a version permanently, with its bytes; without ``version``, the whole artifact with all its versions.
 
-    What aliases serve is refused by `ArtifactInUseError`; with ``drop_aliases`` they are deleted, too. What is not
-    there changes nothing. The numbers of versions are not used again. ``dry_run`` tells what would go, but for the
-    files of directories: whether another directory has them shows only when they go.
+    If aliases serve what would be deleted, `ArtifactInUseError` names them; with ``drop_aliases=True`` they are deleted
+    too. A missing version or artifact is not an error. The numbers of purged versions are never used again. ``dry_run``
+    reports what would be deleted, except for the files of directories: only the purge itself finds out whether other
+    directories need them.
     """
     check_name(name)
     sk = None if version is None else encode_version_sk(version)
@@ -79,7 +80,7 @@ async def purge(
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """An object that is to go."""
+    """An object to delete."""
 
     key: str
     etag: str
@@ -89,7 +90,7 @@ class _Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Purged:
-    """A version whose row is gone: the object that is to follow it, the mark that names it, and its aliases."""
+    """A version whose row was deleted: the object to delete next, the mark that names it, and its aliases."""
 
     found: _Bytes | None
     mark: PurgeMark | Mapping[str, Any] | None
@@ -97,7 +98,7 @@ class _Purged:
 
 
 class _Purge:
-    """One purge, and what is gone so far; the files of directories are counted when they go."""
+    """One purge, and what it has deleted so far; the files of directories are counted when they are deleted."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class _Purge:
         self.bytes = 0
 
     async def sweep(self) -> None:
-        """Free the files that no directory has any more: of what was purged, and what dead processes left."""
+        """Delete files that no directory needs any more: those of purged versions, and those dead processes left."""
         from holdall.artifacts.directory.sweep import sweep
 
         freed = await sweep(self._context, self._home, tuple(sorted(self._manifests)))
@@ -130,12 +131,12 @@ class _Purge:
         self.bytes += freed.bytes
 
     async def purge_all(self) -> None:
-        """Purge all versions, and what we know of the artifact."""
+        """Purge all versions, and Holdall's own items about the artifact."""
         context, home, name = self._context, self._home, self._name
         found = await read_aliases(context, home, name)
         if found and not self._drop_aliases:
             raise explain_use(name, None, [each.alias for each in found])
-        for each in found:  # all are looked at before any is deleted
+        for each in found:  # check all before any is deleted
             check_protected(each, self._allow_protected)
         for each in found:
             self.aliases.append(each.alias)
@@ -149,7 +150,7 @@ class _Purge:
                     allow_protected=self._allow_protected,
                     reason="the artifact was purged",
                 )
-        if not self._dry_run:  # its row may be gone, or not be there yet, because a process died
+        if not self._dry_run:  # its row may be missing because a process died
             await self.purge_version(LATEST)
         pages = Pages(context, home, VersionRow, home.query(name, reverse=True, limit=100))
         while (rows := await pages.next()) is not None:
@@ -162,7 +163,7 @@ class _Purge:
             await unlist(context, home, name)
 
     async def _forget_notes(self) -> None:
-        """Delete notes about versions whose rows are gone: versioned purges only its own."""
+        """Delete notes about versions whose rows are missing: versioned purges only its own rows."""
         context, home, name = self._context, self._home, self._name
         query = home.query(encode_meta_pk(name), prefix=VersionNote.prefix)
         pages = Pages(context, home, VersionNote, query)
@@ -177,7 +178,7 @@ class _Purge:
                     self._manifests.update(manifests)
 
     async def purge_version(self, sk: str) -> None:
-        """Purge a version; one that is not there changes nothing."""
+        """Purge a version; do nothing if it does not exist."""
         context, home, name = self._context, self._home, self._name
 
         async def body(change: Change) -> _Purged | None:
@@ -190,7 +191,7 @@ class _Purge:
             if self._dry_run:
                 return _Purged(found, None, await self._foresee(sk))
             aliases = await drop_aliases_of(change, home, name, sk, self._drop_aliases, self._allow_protected)
-            if not change.plan.steps:  # they were too many for one transaction, and are gone already
+            if not change.plan.steps:  # they were too many for one transaction, and are already deleted
                 self.aliases += aliases
             manifests, stale = self._uncount(change, note)
             self._manifests.update(manifests)
@@ -212,7 +213,7 @@ class _Purge:
             await delete_marked(context, home, name, done.mark)
 
     async def _foresee(self, sk: str) -> list[str]:
-        """The aliases that would go with a version; refused as the purge would be."""
+        """The aliases that would be deleted with a version; raises if the purge would."""
         served = find_serving(await read_aliases(self._context, self._home, self._name), sk)
         if served and not self._drop_aliases:
             raise explain_use(self._name, sk, [each.alias for each in served])
@@ -221,7 +222,7 @@ class _Purge:
         return [each.alias for each in served]
 
     async def _forget_rest(self, head: Head) -> None:
-        """If there is no LATEST: finish a purge of it that was begun, and uncount what is still counted for it."""
+        """If there is no LATEST: finish an interrupted purge of it, and remove the counts that are left for it."""
         context, home, name = self._context, self._home, self._name
         if head.purging is not None:
             await finish_purge(context, home, name, head)
@@ -237,19 +238,19 @@ class _Purge:
                 *(Head.coming[each].remove() for each in stale),
             )
             if await commit_once(change) is not None:
-                return  # another process has just put it
+                return  # another process has just put LATEST
             self._manifests.update(manifests)
             head = await fetch(context.port, head)
 
     def _uncount(self, change: Change, note: Note) -> tuple[list[str], list[str]]:
-        """Uncount the manifests that are counted for a version, for LATEST also those of puts that never finished.
+        """Remove the counts of manifests for a version; for LATEST, also those of puts that never finished.
 
-        Returns them, and the marks of those puts, which the change has to remove.
+        Returns the manifests, and the marks of those puts, which the change has to remove.
         """
         stale: list[str] = []
         if isinstance(note, Head):
             manifests, _, stale = plan_counts(self._context, note, None, None)
-        else:  # only what we noted was counted: versioned publishes a directory without counting it
+        else:  # only noted manifests were counted: versioned publishes a directory without counting it
             manifests = [] if note.manifest is None else [note.manifest]
         if manifests:
             from holdall.artifacts.directory.hold import count_versions
@@ -268,7 +269,7 @@ class _Purge:
     def _delete_row(
         self, change: Change, row: VersionRow, note: Note, found: _Bytes | None, stale: Sequence[str]
     ) -> PurgeMark | Mapping[str, Any] | None:
-        """Delete the row and what we know of it, and leave the mark of the bytes that are to go."""
+        """Delete the row and its note, and leave a mark that names the bytes to delete."""
         context, home, sk = self._context, self._home, row.sk
         same = note.same(Note.revision, Note.served_by, Note.referred, or_created=True)
         change.delete(row, expect=[row.same(*ROW)])
@@ -295,7 +296,7 @@ class _Purge:
 
 
 async def _finish_purges(context: Context, home: Home, name: str) -> None:
-    """Go on with purges that other processes began, and left."""
+    """Continue purges that other processes began and did not finish."""
     query = home.query(encode_meta_pk(name), prefix=PurgeMark.prefix)
     pages = Pages(context, home, PurgeMark, query)
     while (marks := await pages.next()) is not None:
@@ -304,7 +305,7 @@ async def _finish_purges(context: Context, home: Home, name: str) -> None:
 
 
 async def _finish(context: Context, home: Home, name: str, mark: PurgeMark) -> None:
-    """Delete the bytes that a mark names, then the mark; not those of a row that versioned has made since."""
+    """Delete the bytes that a mark names, then the mark; keep the bytes if versioned has written the row since."""
     if not (
         await fetch(context.port, VersionRow.at(home, name, mark.sk.removeprefix(mark.prefix)))
     ).is_stored:

@@ -1,15 +1,15 @@
 """Reservations: how a publisher gets a number that no other publisher has, or will have.
 
-One update of the head raises the counter and leaves a mark in one of 256 slots: the number, and until when it is good.
-There is nothing to compare, so any number of publishers get theirs without waiting for each other. The transaction
-that writes the row removes the mark, and fails if it is gone.
+One update of the head raises the counter and leaves a mark in one of 256 slots: the number, and when the reservation
+ends. There is nothing to compare, so any number of publishers get their numbers without waiting for each other. The
+transaction that writes the row removes the mark, and fails if it is gone.
 
-The update is made by hand, because its reply is the point: the number. If the reply is lost, the number is burnt, and
-another is reserved.
+The update is not part of a transaction, because its reply is needed: it contains the number. If the reply is lost, the
+number is burnt, and another is reserved.
 
-The next publisher cleans a mark whose time is over. It first makes it the mark of a *burnt* number: the process that
-reserved it, if it is merely slow, can no longer write the row. Then it deletes the litter under the number, then the
-mark. So after a crash at any step either the mark is there, or nothing is.
+The next publisher cleans up an expired mark. It first turns it into the mark of a *burnt* number: if the process that
+reserved it is merely slow, it can no longer write the row. Then it deletes the litter under the number, then the mark.
+So after a crash at any step, either the mark exists, or nothing is left.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from holdall.tables.record import fetch
 
 _BURNT = "burnt"
 _SLOTS = tuple(f"{slot:02x}" for slot in range(256))
-"""More than publish one artifact at a time. A lone publisher always gets the first: equal requests are cheaper."""
+"""More than the processes that publish one artifact at a time. A lone publisher always gets the first slot, because
+equal requests are cheaper."""
 
 _TRIES = 24
 _PATIENCE = 60.0
 _SLOWEST = 10_000_000
-"""Bytes in a second: a copy that is slower than that may lose its reservation, and then has to be made anew."""
+"""Bytes per second: a slower copy may lose its reservation, and must then be made again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A number that is ours: the slot with its mark, and the head just after."""
+    """A number reserved for this publisher: the slot with its mark, and the head just after."""
 
     slot: str
     mark: str
@@ -54,9 +55,9 @@ class Reservation:
         return encode_version_sk(self.number)
 
     def use(self, change: Change, *, alone: bool, listed: bool) -> None:
-        """Remove the mark, as the number is published; ``alone``: refused if another process has published meanwhile.
+        """Remove the mark because the number is published; ``alone``: refused if another process published meanwhile.
 
-        ``listed``: refused if the name is no longer in the list of names; otherwise the change has to list it.
+        ``listed``: refused if the name is no longer in the list of names; without it, the change must list the name.
         """
         head, slot = self.head, self.slot
         expect = [Head.reserving[slot].equals(self.mark)]
@@ -70,17 +71,17 @@ class Reservation:
         change.update(head, *updates, expect=expect, label="head")
 
     def is_held(self, head: Head, *, alone: bool) -> bool:
-        """Whether a head still has the mark; ``alone``: and no other process has published since."""
+        """Whether a head still has the mark and, if ``alone``, no other process has published since."""
         return head.reserving.get(self.slot) == self.mark and not (
             alone and head.published != self.head.published
         )
 
 
 async def reserve(context: Context, home: Home, name: str, least: int) -> Reservation:
-    """The next number: above the counter, or above ``least``, the newest row, if versioned has published since."""
+    """Reserve the next number, above the counter and above ``least``, the newest row: versioned may have published."""
     port, head = context.port, Head.of(home, name)
     slot, behind = _SLOTS[0], False
-    for _ in range(_TRIES):  # without a pause: another slot is free at once
+    for _ in range(_TRIES):  # without a pause: another slot is free immediately
         until = port.now() + timedelta(seconds=_PATIENCE)
         mark = f"{show_moment(until)}|{port.new_id()}"
         try:
@@ -91,19 +92,19 @@ async def reserve(context: Context, home: Home, name: str, least: int) -> Reserv
             found = Head(head.address, error.item)
             if max(least, found.counter or 0) >= LAST_NUMBER:
                 raise VersionsExhaustedError(
-                    f"the artifact {name!r:.60} has had {LAST_NUMBER:,} versions",
-                    hint="go on under another name",
+                    f"the artifact {name!r:.60} has used all {LAST_NUMBER:,} version numbers",
+                    hint="continue under another name",
                 ) from None
             behind = found.counter is not None and found.counter < least
             taken = found.reserving
-            if slot in taken:  # other processes are publishing: use one of the slots that they do not
+            if slot in taken:  # other processes are publishing: use a slot that is free
                 free = [each for each in _SLOTS if each not in taken]
                 slot = free[int(port.random() * len(free))] if free else slot
             continue
         found = Head(head.address, item)
         return Reservation(slot, mark, found.reserved[slot], found)
     raise ContentionError(
-        f"no version of {name!r:.60} could be reserved: other processes did, again and again"
+        f"no version number of {name!r:.60} could be reserved, because too many other processes are publishing"
     )
 
 
@@ -127,16 +128,16 @@ def _request_number(head: Head, slot: str, mark: str, least: int, behind: bool) 
 
 
 def _advance(least: int, behind: bool) -> SetValue:
-    """The number after ``least`` if the counter is behind it, else the one after the counter."""
+    """The number after ``least`` if the counter is behind it, otherwise the number after the counter."""
     if behind:
         return Value({"N": str(least + 1)})
     return Plus(IfNotExists(Head.counter.path, Value({"N": str(least)})), Value({"N": "1"}))
 
 
 async def raise_counter(context: Context, home: Home, name: str, number: int) -> None:
-    """See that the counter is at least this: versioned keeps none, and the row that shows the number goes.
+    """Make sure that the counter is at least this: versioned keeps no counter, and the row with the number is deleted.
 
-    By hand: repeated, it changes nothing, so that it needs no transaction.
+    Repeating it changes nothing, so it needs no transaction.
     """
     head, counter = Head.of(home, name), Head.counter
     below = counter.absent | counter.below(number)
@@ -151,7 +152,7 @@ async def raise_counter(context: Context, home: Home, name: str, number: int) ->
 
 
 async def prolong(context: Context, reservation: Reservation, size: int) -> Reservation:
-    """The reservation, good for longer if there is much to copy."""
+    """Extend the reservation if there is much to copy; return it."""
     needed = 2 * size / _SLOWEST
     if needed < _PATIENCE:
         return reservation
@@ -168,7 +169,7 @@ async def _replace_mark(context: Context, head: Head, slot: str, old: str, new: 
 
 
 async def give_up(context: Context, reservation: Reservation) -> None:
-    """Remove the mark: the number stays burnt."""
+    """Remove the mark; the number stays burnt."""
     await _remove_mark(context, reservation.head, reservation.slot, reservation.mark)
 
 
@@ -186,7 +187,7 @@ def _clear_slot(slot: str) -> tuple[UpdateAction, ...]:
 
 
 async def clean(context: Context, home: Home, name: str, head: Head | None = None) -> int:
-    """Delete what publishers that died have left; returns how many numbers those were."""
+    """Delete what dead publishers have left; return how many numbers they had reserved."""
     if head is None:
         head = await fetch(context.port, Head.of(home, name))
     now, cleaned = context.port.now(), 0

@@ -1,4 +1,4 @@
-"""The flow that deletes old versions: softly, and never one that an alias serves."""
+"""The flow that deletes old versions, but never one that an alias serves. They can be restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 1000 * 366 * 86400
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """What was deleted, or would be: versions, the newest first. ``in_use`` are those that aliases kept."""
+    """The versions that were deleted, or would be, newest first; aliases serve those ``in_use``, so they were kept."""
 
     name: str
     at: datetime
@@ -26,7 +26,7 @@ class PruneReport:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions that were deleted, or would be."""
+        """The versions that were deleted, or would be, without leading zeros."""
         return tuple(each.version for each in self.pruned)
 
 
@@ -38,13 +38,14 @@ async def prune(
     older_than: timedelta | float = timedelta(days=90),
     dry_run: bool = False,
 ) -> PruneReport:
-    """Delete the versions that are not among the last ``keep_last`` and were made longer ago than ``older_than``.
+    """Delete the versions that are older than ``older_than`` and not among the last ``keep_last``.
 
-    LATEST stays, and so does what an alias serves. ``dry_run`` tells what would be deleted, and deletes nothing. What
-    was deleted can be restored until it is purged.
+    ``older_than`` is a number of seconds or a timedelta. LATEST stays, and so do versions that aliases serve.
+    ``dry_run`` reports what would be deleted, and deletes nothing. Deleted versions can be restored until they are
+    purged.
     """
     if isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 0:
-        raise InvalidOptionsError(f"keep_last is {keep_last!r:.60}, and has to be a whole number from 0 up")
+        raise InvalidOptionsError(f"keep_last must be a whole number, 0 or more, not {keep_last!r:.60}")
     age = _age(older_than)
     now = context.port.now()
     pages = VersionPages(context, name)
@@ -71,8 +72,7 @@ def _age(older_than: timedelta | float) -> timedelta:
     seconds = older_than.total_seconds() if isinstance(older_than, timedelta) else older_than
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _LONGEST:
         raise InvalidOptionsError(
-            f"older_than is {older_than!r:.60}",
-            hint="give seconds or a timedelta, from 0 to a thousand years",
+            f"older_than must be a number of seconds or a timedelta, from 0 to a thousand years, not {older_than!r:.60}"
         )
     return timedelta(seconds=seconds)
 

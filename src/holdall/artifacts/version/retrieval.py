@@ -1,6 +1,6 @@
-"""Getting one object whose digest is known: into a stream or a file, from the cache where it is there.
+"""Fetching an object whose digest is known into a stream or a file; from the cache, if it is there.
 
-Whatever comes is checked against the digest: `IntegrityError` when it is something else.
+The bytes are verified against the digest: `IntegrityError` if they differ.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class Means:
 
     @property
     def port(self) -> Port:
-        """The way to the world."""
+        """The port of the context."""
         return self.context.port
 
     def describe(self, source: Source) -> Wanted:
-        """An object, for those who read it."""
+        """Describe an object for a download."""
         digest = b2a_base64(a2b_hex(source.sha256), newline=False).decode()
         return Wanted(Shelf(self.context, self.home.service), source.key, True, digest, source.vet)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An object that is to be had: where it is, its digest, its size where that is known; what else it has to be."""
+    """An object to fetch: its key, its digest, its size if known, and a further check of the object."""
 
     key: str
     sha256: str
@@ -68,14 +68,14 @@ class Source:
 
 
 def source_at(key: str, sha256: str | None, size: int | None = None, vet: Vet | None = None) -> Source:
-    """An object with the digest that a table says, which others write as well, and which becomes part of a path."""
+    """Make a source; check the digest, because other programs write the table too, and it becomes part of a path."""
     if sha256 is None or not _SHA256.fullmatch(sha256):
-        raise IntegrityError(f"{sha256!r:.80} is not a SHA-256, and should be that of {key!r:.80}")
+        raise IntegrityError(f"the digest of {key!r:.80} in the table, {sha256!r:.80}, is not a SHA-256")
     return Source(key, sha256, size, vet)
 
 
 class Stream:
-    """A stream of a caller's; ``begun`` when it was given anything, which cannot be taken back."""
+    """A caller's stream; ``begun`` once bytes were written, which cannot be taken back."""
 
     def __init__(self, port: Port, stream: Any) -> None:
         self._port = port
@@ -83,13 +83,13 @@ class Stream:
         self.begun = False
 
     async def take(self, piece: bytes) -> None:
-        """Give it all of a piece."""
+        """Write a whole piece."""
         self.begun = self.begun or bool(piece)
         await give(self._port, self._stream, piece)
 
 
 class _KnownCache(Kept):
-    """The cache of a database's artifacts, once it was opened."""
+    """The cache of a database's artifacts, once it has been opened."""
 
     follows_tables: ClassVar[bool] = False
 
@@ -98,14 +98,15 @@ class _KnownCache(Kept):
 
 
 async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
-    """The cache that the settings name; None when there is none, or it is not wanted."""
+    """Open the cache that the settings name; None if there is none, or it is not wanted."""
     settings = artifact_settings(context.settings)
     if wanted is False:
         return None
     if settings.cache is None:
         if wanted:
             raise InvalidOptionsError(
-                "a cache was asked for, and none is set", hint='artifacts=ArtifactSettings(cache="PATH")'
+                "cache=True needs a cache, and the database has none for artifacts",
+                hint='open the database with artifacts=ArtifactSettings(cache="PATH")',
             )
         return None
     known = context.state.of(_KnownCache)
@@ -114,15 +115,15 @@ async def find_cache(context: Context, wanted: bool | None) -> Cache | None:
             cache = await context.port.offload(open_cache, settings.cache, settings.cache_size)
         except (OSError, RuntimeError) as error:
             raise ConfigurationError(
-                f"there can be no cache of artifacts at {settings.cache}: {error}",
-                hint="give the path of a directory",
+                f"the cache of artifacts at {settings.cache} cannot be opened: {error}",
+                hint="set cache to the path of a directory that can be written",
             ) from error
         known.cache = known.cache or cache  # another caller may have opened it meanwhile
     return known.cache
 
 
 async def fetch_bytes(means: Means, source: Source, meter: Meter) -> bytes:
-    """The bytes of an object."""
+    """Fetch the bytes of an object."""
     pieces: list[bytes] = []
 
     async def take(piece: bytes) -> None:
@@ -139,7 +140,7 @@ async def fetch_bytes(means: Means, source: Source, meter: Meter) -> bytes:
 
 
 async def fetch_stream(means: Means, source: Source, stream: Stream, meter: Meter) -> None:
-    """An object into a stream; a file of the cache is checked before, as nothing can be taken back."""
+    """Write an object to a stream; a cached file is verified first, because written bytes cannot be taken back."""
     if means.cache is not None and await copy_file(
         means.port, CachedFile(means.cache, source.sha256, source.size), None
     ):
@@ -152,12 +153,12 @@ async def fetch_stream(means: Means, source: Source, stream: Stream, meter: Mete
         if await _read_cached(means, source, take):
             return
         if stream.begun:
-            raise IntegrityError(f"the cache's copy of {source.key!r:.80} was changed while it was read")
+            raise IntegrityError(f"the cached copy of {source.key!r:.80} was changed while it was read")
     await _fetch(means, source, stream.take, meter)
 
 
 async def _read_cached(means: Means, source: Source, take: Take) -> bool:
-    """Hand over the bytes of the cached file; whether they are the right ones, which shows after the last."""
+    """Deliver the bytes of the cached file; return whether they are correct, which is known after the last."""
     assert means.cache is not None
     entry = CachedFile(means.cache, source.sha256, source.size)
     try:
@@ -170,7 +171,7 @@ async def _read_cached(means: Means, source: Source, take: Take) -> bool:
 
 
 async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None:
-    """From the service, and into the cache on the way."""
+    """Fetch an object from the service, and write it to the cache on the way."""
     filling = _begin_filling(means, source)
     if filling is None:
         await read_into(means.describe(source), take, meter)
@@ -189,14 +190,14 @@ async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None
 
 
 def _begin_filling(means: Means, source: Source) -> Filling | None:
-    """A new file, unless it would have no room in the cache."""
+    """Begin a new file in the cache, unless it would not fit."""
     if means.cache is None or (source.size is not None and source.size > means.cache.limit):
         return None
     return Filling(means.cache, source.sha256, means.port.new_id()[:16])
 
 
 async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> None:
-    """An object into a file, in place of what is there; it appears when it is complete."""
+    """Write an object to a file, replacing what is there; it appears when it is complete."""
     port = means.port
     if means.cache is not None and await copy_file(
         port, CachedFile(means.cache, source.sha256, source.size), Draft(path, port.new_id()[:16])
@@ -208,7 +209,7 @@ async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> 
     filling = _begin_filling(means, replace(source, size=info.size))
     if filling is None:
         return
-    written = CheckedFile(path, source.sha256, info.size)  # its owner may be changing it by now
+    written = CheckedFile(path, source.sha256, info.size)  # the caller may already be changing it
     try:
         while not await port.offload(fill_turn, filling, written):
             pass
@@ -220,7 +221,7 @@ async def fetch_file(means: Means, source: Source, path: Path, meter: Meter) -> 
 
 
 async def copy_file(port: Port, checked: CheckedFile, draft: Draft | None) -> bool:
-    """Copy a file on this machine, or only check it; False, and nothing is written, if it has the wrong content."""
+    """Copy a file on this machine, or only verify it; False, and nothing is written, if its content is wrong."""
     try:
         while not await port.offload(copy_turn, checked, draft):
             pass

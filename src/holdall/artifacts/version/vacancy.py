@@ -8,7 +8,7 @@ Why nothing is lost, and every wait ends, wherever a purge dies:
 
 - The mark is written with the time, in the transaction that deletes the row, and removed once the deletion has ended.
 - A mark that stays has *lapsed* after five minutes: no request sent under it can still arrive. The next put or purge
-  then takes it over, writing a mark of its own first, deletes the object, and removes the mark.
+  then takes it over: it first writes its own mark, then deletes the object, and removes the mark.
 - Before that, a put of the same content gives up within seconds, with `ContentionError`. Nothing else waits.
 - Before that, another purge sets the mark to its own time, so that the wait starts again, and deletes the object; the
   mark stays until it has lapsed, because the first purge may merely be slow.
@@ -32,7 +32,7 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 
 _LAPSE = timedelta(minutes=5)
-"""Longer than a request can be retried and waited for, plus a minute for clocks that differ."""
+"""Longer than a request can be retried and waited for, plus a minute for differences between clocks."""
 
 _WAIT = 5.0
 _GLANCE = 0.2
@@ -58,10 +58,10 @@ async def await_vacancy(context: Context, home: Home, latest: Latest, sha256: st
             await finish_purge(context, home, latest.name, latest.head)
         elif waited >= _WAIT:
             raise ContentionError(
-                f"LATEST of {latest.name!r:.60} cannot be put: another process is purging the same content and has "
-                "not finished, so it could delete the new object",
-                hint=f"put it again; if that process has died, this works from {_lapse_of(mark):%Y-%m-%d %H:%M:%S} "
-                "UTC on",
+                f"LATEST of {latest.name!r:.60} cannot be put yet: another process is purging the same content, and "
+                "could delete the new object",
+                hint="put it again in a moment; if that process has died, this works after "
+                f"{_lapse_of(mark):%Y-%m-%d %H:%M:%S} UTC",
             )
         await context.port.sleep(_GLANCE)
         waited += _GLANCE
@@ -79,7 +79,7 @@ def _lapse_of(mark: Mapping[str, Any]) -> datetime:
 
 
 async def finish_purge(context: Context, home: Home, name: str, head: Head) -> None:
-    """Delete the object that another process's mark names, under our own mark; remove ours if the other has lapsed."""
+    """Delete the object that another process's mark names, under a new mark; remove that if the other has lapsed."""
     theirs = _mark_of(head)
     ours = make_mark(context, theirs["etag"], theirs.get("sha256"))
     change = Change(context)
@@ -92,13 +92,13 @@ async def finish_purge(context: Context, home: Home, name: str, head: Head) -> N
 
 
 async def delete_marked(context: Context, home: Home, name: str, mark: Mapping[str, Any]) -> None:
-    """Delete the object that our own mark names, then the mark."""
+    """Delete the object that this process's mark names, then the mark."""
     await _delete_object(context, home, name, mark)
     await _remove_mark(context, home, name, mark)
 
 
 async def _delete_object(context: Context, home: Home, name: str, mark: Mapping[str, Any]) -> None:
-    with suppress(PreconditionFailedError):  # it has been replaced: then there is nothing to delete
+    with suppress(PreconditionFailedError):  # it was replaced, so there is nothing to delete
         await context.port.send(DeleteObject(home.service, home.object_key(name, LATEST), mark["etag"]))
 
 
