@@ -235,7 +235,7 @@ def test_a_model_that_is_wrong_is_told_as_ever(folder: Path) -> None:
     (folder / "broken.py").write_text("from holdall import Model\n\n\nclass Order(Model):\n    id: str\n")
     ended = call("table", "plan", "--models", "broken")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: Order.id: the model has no key, and its id is no Key\n")
+    assert ended.stderr.startswith("error: Order.id: the model has no key, and id is not one\n")
 
 
 def test_the_installed_program_finds_the_models_of_the_working_directory(folder: Path) -> None:

@@ -76,33 +76,39 @@ def refused(message: str) -> Iterator[None]:
 # --- what is refused ------------------------------------------------------------------------------------
 
 FIELDS = [
-    ("x: int = 'a'", "Thing.x: its default does not fit: Input should be a valid integer"),
-    ("x: list[int] = ['a']", "Thing.x: its default does not fit: "),
-    ("x: int = None", "Thing.x: its default does not fit: "),
+    ("x: int = 'a'", "Thing.x: its default does not fit its type: Input should be a valid integer"),
+    ("x: list[int] = ['a']", "Thing.x: its default does not fit its type: "),
+    ("x: int = None", "Thing.x: its default does not fit its type: "),
     ("x: Callable[[], int]", "Thing.x: "),
-    ("x: Strange", "Thing.x: Strange cannot be a field's type: "),
+    ("x: Strange", "Thing.x: Strange cannot be the type of a field: "),
     ("x: list[Strange] = []", "Thing.x: "),
     ("x = field(default=1)", "Thing.x: it has no type"),
-    ("x: int = field(default=1, default_factory=int)", "Thing.x: it has a default and a default_factory"),
-    ("x: int = field(default_factory=3)", "Thing.x: its default_factory cannot be called"),
+    (
+        "x: int = field(default=1, default_factory=int)",
+        "Thing.x: it has both a default and a default_factory",
+    ),
+    ("x: int = field(default_factory=3)", "Thing.x: its default_factory is not callable"),
     ("x: Key", "Thing.x: Key needs a type"),
     ("x: SortKey", "Thing.x: SortKey needs a type"),
     ("x: Key[int] = 3", "Thing.x: part of a partition key cannot have a default"),
     ("x: Key[int | None]", "Thing.x: part of a key cannot be None"),
     ("x: SortKey[Optional[str]]", "Thing.x: part of a key cannot be None"),
     ("x: Key[Any]", "Thing.x: part of a key cannot be None"),
-    ("x: Key[str] = field(unique=True)", "Thing.x: a key is unique already"),
-    ("x: list[int] = field(unique=True)", "Thing.x: only a string, number, boolean or binary can be unique"),
+    ("x: Key[str] = field(unique=True)", "Thing.x: part of a key cannot be unique"),
+    (
+        "x: list[int] = field(unique=True)",
+        "Thing.x: only a string, number, boolean or bytes field can be unique",
+    ),
     ("k: Key[str]\nx: SortKey[list[int]]", "Thing.x: "),
     ("k: Key[str]\nx: SortKey[dict[str, int]]", "Thing.x: "),
     ("k: Key[str]\nx: SortKey[Known]", "Thing.x: "),
-    ("id: str", "Thing.id: the model has no key, and its id is no Key"),
-    ("_x: int", "Thing._x: a field's name cannot begin with an underscore"),
-    ("x: int = field(name='_x')", "Thing.x: the stored name '_x' begins with an underscore"),
-    ("x: int = field(name='y')\ny: int", "Thing.y: it is stored as 'y', like x"),
-    ("x: int\ny: int = field(name='x')", "Thing.y: it is stored as 'x', like x"),
-    ("gsi1_pk: str", "Thing.gsi1_pk: gsi1_pk is a name that indexes keep for themselves"),
-    ("x: str = field(name='gsi12_sk')", "Thing.x: gsi12_sk is a name that indexes keep for themselves"),
+    ("id: str", "Thing.id: the model has no key, and id is not one"),
+    ("_x: int", "Thing._x: the name of a field cannot begin with an underscore"),
+    ("x: int = field(name='_x')", "Thing.x: its stored name '_x' cannot begin with an underscore"),
+    ("x: int = field(name='y')\ny: int", "Thing.y: its stored name 'y' is already that of x"),
+    ("x: int\ny: int = field(name='x')", "Thing.y: its stored name 'x' is already that of x"),
+    ("gsi1_pk: str", "Thing.gsi1_pk: its stored name gsi1_pk is reserved for indexes"),
+    ("x: str = field(name='gsi12_sk')", "Thing.x: its stored name gsi12_sk is reserved for indexes"),
 ]
 
 
@@ -121,7 +127,7 @@ def test_a_field_that_cannot_work_is_refused_by_name(body: str, message: str, as
 def test_a_key_that_is_not_outermost_is_refused(annotation: str, as_text: bool) -> None:
     # as a plain field it would leave the model with a random id in place of its key
     kind = "SortKey" if "SortKey" in annotation else "Key"
-    with refused(f"Thing.x: {kind} has to be outermost"):
+    with refused(f"Thing.x: {kind} must be the outermost part of the annotation"):
         defined(statement(f"x: {annotation}"), as_text=as_text)
 
 
@@ -132,12 +138,12 @@ def test_a_key_that_is_not_outermost_is_refused(annotation: str, as_text: bool) 
 @pytest.mark.parametrize("kind", ["Key", "SortKey"])
 def test_a_key_whose_values_are_stored_in_several_ways_is_refused(kind: str, annotation: str) -> None:
     # 1 and "1" have the same text
-    with refused("Thing.x: its values are not all stored alike, so it cannot be part of a key"):
+    with refused("Thing.x: its values have different stored types, so it cannot be part of a key"):
         defined(statement(f"k: Key[str]\nx: {kind}[{annotation}]"))
 
 
 def test_an_index_over_values_that_are_stored_in_several_ways_is_refused() -> None:
-    with refused("Thing: the index 'by_x': the values of x are not all stored alike"):
+    with refused("Thing: the index 'by_x': the values of x have different stored types"):
         defined(statement("x: int | str", head="Model, indexes=[Index('by_x', key=['x'])]"))
 
 
@@ -150,7 +156,7 @@ def test_a_table_of_its_own_tells_a_number_from_its_text() -> None:
     "annotation", ["Parent", "list[Parent]", "Parent | None", "dict[str, Parent]", "'Thing'"]
 )
 def test_a_model_inside_of_another_is_refused(annotation: str) -> None:
-    with refused("Thing.x: a model cannot be inside of another, and "):
+    with refused("Thing.x: a field cannot hold another model, such as "):
         defined(statement(f"x: {annotation}"))
 
 
@@ -163,7 +169,7 @@ def test_an_annotation_that_cannot_be_evaluated_is_refused(annotation: str) -> N
 @pytest.mark.parametrize("as_text", [False, True], ids=["evaluated", "text"])
 @pytest.mark.parametrize("name", ["key", "is_new", "to_dict", "json_schema", "field", "before_commit"])
 def test_names_that_every_model_has_are_no_fields(name: str, as_text: bool) -> None:
-    with refused(f"Thing.{name}: a field cannot have this name: every model has an attribute of it"):
+    with refused(f"Thing.{name}: a field cannot have this name, because every model has"):
         defined(statement(f"{name}: int"), as_text=as_text)
 
 
@@ -176,21 +182,29 @@ def test_a_field_cannot_hide_a_method_of_a_base() -> None:
     "body", ["def name(self): ...", "@property\ndef name(self): ...", "@classmethod\ndef name(cls): ..."]
 )
 def test_a_method_cannot_have_the_name_of_an_inherited_field(body: str) -> None:
-    with refused("Thing.name: a method or property has the name of a field"):
+    with refused("Thing.name: a method or property has the same name as a field"):
         defined(statement(body, head="Parent"))
 
 
 HEADS = [
-    ("Model, name='two words'", "x: int", "Thing: 'two words' cannot be a model's name"),
-    ("Model, name='lower'", "x: int", "Thing: 'lower' cannot be a model's name"),
-    ("Model, name='A#B'", "x: int", "Thing: 'A#B' cannot be a model's name"),
-    ("Model, name=''", "x: int", "Thing: '' cannot be a model's name"),
-    ("Model, table='a b'", "x: int", "Thing: 'a b' cannot be the name of a table or index"),
-    ("Model, ttl='when'", "x: int", "Thing.when: ttl names a field that is not there"),
-    ("Model, ttl='x'", "x: str", "Thing.x: ttl needs a field of type datetime, int or float"),
-    ("Model, ttl='x'", "x: int\ny: str = field(unique=True)", "Thing.y: a model whose items expire cannot"),
-    ("Model, table='Things'", "x: int = field(unique=True)", "Thing.x: unique needs the database's table"),
-    ("Parent, table='Things'", "x: int", "Thing: a subclass of Parent lives where Parent does"),
+    ("Model, name='two words'", "x: int", "Thing: 'two words' cannot be the name of a model"),
+    ("Model, name='lower'", "x: int", "Thing: 'lower' cannot be the name of a model"),
+    ("Model, name='A#B'", "x: int", "Thing: 'A#B' cannot be the name of a model"),
+    ("Model, name=''", "x: int", "Thing: '' cannot be the name of a model"),
+    ("Model, table='a b'", "x: int", "Thing: 'a b' cannot be the name of a table"),
+    ("Model, ttl='when'", "x: int", "Thing.when: ttl= names a field that does not exist"),
+    ("Model, ttl='x'", "x: str", "Thing.x: the field of ttl= must be a datetime, an int or a float"),
+    (
+        "Model, ttl='x'",
+        "x: int\ny: str = field(unique=True)",
+        "Thing.y: a model whose items expire (ttl=) cannot",
+    ),
+    (
+        "Model, table='Things'",
+        "x: int = field(unique=True)",
+        "Thing.x: a model with its own table (table=) cannot have a unique field",
+    ),
+    ("Parent, table='Things'", "x: int", "Thing: a subclass of Parent is stored in the same table as Parent"),
 ]
 
 
@@ -203,7 +217,7 @@ def test_a_class_that_cannot_work_is_refused_by_name(head: str, body: str, messa
 
 
 def test_a_class_whose_name_is_no_models_needs_another() -> None:
-    with refused("_Hidden: '_Hidden' cannot be a model's name"):
+    with refused("_Hidden: '_Hidden' cannot be the name of a model"):
         defined("class _Hidden(Model):\n    x: int")
     hidden = defined("class _Hidden(Model, name='Hidden'):\n    x: int")["_Hidden"]
     assert hidden._schema.name == "Hidden"
@@ -220,16 +234,16 @@ def test_an_abstract_class_can_be_called_anything() -> None:
 
 
 SUBCLASSES = [
-    ("town: Key[str]", "Thing.town: a subclass of Parent has the key of Parent, no more and no less"),
-    ("town: SortKey[str] = 'x'", "Thing.town: a subclass of Parent has the key of Parent"),
-    ("region: str", "Thing.region: a subclass of Parent has the key of Parent"),
+    ("town: Key[str]", "Thing.town: a subclass of Parent must have exactly the key of Parent"),
+    ("town: SortKey[str] = 'x'", "Thing.town: a subclass of Parent must have exactly the key of Parent"),
+    ("region: str", "Thing.region: a subclass of Parent must have exactly the key of Parent"),
     ("region: SortKey[str]", "Thing.region: "),
-    ("number: Key[int]", "Thing.number: it is a SortKey in Parent"),
-    ("region: Key[int]", "Thing.region: it has another type in Parent, and they share their keys"),
-    ("number: SortKey[str] = 'x'", "Thing.number: it has another type in Parent, and they share their keys"),
-    ("number = 'x'", "Thing.number: its default does not fit: "),
+    ("number: Key[int]", "Thing.number: it must be a SortKey, as in Parent"),
+    ("region: Key[int]", "Thing.region: it must have the same type as in Parent"),
+    ("number: SortKey[str] = 'x'", "Thing.number: it must have the same type as in Parent"),
+    ("number = 'x'", "Thing.number: its default does not fit its type: "),
     ("region = 'x'", "Thing.region: part of a partition key cannot have a default"),
-    ("name = 3", "Thing.name: its default does not fit: "),
+    ("name = 3", "Thing.name: its default does not fit its type: "),
 ]
 
 
@@ -491,7 +505,7 @@ def test_a_subclass_can_have_another_default_for_a_sort_key(body: str) -> None:
     child = defined(statement(body, head="Parent"))["Thing"]
     assert child(region="eu").number == 8
     assert child.key("eu").encoded == Parent.key(region="eu", number=8).encoded
-    with pytest.raises(InvalidFieldError, match=r"Parent\.number: it is required, and missing"):
+    with pytest.raises(InvalidFieldError, match=r"Parent\.number: the value is missing"):
         Parent(region="eu")  # type: ignore[call-arg]
 
 

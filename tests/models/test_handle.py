@@ -54,7 +54,7 @@ def marks_of(item: Model) -> Marks:
 
 def test_a_handle_is_asked_for_by_name() -> None:
     with pytest.raises(
-        InvalidFieldError, match=r"^Count\.totl: there is no such field\nhint: did you mean 'total'\?"
+        InvalidFieldError, match=r"^Count\.totl: the model has no such field\nhint: did you mean 'total'\?"
     ):
         Count(name="a").field("totl")
 
@@ -131,14 +131,14 @@ def test_an_increment_beyond_the_bounds_is_refused_and_changes_nothing(amount: i
 @pytest.mark.parametrize(
     ("name", "amount", "message"),
     [
-        ("words", 1, "only a number can be incremented"),
-        ("name", 1, "only a number can be incremented"),
-        ("at", 1, "only a number can be incremented"),
+        ("words", 1, "it is not a number, so it cannot be incremented"),
+        ("name", 1, "it is not a number, so it cannot be incremented"),
+        ("at", 1, "it is not a number, so it cannot be incremented"),
         ("fixed", 1, "it cannot be changed"),
-        ("maybe", 1, "it has no value to add to"),
-        ("total", "1", "cannot be incremented by '1'"),
-        ("total", True, "cannot be incremented by True"),
-        ("total", None, "cannot be incremented by None"),
+        ("maybe", 1, "it has no value to increment"),
+        ("total", "1", "it can be incremented only by a number, not by '1'"),
+        ("total", True, "it can be incremented only by a number, not by True"),
+        ("total", None, "it can be incremented only by a number, not by None"),
         ("total", 0.5, "Input should be a valid integer"),
         ("share", float("nan"), ""),
         ("share", float("inf"), ""),

@@ -309,7 +309,7 @@ def test_what_a_factory_would_make_is_no_part_of_a_key_that_is_asked_for() -> No
     assert Event.key(k="a", at=made.at) == made.key
     with pytest.raises(InvalidFieldError, match=r"^Event\.at: it is missing from the key"):
         Event.key(k="a")
-    with pytest.raises(InvalidKeyError, match=r"^Event has a key of 2 components"):
+    with pytest.raises(InvalidKeyError, match=r"^the key of Event has 2 components"):
         Event.key("a")
 
 
@@ -342,22 +342,22 @@ def test_a_bare_mapping_is_the_value_where_the_key_is_a_mapping() -> None:
         (
             lambda: Order.key(customer="ada", numbr=1),
             InvalidFieldError,
-            r"Order\.numbr: there is no such field\nhint: write Order\.key\(customer=…, number=…\)",
+            r"Order\.numbr: the model has no such field\nhint: write Order\.key\(customer=…, number=…\)",
         ),
         (
             lambda: Order.key("ada"),
             InvalidKeyError,
-            r"Order has a key of 2 components, and 'ada' is one value",
+            r"the key of Order has 2 components, but 'ada' is a single value",
         ),
         (
             lambda: Order.key("ada", number=1),  # type: ignore[call-overload]
             InvalidKeyError,
-            r"Order\.key takes one value or the components by name",
+            r"Order\.key takes either a single value or the components by name",
         ),
         (
             lambda: Order.key("ada", 1),  # type: ignore[call-overload]
             InvalidKeyError,
-            r"Order\.key takes one value or the components by name",
+            r"Order\.key takes either a single value or the components by name",
         ),
         (lambda: Order.key(customer="ada", number="1"), InvalidFieldError, r"Order\.number: "),
     ],

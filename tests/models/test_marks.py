@@ -121,7 +121,7 @@ def test_a_stored_value_is_not_remembered_twice() -> None:
 def test_a_frozen_item_can_be_read_and_not_changed() -> None:
     item: Thing = build_instance(Thing, STORED, FROZEN, None)
     assert (item.x, item.words, item.sum()) == (5, ["a"], 6)
-    with pytest.raises(FrozenItemError, match=r"^Thing\(k='a', s=1\) was read outside of a transaction"):
+    with pytest.raises(FrozenItemError, match=r"^Thing\(k='a', s=1\) was read outside a transaction"):
         item.x = 7
     assert item.x == 5
     assert (FROZEN.written, FROZEN.increments) == (frozenset(), {})

@@ -51,7 +51,7 @@ STORED: Item = {
 
 
 def stored(**attributes: Any) -> Order:
-    """A loaded item, as one that was read outside of a transaction."""
+    """A loaded item, as one that was read outside a transaction."""
     item: Order = build_instance(Order, {**STORED, **attributes}, FROZEN, None)
     return item
 
@@ -110,9 +110,12 @@ def test_none_for_a_field_with_a_default_that_may_be_none_is_none() -> None:
         ({"tags": ["x", 1]}, r"^Order\.tags: \[1\]: Input should be a valid string \(got 1\)"),
         ({"address": {"street": "Main", "number": "x"}}, r"^Order\.address: number: "),
         ({"customer": 5}, r"^Order\.customer: "),
-        ({"quantitty": 5}, r"^Order\.quantitty: there is no such field\nhint: did you mean 'quantity'\?"),
-        ({"zzz": 5}, r"^Order\.zzz: there is no such field\nhint: the fields are: customer, number, "),
-        ({"_stored": {}}, r"^Order\._stored: there is no such field"),
+        (
+            {"quantitty": 5},
+            r"^Order\.quantitty: the model has no such field\nhint: did you mean 'quantity'\?",
+        ),
+        ({"zzz": 5}, r"^Order\.zzz: the model has no such field\nhint: the fields are: customer, number, "),
+        ({"_stored": {}}, r"^Order\._stored: the model has no such field"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(values: dict[str, Any], message: str) -> None:
@@ -122,10 +125,10 @@ def test_what_does_not_fit_is_refused_by_name(values: dict[str, Any], message: s
 
 def test_what_is_missing_is_named_all_of_it() -> None:
     with pytest.raises(
-        InvalidFieldError, match=r"^Order\.customer: it is required, and missing \(as are number, product\)$"
+        InvalidFieldError, match=r"^Order\.customer: the value is missing \(and so are number, product\)$"
     ):
         Order()  # type: ignore[call-arg]
-    with pytest.raises(InvalidFieldError, match=r"^Order\.product: it is required, and missing$"):
+    with pytest.raises(InvalidFieldError, match=r"^Order\.product: the value is missing$"):
         Order(customer="ada", number=1)  # type: ignore[call-arg]
 
 
@@ -169,8 +172,8 @@ def test_a_misspelt_read_is_an_attribute_error() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("customer", "bob", "it is part of the key, and cannot be changed"),
-        ("number", 2, "it is part of the key, and cannot be changed"),
+        ("customer", "bob", "it is part of the key, so it cannot be changed"),
+        ("number", 2, "it is part of the key, so it cannot be changed"),
         ("placed_at", NOON, "it is read-only"),
     ],
 )
@@ -314,7 +317,7 @@ def test_attributes_that_no_field_knows_are_left_alone() -> None:
 
 def test_an_item_that_was_read_outside_of_a_transaction_is_frozen() -> None:
     order = stored()
-    with pytest.raises(FrozenItemError, match="was read outside of a transaction"):
+    with pytest.raises(FrozenItemError, match="was read outside a transaction"):
         order.quantity = 1
     with pytest.raises(InvalidFieldError, match="valid integer"):  # what does not fit is told first
         order.quantity = "x"  # type: ignore[assignment]

@@ -201,7 +201,7 @@ async def test_items_of_a_family_expire_alike_whichever_class_reads_them(db: Db)
 
 @in_memory
 async def test_a_derived_class_cannot_expire_where_its_base_does_not(db: Db) -> None:
-    with failing(ModelDefinitionError, "have to expire alike"):
+    with failing(ModelDefinitionError, "must expire by the same field"):
 
         class Wrong(Inventory, ttl="until"):
             until: int
@@ -209,7 +209,7 @@ async def test_a_derived_class_cannot_expire_where_its_base_does_not(db: Db) -> 
 
 @in_memory
 async def test_a_derived_class_has_the_key_of_its_base(db: Db) -> None:
-    with failing(TypeError, "has the key of Inventory, no more and no less"):
+    with failing(TypeError, "must have exactly the key of Inventory"):
 
         class Wrong(Inventory):
             extra: Key[str]

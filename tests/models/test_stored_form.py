@@ -126,14 +126,14 @@ REFUSED: list[tuple[Any, str, str]] = [
     (["a", {"b": ["\ud800"]}], "[1].b[0]", "lone surrogate"),
     ({"": 1}, "", "non-empty"),
     ({"\ud800": 1}, "", "lone surrogate"),
-    ({None: 1}, "", "a NoneType cannot be a name"),
-    ({(1, 2): 1}, "", "a tuple cannot be a name"),
-    ({b"a": 1}, "", "a bytes cannot be a name"),
-    ({1: "a", "1": "b"}, "", "both stored as '1'"),
+    ({None: 1}, "", "NoneType cannot be the key of a map"),
+    ({(1, 2): 1}, "", "tuple cannot be the key of a map"),
+    ({b"a": 1}, "", "bytes cannot be the key of a map"),
+    ({1: "a", "1": "b"}, "", "both be stored as '1'"),
     (datetime(1, 1, 1, tzinfo=HELSINKI), "", "outside the years"),
     (time(9, tzinfo=timezone(timedelta(seconds=90))), "", "whole minutes"),
-    (object(), "", "a object has no stored form"),
-    ([object()], "[0]", "a object has no stored form"),
+    (object(), "", "a value of type object cannot be stored"),
+    ([object()], "[0]", "a value of type object cannot be stored"),
 ]
 
 

@@ -363,7 +363,7 @@ def test_a_table_that_cannot_be_told_has_to_be_named() -> None:
         id: Key[int]
 
     made = as_answered(record("INSERT", None, stored(OwnKeeper(id=1))))
-    with pytest.raises(InvalidOptionsError, match="several could be it"):
+    with pytest.raises(InvalidOptionsError, match="it fits several"):
         stream_change(made, OwnKeeper, Visitor)
     assert only(stream_changes([made], OwnKeeper, Visitor, table="Visitors")).model is Visitor
     assert only(stream_changes([made], OwnKeeper, Visitor, table="Keepers")).model is OwnKeeper
@@ -476,16 +476,19 @@ def told(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("made", "problem"),
     [
-        ("secret", "a record is a str"),
-        (None, "a record is a NoneType"),
+        ("secret", "a record must be a mapping, not str"),
+        (None, "a record must be a mapping, not NoneType"),
         ({}, "its eventName is None"),
         (spoilt(eventName="UPSERT"), "its eventName is 'UPSERT'"),
         (spoilt(eventName=["INSERT"]), "its eventName"),
-        (spoilt(eventSource="aws:sqs"), "its source is 'aws:sqs'"),
-        (spoilt(dynamodb=None), "says nothing under 'dynamodb'"),
-        (spoilt(dynamodb="secret"), "says nothing under 'dynamodb'"),
-        (spoilt(eventSourceARN="arn:aws:sqs:eu-central-1:1:queue"), "its eventSourceARN is not a table's"),
-        (spoilt(eventSourceARN=5), "its eventSourceARN is not a table's"),
+        (spoilt(eventSource="aws:sqs"), "its eventSource is 'aws:sqs'"),
+        (spoilt(dynamodb=None), "a record has no 'dynamodb'"),
+        (spoilt(dynamodb="secret"), "a record has no 'dynamodb'"),
+        (
+            spoilt(eventSourceARN="arn:aws:sqs:eu-central-1:1:queue"),
+            "its eventSourceARN is not the ARN of a table's stream",
+        ),
+        (spoilt(eventSourceARN=5), "its eventSourceARN is not the ARN of a table's stream"),
         (told(Keys=None), "a record has no Keys"),
         (told(Keys={}), "its Keys are not attributes"),
         (told(NewImage="secret"), "its NewImage are not attributes"),
@@ -524,10 +527,10 @@ def test_a_record_may_lack_what_only_matters_to_others() -> None:
 
 
 def test_the_models_have_to_be_named() -> None:
-    with pytest.raises(InvalidOptionsError, match="no model was named"):
+    with pytest.raises(InvalidOptionsError, match="no models were passed"):
         stream_changes([])
     for what in ("Animal", Model, Animal.key(zoo="a", number=1)):
-        with pytest.raises(InvalidOptionsError, match="is no model"):
+        with pytest.raises(InvalidOptionsError, match="is not a model"):
             stream_changes([], what)  # type: ignore[arg-type]
 
 

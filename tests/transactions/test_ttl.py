@@ -225,12 +225,12 @@ async def test_a_blind_update_does_not_find_an_expired_item(db: Db) -> None:
 
 @in_memory
 async def test_a_time_to_live_needs_a_field_that_says_a_time(db: Db) -> None:
-    with failing(ModelDefinitionError, "ttl names a field that is not there"):
+    with failing(ModelDefinitionError, "ttl= names a field that does not exist"):
 
         class Nowhere(Model, ttl="until"):
             id: Key[str]
 
-    with failing(ModelDefinitionError, "ttl needs a field of type datetime, int or float"):
+    with failing(ModelDefinitionError, "must be a datetime, an int or a float"):
 
         class Wordy(Model, ttl="until"):
             id: Key[str]

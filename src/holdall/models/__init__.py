@@ -1,6 +1,7 @@
 """Models: typed classes whose instances are items.
 
-Pure: a class becomes a frozen schema, an instance is values and marks. Nothing here does I/O, so models have no colour.
+Pure: a class becomes a frozen schema, an instance is values and marks. Nothing here does I/O, so the same models work
+in sync and async code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Pydantic's side of a codec: the adapter of a type, built when first needed, and what its schema tells.
+"""The pydantic side of a codec: the adapter of a type, built when it is first needed, and facts from its schema.
 
-Pure; pydantic is imported by the first adapter that is built and not before. Its errors end here: a value that does
+Pure; the first adapter that is built imports pydantic. Pydantic's errors are translated here: a value that does
 not validate is an `InvalidValueError`, a type that cannot be stored is a `ModelDefinitionError`.
 """
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 Node = Mapping[str, Any]
-"""A part of a core schema."""
+"""A node of pydantic's core schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a type's schema tells about its values.
+    """What a type's schema says about its values.
 
-    ``kind``: the one letter they are all stored under, None aside. ``exact``: the stored form gives back each of them,
-    so that nobody has to look. ``dumped``: pydantic has to take them apart. ``faithful``: it leaves nothing out when it
-    does. ``instances``: there are models or dataclasses among them, whose contents pydantic does not look at again.
+    ``kind``: the letter under which all of them, except None, are stored. ``exact``: every value can be read back from
+    its stored form, so this need not be checked. ``dumped``: pydantic must serialize them. ``faithful``: its
+    serialization omits nothing. ``instances``: they contain models or dataclasses, whose contents pydantic does not
+    validate again.
     """
 
     kind: str | None
@@ -38,17 +39,17 @@ class Facts:
 
 
 class Adapter:
-    """Validation and dumping of one type. The first use of any attribute builds them all."""
+    """Validates and serializes one type. The first use of any attribute builds them all."""
 
     __slots__ = ("adapter", "annotation", "dump", "facts", "loose", "strict")
 
     adapter: TypeAdapter[Any]
     strict: Callable[[Any], Any]
-    """Validates what a program assigns: ``'1'`` is no int."""
+    """Validates what a program assigns: ``'1'`` is not an int."""
     loose: Callable[[Any], Any]
-    """Validates what was stored: a list becomes a set, a text a date."""
+    """Validates what was stored: a list can become a set, a text a date."""
     dump: Callable[[Any], Any]
-    """Takes models and the like apart, as their serializers say."""
+    """Serializes models and the like, with their own serializers."""
     facts: Facts
 
     def __init__(self, annotation: Any) -> None:
@@ -100,11 +101,13 @@ def _adapter_of(annotation: Any) -> TypeAdapter[Any]:
         except PydanticUserError as error:
             if error.code != "type-adapter-config-unused":
                 raise
-            adapter = TypeAdapter(annotation)  # it is a model, and brings its own
-        adapter.core_schema["type"]  # one that could not be built yet says so only when it is used
+            adapter = TypeAdapter(annotation)  # a pydantic model has its own config
+        adapter.core_schema["type"]  # an adapter that could not be built raises only when it is used
     except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, ValueError) as error:
         problem = str(error).partition("\n")[0].rstrip(".")
-        raise ModelDefinitionError(f"{_name_of(annotation)} cannot be a field's type: {problem}") from error
+        raise ModelDefinitionError(
+            f"{_name_of(annotation)} cannot be the type of a field: {problem}"
+        ) from error
     return adapter
 
 
@@ -116,7 +119,7 @@ def _name_of(annotation: Any) -> str:
 
 
 def _problem(error: ValidationError, value: object) -> InvalidValueError:
-    """The first thing that is wrong, where, and how many more there are."""
+    """Return the first problem with its place, and the number of further problems."""
     first, *others = error.errors(include_url=False, include_context=False)
     missing = first["type"] in ("missing", "missing_argument", "missing_keyword_only_argument")
     problem = first["msg"] if missing else f"{first['msg']} (got {show(first['input'])})"
@@ -126,7 +129,7 @@ def _problem(error: ValidationError, value: object) -> InvalidValueError:
 
 
 def _place(steps: Sequence[int | str], value: object, *, missing: bool) -> str:
-    """A location as a path. Steps that lead nowhere in the value are labels of pydantic's (a union's member)."""
+    """Turn pydantic's location into a path, without labels, such as a union's member, which are not in the value."""
     place = ""
     for number, step in enumerate(steps):
         if isinstance(step, int) and not isinstance(value, Mapping):
@@ -166,7 +169,7 @@ _KINDS = {
 }
 _WRAPPERS = {"nullable", "default", "function-before", "function-after", "function-wrap", "model"}
 
-# Built of these alone, values need no taking apart.
+# Values built only of these need no serialization.
 _BARE = {
     *_TEXTS,
     *_NUMBERS,
@@ -182,7 +185,7 @@ _BARE = {
 }
 _BARE |= {"any", "enum", "literal", "nullable", "default", "union", "definitions", "definition-ref"}
 
-# Of these we know that what they store is what they read. A timedelta of centuries is read inexactly inside of others.
+# Values of these can be read back exactly. A timedelta of centuries cannot, if it is inside another value.
 _EXACT = _BARE - {"timedelta", "any", "union"}
 _EXACT |= {"model", "model-fields", "model-field", "dataclass", "dataclass-args", "dataclass-field"}
 _EXACT |= {"typed-dict", "typed-dict-field"}
@@ -190,8 +193,8 @@ _EXACT |= {"typed-dict", "typed-dict-field"}
 _INSTANCES = {"model", "dataclass"}
 
 _REFUSED = {
-    "json": "its value is not what it validates; use the parsed type",
-    "generator": "an iterator cannot be stored; use list",
+    "json": "its value is parsed from text; use the parsed type itself",
+    "generator": "an iterator cannot be stored; use a list",
     "callable": "a function cannot be stored",
 }
 
@@ -206,7 +209,7 @@ def _facts(schema: Node, annotation: Any) -> Facts:
     for node in nodes:
         if node["type"] in _REFUSED:
             raise ModelDefinitionError(
-                f"{_name_of(annotation)} cannot be a field's type", hint=_REFUSED[node["type"]]
+                f"{_name_of(annotation)} cannot be the type of a field", hint=_REFUSED[node["type"]]
             )
     return Facts(
         kind=_kind(schema, {node["ref"]: node for node in nodes if "ref" in node}),
@@ -218,7 +221,7 @@ def _facts(schema: Node, annotation: Any) -> Facts:
 
 
 def _nodes(part: Any) -> Iterator[Node]:
-    """Every node of a schema. A recursive one names itself by reference, so this ends."""
+    """Yield every node of a schema. A recursive schema refers to itself by reference, so this ends."""
     if isinstance(part, Mapping):
         if isinstance(part.get("type"), str):
             yield part
@@ -259,11 +262,11 @@ def _is_left_out(node: Node) -> bool:
 
 
 def _exact_members(node: Node) -> bool:
-    return "items_schema" in node  # without one, they can be anything
+    return "items_schema" in node  # without it, the members can be anything
 
 
 def _exact_entries(node: Node) -> bool:
-    """A name in a map is text; of these types we know that they are read from it."""
+    """Names in a map are stored as text; check that the type of the keys can be read back from text."""
     names = node.get("keys_schema", {"type": "any"})
     if "values_schema" not in node:
         return False
@@ -307,9 +310,9 @@ def _raw(choice: Any) -> Any:
 
 
 def _kind(node: Node, named: Mapping[str, Node], *, depth: int = 0) -> str | None:
-    """The one letter that values of this node are stored under, if there is one."""
+    """Return the letter under which all values of this node are stored, None if there are several."""
     kind = node["type"]
-    if "serialization" in node or depth > 50:  # a reference may lead back to where it came from
+    if "serialization" in node or depth > 50:  # a reference may lead back to itself
         return None
     if kind in _KINDS:
         return _KINDS[kind]

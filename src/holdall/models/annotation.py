@@ -1,6 +1,7 @@
-"""Annotations: a field's type expression without its wrappings.
+"""Annotations: takes a field's type expression apart.
 
-Pure, and light: nothing here loads pydantic or annotated_types, whose notes can only be there if they are loaded.
+Pure, and light: nothing here loads pydantic or annotated_types. An annotation can contain their metadata only if the
+program has loaded them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _NUMBERS = (int, float, Decimal)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits that a number's annotation sets, by ``Ge`` and its like or pydantic's ``Field(ge=...)``."""
+    """The limits in a number's annotation, set by ``Ge`` and the like or by pydantic's ``Field(ge=...)``."""
 
     ge: Number | None = None
     gt: Number | None = None
@@ -29,7 +30,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An annotation taken apart: the type itself, the notes of ``Annotated``, and whether it may be None."""
+    """The parts of an annotation: the type itself, the metadata of ``Annotated``, and whether it allows None."""
 
     base: Any
     notes: tuple[Any, ...]
@@ -37,7 +38,7 @@ class Form:
 
 
 def peel(annotation: Any) -> Form:
-    """The annotation without ``Annotated``, ``| None``, ``NewType`` and ``type`` aliases, outside in."""
+    """Remove ``Annotated``, ``| None``, ``NewType`` and ``type`` aliases from an annotation, from the outside in."""
     base, notes, nullable = annotation, [], False
     while True:
         origin = get_origin(base)
@@ -69,12 +70,12 @@ def _takes_none(base: Any) -> bool:
 
 
 def has_hook(thing: object) -> bool:
-    """Whether pydantic lets this decide what the schema is."""
+    """Whether this defines its own pydantic schema."""
     return hasattr(thing, "__get_pydantic_core_schema__")
 
 
 def means_something(note: object) -> bool:
-    """Whether an annotation's note says something to pydantic; most strings and marks do not."""
+    """Whether pydantic understands this metadata of an annotation; it ignores most strings and markers."""
     if type(note).__name__ == "FieldInfo":
         return bool(note.metadata)  # type: ignore[attr-defined]
     homes = {kind.__module__.partition(".")[0] for kind in type(note).__mro__}
@@ -82,12 +83,12 @@ def means_something(note: object) -> bool:
 
 
 def bounds_of(form: Form) -> Bounds | None:
-    """The limits of a number's type, None when it is no number's."""
+    """Return the limits of a number's type, None for any other type."""
     union = get_origin(form.base) in (Union, UnionType)
     bases = [member for member in get_args(form.base) if member is not NoneType] if union else [form.base]
     if not all(base in _NUMBERS for base in bases):
         return None
-    known = sys.modules.get("annotated_types")  # not loaded: then nobody can have noted a bound
+    known = sys.modules.get("annotated_types")  # if it is not loaded, no annotation can have a bound
     if known is None:
         return Bounds()
     found: dict[str, list[Any]] = {"ge": [], "gt": [], "le": [], "lt": []}

@@ -1,17 +1,17 @@
-"""Codecs: between a field's type, any that pydantic validates, and its stored attribute.
+"""Codecs: convert between a field's type, which can be any type that pydantic validates, and its stored attribute.
 
-Pure; imports the core. `codec_for` gives the codec of a type. The stored forms are those of `stored_form`, and whatever
-a codec encodes, it decodes to an equal value. Where a type alone cannot promise that (a union, a serializer or
-validator of the user's, a type from elsewhere) each value is read back before it is written, and refused if it would
-come back as another.
+Pure; imports the core. `codec_for` returns the codec of a type. The stored forms are those of `stored_form`, and every
+encoded value decodes to an equal value. Where the type alone cannot guarantee this (a union, a user's serializer or
+validator, a type from another package), each value is read back before it is written, and refused if it would come back
+as another value.
 
-Validation is strict: ``'1'`` is no int and ``1`` no bool, while an int is taken for a float and a dict for a pydantic
-model. Everyday types (str, int, float, bool, bytes, Decimal, datetime, date, time, timedelta, UUID, Enum, Literal, Any,
-``list[Any]``, ``dict[str, Any]``, and any of these ``| None``) do not need pydantic; it is imported for the rest, when
-the first value comes.
+Validation is strict: ``'1'`` is not an int and ``1`` is not a bool, but an int is accepted as a float, and a dict as a
+pydantic model. Common types (str, int, float, bool, bytes, Decimal, datetime, date, time, timedelta, UUID, Enum,
+Literal, Any, ``list[Any]``, ``dict[str, Any]``, and any of these ``| None``) do not need pydantic; for other types it
+is imported with the first value.
 
-A value that does not fit is an `InvalidValueError` with the place inside the value; a type that cannot be stored is a
-`ModelDefinitionError`, at the latest when the first value comes.
+A value that does not fit raises `InvalidValueError` with the place inside the value. A type that cannot be stored
+raises `ModelDefinitionError`, at the latest with the first value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 class Codec:
-    """The two directions between a type and its stored form, as plain functions."""
+    """The conversions between a type and its stored form, as plain functions."""
 
     __slots__ = (
         *("_adapter", "_kind", "annotation", "decode", "encode", "encode_checked", "is_time"),
@@ -60,25 +60,25 @@ class Codec:
 
     annotation: Any
     nullable: bool
-    """Whether None is a value of the type."""
+    """Whether the type allows None."""
     number: Bounds | None
     """The limits of an int, float or Decimal; None for other types."""
     is_time: bool
     """Whether the type is datetime."""
     validate: Callable[[Any], Any]
-    """The value as it is to be kept, or `InvalidValueError`."""
+    """Returns the value as it is kept, or raises `InvalidValueError`."""
     encode: Callable[[Any], Attribute]
-    """The attribute of a validated value."""
+    """Returns the attribute of a validated value."""
     decode: Callable[[Attribute], Any]
-    """The value of a stored attribute; `InvalidValueError` when it does not fit the type."""
+    """Returns the value of a stored attribute; raises `InvalidValueError` if it does not fit the type."""
     pattern: Pattern | None
-    """The form that nearly all attributes have, if there is one that is quicker to read than by `decode`."""
+    """The usual form of the attributes, if there is one that is faster to read than with `decode`."""
     quick: Callable[[Attribute], Any]
-    """As `decode`, for attributes of the pattern; on another it fails in whatever way it does."""
+    """Like `decode`, for attributes of the pattern; for others it raises any exception."""
     encode_checked: Callable[[Any], Attribute]
-    """The attribute of a value as it is now: validated anew, also inside of it, and encoded."""
+    """Validates the current value again, including its contents, and returns its attribute."""
     mutable: Callable[[Any], bool]
-    """Whether a value could have been changed in place."""
+    """Whether a value can be changed in place."""
 
     def __init__(self, annotation: Any) -> None:
         form = peel(annotation)
@@ -94,7 +94,7 @@ class Codec:
 
     @property
     def kind(self) -> str | None:
-        """The letter that every value but None is stored under; None when there is no single one."""
+        """The letter under which every value except None is stored; None if there are several."""
         return self._kind if self._kind != _ASK else self._adapter.facts.kind
 
     @property
@@ -106,14 +106,14 @@ class Codec:
         return f"codec_for({self.annotation!r})"
 
 
-_ASK = "?"  # the kind is for pydantic's schema to say
+_ASK = "?"  # the kind follows from pydantic's schema
 
 
 def codec_for(annotation: Any) -> Codec:
-    """The codec of a type expression; the same one for the same expression."""
+    """Return the codec of a type expression; the same codec for the same expression."""
     if not _is_hashable(annotation):
         return Codec(annotation)
-    # the text tells `int | str` from `str | int`, which are equal but not alike to pydantic
+    # the text distinguishes `int | str` from `str | int`, which are equal but differ for pydantic
     return _find_codec(annotation, str(annotation))
 
 
@@ -130,7 +130,7 @@ def _is_hashable(annotation: Any) -> bool:
     return True
 
 
-# --- which way a type goes ------------------------------------------------------------------------------
+# --- which codec a type gets ----------------------------------------------------------------------------
 
 
 def _build(codec: Codec, form: Form) -> None:
@@ -207,7 +207,7 @@ def _scalar_validate(scalar: Scalar, base: type, nullable: bool) -> Callable[[An
 
 
 def _scalar_fallback(scalar: Scalar, nullable: bool) -> Callable[[Any], Any]:
-    """What an attribute is that was not written by us, or not for this type."""
+    """Return a function that reads an attribute that another program, or an older version, wrote in another form."""
 
     def read_odd(attribute: Any) -> Any:
         if nullable and isinstance(attribute, Mapping) and "NULL" in attribute:
@@ -274,7 +274,7 @@ def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
         ((kind, content),) = attribute.items()
         table = tables.setdefault(kind, {})
         if table.setdefault(_hashable(kind, content), choice) is not choice:
-            raise ModelDefinitionError(f"two choices of {base} are stored alike, as {show(attribute)}")
+            raise ModelDefinitionError(f"two choices of {base} have the same stored form, {show(attribute)}")
         written[choice.__class__, choice] = attribute
     noun = f"one of {', '.join(show(choice) for _, choice in written)}"
     if codec.nullable:
@@ -285,7 +285,7 @@ def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
         try:
             if (value.__class__, value) in written:
                 return value
-        except TypeError:  # no hash, so no choice
+        except TypeError:  # not hashable, so it is not one of the choices
             pass
         raise _refuse(noun, value)
 
@@ -319,7 +319,7 @@ _Shape = tuple[type, "_Shape | None"] | tuple[()]
 
 
 def _shape(base: Any) -> _Shape | None:
-    """``()`` for Any, ``(list, …)`` and ``(dict, …)`` around it; None for a type that says more."""
+    """Return ``()`` for Any, ``(list, …)`` or ``(dict, …)`` around it; None for a more specific type."""
     if base is Any or base is object:
         return ()
     if base is list or base is dict:
@@ -357,7 +357,7 @@ def _build_plain(codec: Codec, shape: _Shape) -> None:
 
 
 def _reshape(value: Any, shape: _Shape | None) -> Any:
-    """A copy of the lists and dicts that the type names; `InvalidValueError` when they are not there."""
+    """Copy the lists and dicts that the type requires; raise `InvalidValueError` if the value has others."""
     if not shape:
         return value
     kind, inner = shape
@@ -376,14 +376,14 @@ def _explain_change(found: Difference) -> InvalidValueError:
     place, value, back = found
     kinds = "" if type(value) is type(back) else f" ({type(back).__name__}, not {type(value).__name__})"
     return InvalidValueError(
-        f"{show(value)} would come back from the database as {show(back)}{kinds}",
-        hint="narrow the field's type, so that what is stored can be read in one way only",
+        f"{show(value)} would be read back from the database as {show(back)}{kinds}",
+        hint="use a narrower type, so that the stored value can be read back in only one way",
         place=place.removeprefix("."),
     )
 
 
 def _mutable(value: object) -> bool:
-    """Whether a value, or something in it, can be changed in place."""
+    """Whether a value, or a part of it, can be changed in place."""
     if isinstance(value, tuple | frozenset):
         return any(map(_mutable, value))
     return not (value is None or isinstance(value, Enum) or scalar_of(type(value)) is not None)
@@ -397,7 +397,7 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
         try:
             return encode_value(adapter.dump(value) if adapter.facts.dumped else value)
         except RecursionError:
-            raise InvalidValueError("lists and maps nested without end, or far too deep") from None
+            raise InvalidValueError("lists and maps are nested too deeply, or contain themselves") from None
 
     def encode(value: Any) -> Attribute:
         attribute = write(value)
@@ -428,7 +428,7 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
 
 
 def _everyday_members(base: Any) -> Pattern | None:
-    """The pattern of a list of one everyday type, or of a dict of it by text; None for any other type."""
+    """Return the pattern of a list of one common type, or of a dict from text to it; None for any other type."""
     origin, members = get_origin(base), get_args(base)
     if not (origin is list or (origin is dict and members[0] is str)) or members[-1] not in (
         str,
@@ -443,22 +443,24 @@ def _everyday_members(base: Any) -> Pattern | None:
 
 
 def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any]) -> None:
-    """Refuse a value that would come back as another."""
+    """Raise `InvalidValueError` if a value would be read back as another."""
     try:
         back = decode(attribute)
     except InvalidValueError as error:
         raise InvalidValueError(
-            f"cannot be read back from the database: {error.problem}", hint=error.hint, place=error.place
+            f"it could not be read back from the database: {error.problem}",
+            hint=error.hint,
+            place=error.place,
         ) from None
     if (found := difference(value, back)) is not None:
         raise _explain_change(found)
 
 
 def _revalidate(value: Any, adapter: Adapter) -> Any:
-    """The value with all models inside validated anew, which pydantic leaves to whoever changes them.
+    """Validate all models inside a value again, which pydantic does not do when they are changed.
 
-    A validator may tidy up what it finds. But ``'5'`` is no int here either, a subclass would lose its fields, and what
-    a serializer leaves out would be lost without a word.
+    A validator may normalise values. But ``'5'`` is not an int here either, a subclass would lose its fields, and what
+    a serializer omits would be lost silently.
     """
     again = adapter.loose(adapter.dump(value))
     if again != value:

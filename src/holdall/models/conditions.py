@@ -1,7 +1,7 @@
 """Conditions on fields, as users write them: ``col(Order.quantity) > 1``, ``Order.number.begins_with("2026")``.
 
-Pure. A clause keeps the field and the Python values, so that whoever uses it can decide what it means there: a filter
-on stored attributes, or a range of a sort key. Clauses combine with ``&``, ``|`` and ``~``.
+Pure. A clause keeps the field and the Python values, so that it can become a filter on stored attributes or a range of
+a sort key. Clauses combine with ``&``, ``|`` and ``~``.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ T = TypeVar("T")
 Operator: TypeAlias = Literal[
     "=", "<>", "<", "<=", ">", ">=", "between", "begins_with", "contains", "in", "exists", "absent"
 ]
-"""How a term compares its field."""
+"""The operators with which a term can compare its field."""
 
 
 class Clause:
-    """The base of all conditions on fields."""
+    """The base class of all conditions on fields."""
 
     __slots__ = ()
 
@@ -54,22 +54,22 @@ class Clause:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a condition has no truth of its own: combine conditions with &, | and ~, not and, or, not"
+            "a condition is neither true nor false: combine conditions with &, | and ~, not with and, or and not"
         )
 
     @internal
     def fields(self) -> Iterator[Field[Any]]:
-        """The fields it speaks of."""
+        """Yield the fields that it uses."""
         raise NotImplementedError
 
     @internal
     def condition(self) -> Condition:
-        """It as a condition on stored attributes."""
+        """Return it as a condition on stored attributes."""
         raise NotImplementedError
 
 
 class Term(Clause):
-    """One comparison: of a field, of something inside of it, or of its size."""
+    """One comparison: of a field, of a part of it, or of its size."""
 
     __slots__ = ("field", "inside", "operator", "sized", "values")
 
@@ -89,11 +89,11 @@ class Term(Clause):
         self.sized = sized
 
     def fields(self) -> Iterator[Field[Any]]:
-        """The one field."""
+        """Yield its field."""
         yield self.field
 
     def condition(self) -> Condition:
-        """A comparison of the stored attribute; None is compared with as absence."""
+        """Return a comparison of the stored attribute; None means absence."""
         path = Path((self.field.stored, *self.inside))
         if self.operator == "exists" or self.operator == "absent":
             return self._presence(path, there=self.operator == "exists")
@@ -114,7 +114,7 @@ class Term(Clause):
         return Compare(comparator, subject, values[0])
 
     def _presence(self, path: Path, *, there: bool) -> Condition:
-        """That there is a value, or none. A field that is None is not stored; inside of one, None is stored as null."""
+        """Return the condition that there is a value, or none. None is stored as absence; inside a field, as null."""
         if not self.inside:
             return Exists(path) if there else NotExists(path)
         null = Value({"NULL": True})
@@ -123,13 +123,13 @@ class Term(Clause):
         return Or((NotExists(path), Compare("=", path, null)))
 
     def _attribute(self, value: Any) -> Any:
-        """The stored form of a value to compare with: the field's own, unless it is only a part of the field's."""
+        """Return the stored form of a value to compare with: the field's form, unless only a part is compared."""
         if self.sized or self.inside or self.operator in ("contains", "begins_with"):
             return _encode(self.field, value)
         try:
             return self.field.codec.encode(self.field.validate(value))
         except InvalidFieldError:
-            # what no item could hold can still be compared with, if it is of the kind: quantity > -1
+            # a value that no item could have can still be compared with, if its type fits: quantity > -1
             attribute = _encode(self.field, value)
             if self.field.codec.kind not in (None, *attribute):
                 raise
@@ -140,7 +140,7 @@ class Term(Clause):
 
 
 class All(Clause):
-    """Each of them."""
+    """All the clauses are true."""
 
     __slots__ = ("clauses",)
 
@@ -148,17 +148,17 @@ class All(Clause):
         self.clauses = clauses
 
     def fields(self) -> Iterator[Field[Any]]:
-        """Those of each."""
+        """Yield the fields of all clauses."""
         for clause in self.clauses:
             yield from clause.fields()
 
     def condition(self) -> Condition:
-        """All at once."""
+        """Return the conjunction of the clauses."""
         return And(tuple(clause.condition() for clause in self.clauses))
 
 
 class Either(Clause):
-    """At least one of them."""
+    """At least one of the clauses is true."""
 
     __slots__ = ("clauses",)
 
@@ -166,17 +166,17 @@ class Either(Clause):
         self.clauses = clauses
 
     def fields(self) -> Iterator[Field[Any]]:
-        """Those of each."""
+        """Yield the fields of all clauses."""
         for clause in self.clauses:
             yield from clause.fields()
 
     def condition(self) -> Condition:
-        """One at least."""
+        """Return the disjunction of the clauses."""
         return Or(tuple(clause.condition() for clause in self.clauses))
 
 
 class Negated(Clause):
-    """Not so."""
+    """The clause is false."""
 
     __slots__ = ("clause",)
 
@@ -184,23 +184,23 @@ class Negated(Clause):
         self.clause = clause
 
     def fields(self) -> Iterator[Field[Any]]:
-        """Those of what is denied."""
+        """Return the fields of the clause."""
         return self.clause.fields()
 
     def condition(self) -> Condition:
-        """The contrary."""
+        """Return the negation of the clause."""
         return Not(self.clause.condition())
 
 
 def terms(clause: Clause) -> list[Term] | None:
-    """The terms of a plain conjunction, None when it is anything else."""
+    """Return the terms of a plain conjunction, None for any other clause."""
     clauses = clause.clauses if isinstance(clause, All) else (clause,)
     found = [each for each in clauses if isinstance(each, Term)]
     return found if len(found) == len(clauses) else None
 
 
 class Column(Generic[T]):
-    """A field to build conditions from: ``col(Order.quantity)``; with ``["city"]`` or ``[0]``, what is inside of it."""
+    """A field to build conditions from: ``col(Order.quantity)``. ``["city"]`` or ``[0]`` is a part of its value."""
 
     __slots__ = ("_field", "_inside", "_sized")
 
@@ -213,8 +213,8 @@ class Column(Generic[T]):
     def _term(self, operator: Operator, *values: Any) -> Term:
         if operator not in ("=", "<>", "contains") and any(value is None for value in values):
             raise self._field.refusal(
-                "None can only be asked for with == or !=",
-                hint="join it with |: (col(x) == None) | (col(x) > 1)",
+                "None can be compared only with == or !=",
+                hint="combine two conditions with |: (col(x) == None) | (col(x) > 1)",
             )
         if self._sized:
             _check_size(self._field, operator, values)
@@ -241,32 +241,32 @@ class Column(Generic[T]):
         return self._term(">=", other)
 
     def between(self, low: T, high: T) -> Term:
-        """From low up to high, both included."""
+        """The value is from ``low`` to ``high``, both included."""
         return self._term("between", low, high)
 
     def in_(self, *options: T) -> Term:
-        """One of up to 100 values."""
+        """The value is one of up to 100 values."""
         return self._term("in", *options)
 
     def begins_with(self, prefix: str | bytes) -> Term:
-        """The text or bytes begin so."""
+        """The text or bytes begin with ``prefix``."""
         return self._term("begins_with", prefix)
 
     def contains(self, member: Any) -> Term:
-        """The text has this part, or the list or set this member."""
+        """The text contains this part, or the list or set contains this member."""
         return self._term("contains", member)
 
     def exists(self) -> Term:
-        """There is a value."""
+        """The field has a value."""
         return self._term("exists")
 
     def absent(self) -> Term:
-        """There is no value."""
+        """The field has no value."""
         return self._term("absent")
 
     @property
     def size(self) -> Column[int]:
-        """The length of a text or of bytes, the number of members of the rest; to be compared."""
+        """The length of text or bytes, or the number of members of a list, set or map; compare it with a number."""
         return Column(self._field, self._inside, sized=True)
 
     def __getitem__(self, part: str | int) -> Column[Any]:
@@ -281,7 +281,7 @@ def col(field: Key[T]) -> Column[T]: ...
 @overload
 def col(field: T) -> Column[T]: ...
 def col(field: Any) -> Any:
-    """A field as something to build conditions from: ``where=(col(Order.quantity) > 1) & col(Order.note).exists()``."""
+    """Build a condition on a field: ``where=(col(Order.quantity) > 1) & col(Order.note).exists()``."""
     if not isinstance(field, Field):
         raise TypeError(f"col() takes a field of a model class, such as Order.quantity, not {field!r:.60}")
     return Column(field)
@@ -289,10 +289,10 @@ def col(field: Any) -> Any:
 
 def _check_size(field: Field[Any], operator: Operator, values: tuple[Any, ...]) -> None:
     if operator not in ("=", "<>", "<", "<=", ">", ">=", "between", "in"):
-        raise field.refusal(f"a size is a number, and cannot be asked for {operator}")
+        raise field.refusal(f"a size is a number, so {operator} does not apply to it")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise field.refusal(f"a size is a whole number, not {value!r:.60}")
+            raise field.refusal(f"a size must be compared with a whole number, not with {value!r:.60}")
 
 
 def _encode(field: Field[Any], value: Any) -> Any:
@@ -301,10 +301,10 @@ def _encode(field: Field[Any], value: Any) -> Any:
     try:
         return encode_value(value)
     except InvalidValueError as error:
-        raise field.refusal(f"cannot be compared with {value!r:.60}: {error}") from None
+        raise field.refusal(f"it cannot be compared with {value!r:.60}: {error}") from None
 
 
 def _members(kind: type[All] | type[Either], clause: object) -> tuple[Clause, ...]:
     if not isinstance(clause, Clause):
-        raise TypeError(f"conditions combine with conditions, not with {clause!r:.60}")
+        raise TypeError(f"a condition can be combined only with another condition, not with {clause!r:.60}")
     return clause.clauses if isinstance(clause, kind) else (clause,)

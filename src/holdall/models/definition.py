@@ -1,6 +1,6 @@
-"""From a class statement to a schema, with every check that can be made before an item exists.
+"""Turns a class statement into a schema, and checks everything that can be checked before an item exists.
 
-Pure. What is wrong raises `ModelDefinitionError`, which names the class and the field.
+Pure. Mistakes raise `ModelDefinitionError`, which names the class and the field.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def define(
     migrations: Sequence[Conversion],
     names: Mapping[str, Any],
 ) -> None:
-    """Make the class's schema and put its fields in place."""
+    """Make the schema of a class, and set its fields as attributes of the class."""
     parents: list[ModelSchema] = [
         base.__dict__["_schema"] for base in cls.__mro__[1:] if "_schema" in base.__dict__
     ]
@@ -104,10 +104,12 @@ def define(
 
 
 def _defer_decoder(cls: type[Model], schema: ModelSchema) -> None:
-    """Have the class's decoder compiled when it is first needed; many models are only written by a program."""
+    """Compile the decoder of a class when it is first needed; many programs only write some of their models."""
 
     def decode_first(item: Any) -> dict[str, Any]:
-        stored = schema.plain if schema.table is not None else schema.fields.values()  # or in the key alone
+        stored = (
+            schema.plain if schema.table is not None else schema.fields.values()
+        )  # own tables store key fields only in the key
         cls._decode_all = staticmethod(compile_decoder(stored))
         return cls._decode_all(item)
 
@@ -115,7 +117,7 @@ def _defer_decoder(cls: type[Model], schema: ModelSchema) -> None:
 
 
 def _joiners(cls: type[Model], fields: Mapping[str, Field[Any]]) -> tuple[Joiner, ...]:
-    """The class attributes, inherited ones too, that take part in transactions."""
+    """Return the class attributes, including inherited ones, that take part in transactions."""
     found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
     return tuple(
         value for name, value in found.items() if name not in fields and hasattr(type(value), "participate")
@@ -126,7 +128,7 @@ def _joiners(cls: type[Model], fields: Mapping[str, Field[Any]]) -> tuple[Joiner
 
 
 def _fields(cls: type[Model], parents: list[ModelSchema], names: Mapping[str, Any]) -> dict[str, Field[Any]]:
-    """Inherited fields first, each bound to this class, then its own; a default alone overrides a default."""
+    """Return the inherited fields, bound to this class, then its own. A bare value overrides an inherited default."""
     fields: dict[str, Field[Any]] = {}
     for parent in reversed(parents):
         for name, inherited in parent.fields.items():
@@ -139,19 +141,19 @@ def _fields(cls: type[Model], parents: list[ModelSchema], names: Mapping[str, An
         if name in fields and name not in annotated:
             _override(cls, fields, name, given)
         elif isinstance(given, FieldOptions) and name not in annotated:
-            raise _wrong(cls, name, "it has no type", hint=f"annotate it: {name}: str = field(...)")
+            raise _wrong(cls, name, "it has no type", hint=f"add an annotation: {name}: str = field(...)")
     return fields
 
 
 def _annotations(cls: type[Model], names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    from inspect import get_annotations  # takes a while to load, so not before there is a class
+    from inspect import get_annotations  # slow to load, so only when a model is defined
 
     module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     inner = {name: value for name, value in cls.__dict__.items() if isinstance(value, type)}
     for name, annotation in get_annotations(cls).items():
         holder = type(
             cls.__name__, (), {"__annotations__": {name: annotation}}
-        )  # only a class may have a ClassVar
+        )  # get_type_hints accepts ClassVar only in a class
         try:
             hints = typing.get_type_hints(
                 holder, {**module}, {**names, cls.__name__: cls, **inner}, include_extras=True
@@ -177,18 +179,18 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
     _check_inside(cls, name, annotation)
     try:
         codec = codec_for(annotation)
-        codec.kind  # noqa: B018 - asks pydantic, where it is needed, whether the type can work at all
+        codec.kind  # noqa: B018 - checks, with pydantic if needed, whether the type can be stored at all
     except HoldallError as error:
         raise _wrong(cls, name, error.message, hint=error.hint) from error
     if options.default is None and codec.nullable:
         pass
     elif options.default is not ABSENT and options.default_factory is not None:
-        raise _wrong(cls, name, "it has a default and a default_factory", hint="give one of them")
+        raise _wrong(cls, name, "it has both a default and a default_factory", hint="remove one of them")
     return _check_field(cls, kind(cls.__name__, name, codec, options))
 
 
 def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
-    """What may only stand outermost, or nowhere at all."""
+    """Check that the annotation contains no model, and `Key` or `SortKey` only as its outermost part."""
     from holdall.models.model import Model
 
     for part in _members(annotation):
@@ -197,15 +199,15 @@ def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
             raise _wrong(
                 cls,
                 name,
-                f"{kind.__name__} has to be outermost",
-                hint=f"write {kind.__name__}[...] around the whole type, also around Annotated",
+                f"{kind.__name__} must be the outermost part of the annotation",
+                hint=f"write {kind.__name__}[...] around the whole type, including Annotated",
             )
         if isinstance(part, type) and issubclass(part, Model):
             raise _wrong(
                 cls,
                 name,
-                f"a model cannot be inside of another, and {part.__name__} is one",
-                hint="keep its key, or make it a pydantic model or a dataclass",
+                f"a field cannot hold another model, such as {part.__name__}",
+                hint="store the key of the other item, or make the type a pydantic model or a dataclass",
             )
 
 
@@ -221,7 +223,7 @@ def _only_default(default: Any) -> FieldOptions:
 
 
 def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given: Any) -> None:
-    """A class attribute in a subclass that is called like an inherited field: its default."""
+    """Use a subclass's attribute with the name of an inherited field as the field's new default."""
     inherited = fields[name]
     options = inherited.options
     if isinstance(given, FieldOptions):
@@ -236,7 +238,9 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             given.aliases or options.aliases,
         )
     elif hasattr(given, "__get__"):
-        raise _wrong(cls, name, "a method or property has the name of a field")
+        raise _wrong(
+            cls, name, "a method or property has the same name as a field", hint="rename one of them"
+        )
     else:
         options = FieldOptions(
             given,
@@ -251,38 +255,41 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
 
 
 def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
-    """The field, if its options go together and its default fits."""
+    """Check that a field's options go together and its default fits; return the field."""
     options, name = field.options, field.name
     if options.default_factory is not None and not callable(options.default_factory):
-        raise _wrong(cls, name, "its default_factory cannot be called")
+        raise _wrong(cls, name, "its default_factory is not callable")
     if field.is_key:
         if field.codec.nullable:
-            raise _wrong(cls, name, "part of a key cannot be None", hint="leave out '| None'")
+            raise _wrong(cls, name, "part of a key cannot be None", hint="remove '| None' from its type")
         if options.default is not ABSENT and not field.is_sort_key:
             raise _wrong(
                 cls,
                 name,
                 "part of a partition key cannot have a default",
-                hint="give every item its own, or use default_factory",
+                hint="pass a value for every item, or use default_factory",
             )
         if options.unique:
-            raise _wrong(cls, name, "a key is unique already")
+            raise _wrong(
+                cls,
+                name,
+                "part of a key cannot be unique: the key as a whole already is",
+                hint="remove unique=",
+            )
     if options.unique and field.codec.kind not in _SCALARS:
-        raise _wrong(cls, name, "only a string, number, boolean or binary can be unique")
+        raise _wrong(cls, name, "only a string, number, boolean or bytes field can be unique")
     if options.default is not ABSENT:
         try:
             options.default = field.validate(options.default)
         except HoldallError as error:
             problem = getattr(error, "problem", error.message)
-            raise _wrong(cls, name, f"its default does not fit: {problem}") from None
+            raise _wrong(cls, name, f"its default does not fit its type: {problem}") from None
     return field
 
 
 def _default_id(cls: type[Model], fields: Mapping[str, Field[Any]]) -> IdKey:
     if "id" in fields:
-        raise _wrong(
-            cls, "id", "the model has no key, and its id is no Key", hint="declare it as id: Key[...]"
-        )
+        raise _wrong(cls, "id", "the model has no key, and id is not one", hint="declare it as id: Key[...]")
     return IdKey(cls.__name__)
 
 
@@ -293,14 +300,24 @@ def _check_field_name(cls: type[Model], name: str, fields: Mapping[str, Field[An
     from holdall.models.model import Model
 
     if name.startswith("_"):
-        raise _wrong(cls, name, "a field's name cannot begin with an underscore", hint="or annotate ClassVar")
+        raise _wrong(
+            cls,
+            name,
+            "the name of a field cannot begin with an underscore",
+            hint="rename it, or annotate it with ClassVar if it is not a field",
+        )
     if name in fields:
         return
     if name in dir(Model):
-        raise _wrong(cls, name, "a field cannot have this name: every model has an attribute of it")
+        raise _wrong(
+            cls,
+            name,
+            "a field cannot have this name, because every model has an attribute with it",
+            hint="rename the field; name= keeps the stored name",
+        )
     for base in cls.__mro__[1:]:
         if name in base.__dict__ and not isinstance(base.__dict__[name], Field):
-            raise _wrong(cls, name, f"it hides an attribute of {base.__name__}")
+            raise _wrong(cls, name, f"it hides an attribute of {base.__name__}", hint="rename the field")
 
 
 def _check_same_key(cls: type[Model], fields: Mapping[str, Field[Any]], root: ModelSchema) -> None:
@@ -310,14 +327,16 @@ def _check_same_key(cls: type[Model], fields: Mapping[str, Field[Any]], root: Mo
         raise _wrong(
             cls,
             name,
-            f"a subclass of {root.name} has the key of {root.name}, no more and no less",
+            f"a subclass of {root.name} must have exactly the key of {root.name}",
             hint=f"to share only fields, make {root.name} abstract=True",
         )
     for name in own:
         if type(fields[name]) is not type(root.fields[name]):
-            raise _wrong(cls, name, f"it is a {type(root.fields[name]).__name__} in {root.name}")
+            raise _wrong(cls, name, f"it must be a {type(root.fields[name]).__name__}, as in {root.name}")
         if fields[name].codec.annotation != root.fields[name].codec.annotation:
-            raise _wrong(cls, name, f"it has another type in {root.name}, and they share their keys")
+            raise _wrong(
+                cls, name, f"it must have the same type as in {root.name}, because they share their keys"
+            )
 
 
 def _check(schema: ModelSchema) -> None:
@@ -325,35 +344,37 @@ def _check(schema: ModelSchema) -> None:
     by_stored: dict[str, str] = {}
     for name, field in schema.fields.items():
         if field.stored.startswith("_"):
-            raise _wrong(cls, name, f"the stored name {field.stored!r} begins with an underscore")
+            raise _wrong(cls, name, f"its stored name {field.stored!r} cannot begin with an underscore")
         if _INDEX_ATTRIBUTE.fullmatch(field.stored):
-            raise _wrong(cls, name, f"{field.stored} is a name that indexes keep for themselves")
+            raise _wrong(cls, name, f"its stored name {field.stored} is reserved for indexes")
         if field.stored in by_stored:
-            raise _wrong(cls, name, f"it is stored as {field.stored!r}, like {by_stored[field.stored]}")
+            raise _wrong(
+                cls, name, f"its stored name {field.stored!r} is already that of {by_stored[field.stored]}"
+            )
         by_stored[field.stored] = name
         if field.unique and schema.table is not None:
-            raise _wrong(cls, name, "unique needs the database's table, not a table of the model's own")
+            raise _wrong(cls, name, "a model with its own table (table=) cannot have a unique field")
         if field.unique and schema.ttl is not None:
-            raise _wrong(cls, name, "a model whose items expire cannot have a unique field")
+            raise _wrong(cls, name, "a model whose items expire (ttl=) cannot have a unique field")
     for field in schema.key_fields.values():
         if schema.table is None and field.codec.kind is None:
             raise _wrong(
                 cls,
                 field.name,
-                "its values are not all stored alike, so it cannot be part of a key: 1 and '1' would be one item",
-                hint="use one type: str, int, UUID, datetime, ...",
+                "its values have different stored types, so it cannot be part of a key: 1 and '1' would be one item",
+                hint="use a single type: str, int, UUID, datetime, ...",
             )
     for field in schema.sort_keys:
         if schema.table is None and field.codec.kind not in _SCALARS:
-            raise _wrong(cls, field.name, "a list or map has no order, and cannot be in a sort key")
+            raise _wrong(cls, field.name, "a list or map has no order, so it cannot be part of a sort key")
 
 
 def _model_name(cls: type[Model], given: str | None) -> str:
     name = cls.__name__ if given is None else given
     if not _NAME.fullmatch(name):
         raise ModelDefinitionError(
-            f"{cls.__name__}: {name!r} cannot be a model's name",
-            hint="letters and digits, a capital first; set another with name=",
+            f"{cls.__name__}: {name!r} cannot be the name of a model",
+            hint="use letters and digits, beginning with a capital letter; set another name with name=",
         )
     return name
 
@@ -362,8 +383,8 @@ def _table(cls: type[Model], given: str | None, root: ModelSchema | None) -> str
     if root is not None:
         if given is not None and given != root.table:
             raise ModelDefinitionError(
-                f"{cls.__name__}: a subclass of {root.name} lives where {root.name} does",
-                hint="leave out table=",
+                f"{cls.__name__}: a subclass of {root.name} is stored in the same table as {root.name}",
+                hint="remove table=",
             )
         return root.table
     if given is not None:
@@ -388,20 +409,23 @@ def _ttl(
         raise _wrong(
             cls,
             given,
-            f"{root.name} and what derives from it share their keys, and have to expire alike",
-            hint=f"give ttl= to {root.name}",
+            f"{root.name} and its subclasses share their keys, so they must expire by the same field",
+            hint=f"set ttl= on {root.name}",
         )
     given = inherited if given is None else given
     if given is None:
         return None
     if given not in fields:
-        raise _wrong(cls, given, "ttl names a field that is not there")
+        raise _wrong(cls, given, "ttl= names a field that does not exist")
     field = fields[given]
     if field.codec.number is None and not field.codec.is_time:
-        raise _wrong(cls, given, "ttl needs a field of type datetime, int or float")
+        raise _wrong(cls, given, "the field of ttl= must be a datetime, an int or a float")
     if own and field.codec.is_time:
         raise _wrong(
-            cls, given, "in a table of its own, ttl needs seconds since 1970", hint="use an int or a float"
+            cls,
+            given,
+            "in a model's own table, the field of ttl= must hold seconds since 1970",
+            hint="use an int or a float",
         )
     return field
 
@@ -414,19 +438,21 @@ def _indexes(
     root: str,
     table: str | None,
 ) -> list[BoundIndex]:
-    """The class's indexes and those it inherits, each bound to its fields."""
+    """Return the indexes of the class, including inherited ones, each bound to its fields."""
     from holdall.models.indexes import bind_indexes
 
     for index in own:
         if not isinstance(index, Index):
-            raise ModelDefinitionError(f"{cls.__name__}: indexes holds {index!r:.60}, which is no Index")
+            raise ModelDefinitionError(
+                f"{cls.__name__}: indexes= must be a list of Index, not of {index!r:.60}"
+            )
     inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
     declared = {index.name: index for index in (*inherited, *own)}
     return bind_indexes(cls, list(declared.values()), fields, root, table) if declared else []
 
 
 def _find_locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:
-    """Fields that something else in the store follows from: an increment of one is an assignment."""
+    """Yield the fields on which other stored attributes depend: incrementing one of them is an assignment."""
     yield from (name for name, field in fields.items() if field.unique)
     yield from (field.name for attribute in derived for field in attribute.components)
 
@@ -438,7 +464,7 @@ def _is_hooked(cls: type[Model]) -> bool:
         raise _wrong(
             cls,
             "before_commit",
-            "it is a generator function, and calling one runs nothing",
+            "it is a generator function, so calling it would run none of its code",
             hint="make it a plain method without yield",
         )
     return cls.before_commit is not Model.before_commit

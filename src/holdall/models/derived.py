@@ -1,7 +1,7 @@
-"""Derived attributes: what is stored besides the fields because it follows from them.
+"""Derived attributes: stored attributes that are computed from fields.
 
-Pure. Whoever writes a component of a derived attribute writes the attribute too, and depends on all its components:
-they are locked together, so two that change different components cannot leave a value that belongs to neither.
+Pure. A transaction that writes a component of a derived attribute also writes the attribute, and locks all its
+components. So two transactions that change different components cannot leave a value that fits neither.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from holdall.models.fields import Field
 
 
 class Derived(Protocol):
-    """Attributes that follow from fields."""
+    """Attributes that are computed from fields."""
 
     @property
     def components(self) -> tuple[Field[Any], ...]:
-        """The fields it follows from."""
+        """The fields from which they are computed."""
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """The attributes for these values of the components, None for one that is to be absent."""
+        """Return the attributes for these values of the components; None for one that must be absent."""
 
 
 class Expiry:
-    """``_ttl``, the seconds since 1970 after which an item is gone, from the field that says so."""
+    """``_ttl``, the time at which an item expires, in seconds since 1970; computed from the model's ``ttl`` field."""
 
     __slots__ = ("components",)
 
@@ -36,13 +36,13 @@ class Expiry:
         self.components: tuple[Field[Any], ...] = (field,)
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """``_ttl``; absent for an item that does not expire."""
+        """Return ``_ttl``; it is absent if the item does not expire."""
         moment = values[self.components[0].name]
         if moment is None:
             return {TTL: None}
         if isinstance(moment, datetime) and moment.utcoffset() is None:
             raise self.components[0].refusal(
-                "it says when the item expires, and has no time zone", hint="use datetime.now(UTC)"
+                "the time at which the item expires must have a time zone", hint="use datetime.now(UTC)"
             )
         return {
             TTL: {"N": str(epoch_seconds(moment)) if isinstance(moment, datetime) else number_text(moment)}
@@ -50,5 +50,5 @@ class Expiry:
 
 
 def epoch_seconds(moment: datetime) -> int:
-    """Seconds since 1970, rounded up: nothing expires before its time."""
+    """Return the seconds since 1970, rounded up, so that nothing expires too early."""
     return -int(-moment.timestamp() // 1)

@@ -1,9 +1,9 @@
-"""How ECMAScript spells values: the text of a number, the order of strings, compact JSON.
+"""Writes values as ECMAScript does: the text of a number, the order of strings, compact JSON.
 
-Pure. Own-table keys were written by a JavaScript library first, so these texts are data on disk and have to
+Pure. A JavaScript library wrote the keys of models' own tables first, so these texts are stored data and must
 be exact to the byte. `number_text` is ``Number::toString``; `plain_json` is ``JSON.stringify``; `stable_json`
-is the same with the members of every object in order. What a double cannot hold, JavaScript could not read
-back: it raises `InvalidValueError`, which names the place inside the value.
+is the same with the members of every object sorted. A number that a double cannot hold raises
+`InvalidValueError`, which names the place inside the value, because JavaScript could not read it back.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def number_text(value: Number) -> str:
-    """The text JavaScript gives a number: ``1.0`` → ``1``, ``1e-07`` → ``1e-7``, ``1e20`` in full.
+    """Return JavaScript's text of a number: ``1.0`` → ``1``, ``1e-07`` → ``1e-7``, ``1e20`` in full.
 
-    An int is taken when it is exactly a double, and then reads as that double: ``2**60`` →
-    ``1152921504606847000``. A Decimal is taken when its digits are those of the text.
+    An int is accepted if it is exactly a double, and is written as that double: ``2**60`` →
+    ``1152921504606847000``. A Decimal is accepted if its digits are those of the text.
     """
     if isinstance(value, int) and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
         return int.__repr__(value)
-    # repr finds the same digits as JavaScript, the fewest that are nearest; only their layout differs
+    # repr finds the same shortest digits as JavaScript; only their layout differs
     shortest = Decimal(float.__repr__(_double(value)))
     if isinstance(value, Decimal) and value != shortest:
         raise _not_a_double(value)
@@ -47,7 +47,7 @@ def number_text(value: Number) -> str:
 
 
 def _double(value: Number) -> float:
-    """The double that a number is; a Decimal may still be off by its last digits."""
+    """Return a number as a double; a Decimal may still differ in its last digits."""
     try:
         double = float(value)
     except (OverflowError, ValueError):  # an int beyond the range; a signalling NaN
@@ -58,7 +58,7 @@ def _double(value: Number) -> float:
 
 
 def _layout(digits: str, point: int) -> str:
-    """``0.digits × 10^point`` with an exponent only from 1e21 on and below 1e-6."""
+    """Write ``0.digits × 10^point``, with an exponent only from 1e21 on and below 1e-6."""
     if -6 < point <= 0:
         return f"0.{'0' * -point}{digits}"
     if 0 < point <= 21:
@@ -69,10 +69,10 @@ def _layout(digits: str, point: int) -> str:
 
 
 def _not_a_double(value: Number) -> InvalidValueError:
-    # a huge int has no text in Python either
+    # Python refuses to convert a huge int to text
     shown = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else str(value)[:60]
     return InvalidValueError(
-        f"{shown} is not a number JavaScript can hold",
+        f"{shown} is not a number that JavaScript can hold",
         hint="use a finite number that a double holds exactly, or a string",
     )
 
@@ -81,17 +81,17 @@ def _not_a_double(value: Number) -> InvalidValueError:
 
 
 def utf16_order(text: str) -> bytes:
-    """What to sort strings by for JavaScript's order, that of UTF-16 code units: 😀 comes before U+E000."""
+    """Return the sort key for JavaScript's order of strings, by UTF-16 code units: 😀 comes before U+E000."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def stable_json(value: object) -> str:
-    """Compact JSON with the members of every object in `utf16_order`: one text for equal values."""
+    """Return compact JSON with the members of every object in `utf16_order`: equal values have equal texts."""
     return _whole(value, lambda names: sorted(names, key=utf16_order))
 
 
 def plain_json(value: object) -> str:
-    """Compact JSON with the members of every object in the order they come."""
+    """Return compact JSON with the members of every object in their original order."""
     return _whole(value, lambda names: names)
 
 
@@ -102,14 +102,14 @@ def _whole(value: object, order: _Order) -> str:
     try:
         return _json(value, order)
     except RecursionError:
-        raise InvalidValueError("lists and objects nested without end, or far too deep") from None
+        raise InvalidValueError("lists and objects are nested too deeply, or contain themselves") from None
 
 
 def _json(value: object, order: _Order) -> str:
     match value:
         case None:
             return "null"
-        case bool():  # before int, whose subclass it is
+        case bool():  # before int, because bool is a subclass of int
             return "true" if value else "false"
         case str():
             return _string(value)
@@ -124,7 +124,7 @@ def _json(value: object, order: _Order) -> str:
         case Mapping():
             return _object(value, order)
     raise InvalidValueError(
-        f"a {type(value).__name__} has no JSON form",
+        f"a value of type {type(value).__name__} cannot be written as JSON",
         hint="use None, bool, int, float, Decimal, str, list or dict",
     )
 
@@ -132,7 +132,7 @@ def _json(value: object, order: _Order) -> str:
 def _string(text: str) -> str:
     if text.isascii():
         return _quote(text)
-    # by way of UTF-16, two surrogates that make a pair become the one character they are to JavaScript
+    # via UTF-16, a pair of surrogates becomes the one character that it is in JavaScript
     text = utf16_order(text).decode("utf-16-be", "surrogatepass")
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", _quote(text))
 
@@ -150,7 +150,7 @@ def _array(values: Iterable[object], order: _Order) -> str:
 def _object(members: Mapping[str, object], order: _Order) -> str:
     for name in members:
         if not isinstance(name, str):
-            raise InvalidValueError(f"an object's names are strings, not {type(name).__name__}")
+            raise InvalidValueError(f"the keys of an object must be strings, not {type(name).__name__}")
     parts = {}
     for name in order(members):
         try:
@@ -158,5 +158,5 @@ def _object(members: Mapping[str, object], order: _Order) -> str:
         except InvalidValueError as error:
             raise error.inside(name) from None
     if len(parts) < len(members):
-        raise InvalidValueError("two names that are one string in UTF-16")
+        raise InvalidValueError("two keys of an object are the same string in UTF-16")
     return "{" + ",".join(f"{name}:{text}" for name, text in parts.items()) + "}"

@@ -1,9 +1,9 @@
 """Fields: what a model's annotations become.
 
 Pure. A field is a *non-data* descriptor: the first read of a loaded item's field decodes the stored attribute into
-the instance's ``__dict__``, from where every later read takes it without asking us again. That a name is in there is
-the mark that it was read. Where nobody keeps marks, outside of transactions, the second field that is read, of a row
-of a query the first, brings all others along. Assignments go through `Model.__setattr__`.
+the instance's ``__dict__``, from where Python takes it for every later read. A name in the ``__dict__`` marks a field
+that was read. Outside transactions, where reads are not tracked, reading a second field (for a row of a query, the
+first) decodes all the others too. Assignments go through `Model.__setattr__`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class _Absent:
-    """No value at all, as opposed to None."""
+    """The absence of a value, as opposed to None."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -38,7 +38,7 @@ ABSENT: Any = _Absent()
 
 
 class FieldOptions:
-    """What `field` was told, until the class is made."""
+    """The arguments of `field`, kept until the class is defined."""
 
     __slots__ = ("aliases", "default", "default_factory", "description", "name", "read_only", "unique")
 
@@ -71,21 +71,21 @@ def field(
     description: str | None = None,
     aliases: Sequence[str] = (),
 ) -> Any:
-    """What there is to say about a field besides its type.
+    """Declare the options of a field.
 
-    ``default`` is copied for every item, ``default_factory`` is called for every item. ``read_only``: cannot be
-    changed once the item is created. ``name``: the stored attribute's, when it is not the field's own. ``unique``: no
-    two items of the model have the same value. ``description`` is for people and the JSON schema. ``aliases``: names
-    that the attribute had before; old items are read by them.
+    ``default`` is copied for every item, ``default_factory`` is called for every item. ``read_only``: the field cannot
+    be changed once the item is created. ``name`` is the name of the stored attribute, if it differs from the field's.
+    ``unique``: no two items of the model can have the same value. ``description`` appears in the JSON schema.
+    ``aliases`` are former names of the attribute, under which older items are still read.
     """
     return FieldOptions(default, default_factory, read_only, name, unique, description, aliases)
 
 
-_keep = object.__setattr__  # leaves the instance without a dict of its own, so that later reads are quicker
+_keep = object.__setattr__  # does not materialise the instance's __dict__, so later reads are faster
 
 
 class Field(Generic[T]):
-    """A field of a model, as its class has it: ``Order.quantity``."""
+    """A field of a model, as an attribute of its class: ``Order.quantity``."""
 
     __slots__ = (
         *("_copies", "_quick", "codec", "description", "fixed", "foreign"),
@@ -103,7 +103,7 @@ class Field(Generic[T]):
         self.codec = codec
         self.options = options
         self.fixed = self.is_key or options.read_only
-        self.foreign = False  # whether it lives in a table that JavaScript reads too
+        self.foreign = False  # whether it is stored in a table that JavaScript programs also read
         self.unique = options.unique
         self.description = options.description
         self._quick = codec.quick
@@ -120,7 +120,7 @@ class Field(Generic[T]):
     else:
 
         def __get__(self, item, model=None):
-            """The field itself on the class; on an item the value, decoded once and kept."""
+            """Return the field itself on the class; on an item the value, decoded once and kept."""
             if item is None:
                 return self
             name, marks = self.name, item._marks
@@ -128,10 +128,10 @@ class Field(Generic[T]):
                 return self._read_all(item)
             try:
                 value = self._quick(item._stored[self.stored])
-            except Exception:  # noqa: BLE001 - nothing is stored, or not as usual: the thorough way tells
+            except Exception:  # noqa: BLE001 - nothing is stored, or in an unusual form: read it thoroughly
                 return self._read(item)
             if marks is None or marks.tracks:
-                # through super() one gets here with a value; to be looked for, it would have to be put into a dict
+                # super() leads here although there is a value; checking the __dict__ would materialise it
                 if marks is None or name in marks.seen:
                     return self._read(item)
                 marks.seen.add(name)
@@ -143,19 +143,19 @@ class Field(Generic[T]):
             return value
 
     def _read_all(self, item: Model) -> Any:
-        """The value, and with it those of all other fields; one by one, if the item is not as usual."""
+        """Return the value, and decode all other fields too; one by one, if the item has an unusual form."""
         _keep(item, "_marks", DECODED)
         own = item.__dict__
         try:
             values = type(item)._decode_all(item._stored)
-            values |= own  # what the caller already holds stays the same object
+            values |= own  # values that the caller already holds stay the same objects
             own.update(values)
             return own[self.name]
-        except Exception:  # noqa: BLE001 - it is raised when the field at fault is read
+        except Exception:  # noqa: BLE001 - it is raised again when the invalid field is read
             return self._read(item)
 
     def _read(self, item: Model) -> Any:
-        """The value, by the thorough way."""
+        """Return the value, decoded thoroughly."""
         value = self.peek(item)
         if item._marks is not None:
             item._marks.read(item, self, value)
@@ -173,7 +173,7 @@ class Field(Generic[T]):
 
     @internal
     def default(self) -> Any:
-        """The value of a new item that was given none, or ABSENT. A fresh copy, so that items share nothing."""
+        """Return the value of a new item that was given none, or ABSENT. A new copy, so that items share nothing."""
         options = self.options
         if options.default_factory is not None:
             return self.validate(options.default_factory())
@@ -187,15 +187,15 @@ class Field(Generic[T]):
 
     @internal
     def absent_value(self) -> Any:
-        """The value of a stored item that lacks the attribute, or ABSENT.
+        """Return the value of a stored item that lacks the attribute, or ABSENT.
 
-        None for a field that may be None, as absence is how None is stored; otherwise the default.
+        It is None for a field that allows None, because None is stored as absence; otherwise the default.
         """
         return None if self.codec.nullable else self.default()
 
     @internal
     def peek(self, item: Model) -> Any:
-        """The value of an item, without marking it as read."""
+        """Return the value of an item, without marking it as read."""
         values = item.__dict__
         if self.name in values:
             return values[self.name]
@@ -204,21 +204,21 @@ class Field(Generic[T]):
         if attribute is not None:
             return self.decode(attribute)
         if not self.was_fetched(item):
-            raise self.refusal("it was not fetched", hint="fetch the whole item, or name the field in only=")
+            raise self.refusal("it was not fetched", hint="fetch the whole item, or add the field to only=")
         value = ABSENT if stored is None else self.absent_value()
         if value is ABSENT:
-            raise self.refusal("it has no value", hint="give it one by assigning to it")
+            raise self.refusal("it has no value", hint="assign one")
         return value
 
     @internal
     def was_fetched(self, item: Model) -> bool:
-        """Whether the item was read with this field; nearly all are read whole."""
+        """Whether the item was read with this field; most items are read whole."""
         marks = item._marks
         return type(marks).__name__ != "Partial" or self.name in marks.fetched  # type: ignore[union-attr]
 
     @internal
     def validate(self, value: object) -> Any:
-        """The value as it is kept, or `InvalidFieldError`."""
+        """Return the value as the item keeps it, or raise `InvalidFieldError`."""
         try:
             return self.codec.validate(value)
         except InvalidValueError as error:
@@ -226,7 +226,7 @@ class Field(Generic[T]):
 
     @internal
     def decode(self, attribute: Attribute) -> Any:
-        """The value of a stored attribute; `InvalidFieldError` with the attribute when it does not fit any more."""
+        """Return the value of a stored attribute; `InvalidFieldError` carries the attribute if it no longer fits."""
         try:
             return self.codec.decode(attribute)
         except InvalidValueError as error:
@@ -234,7 +234,7 @@ class Field(Generic[T]):
 
     @internal
     def encode(self, value: object) -> Attribute | None:
-        """The stored form of a value as it is now, checked anew; None for None, which is stored as absence."""
+        """Check the current value again and return its stored form; None for None, which is stored as absence."""
         attribute = self.form(value)
         if attribute is not None and self.foreign:
             from holdall.models.foreign_values import check_safe
@@ -247,7 +247,7 @@ class Field(Generic[T]):
 
     @internal
     def form(self, value: object) -> Attribute | None:
-        """The same, also for what JavaScript cannot read: to compare with what is stored, not to be written."""
+        """Do the same, also for values that JavaScript cannot read: to compare them with what is stored."""
         if value is None and self.codec.nullable:
             return None
         try:
@@ -262,7 +262,7 @@ class Field(Generic[T]):
 
     @internal
     def refusal(self, problem: str, *, hint: str | None = None) -> InvalidFieldError:
-        """The error that names this field."""
+        """Return an error that names this field."""
         return InvalidFieldError(self.model, self.name, problem, hint=hint)
 
     def _from(self, error: InvalidValueError, stored: Attribute | None = None) -> InvalidFieldError:
@@ -271,7 +271,7 @@ class Field(Generic[T]):
             return InvalidFieldError(self.model, self.name, place + error.problem, hint=error.hint)
         shown = repr(dict(stored))
         shown = shown if len(shown) <= 100 else f"{shown[:100]}…"
-        problem = f"the stored value {shown} does not fit: {place}{error.problem}"
+        problem = f"the stored value {shown} does not fit the type: {place}{error.problem}"
         return InvalidFieldError(
             self.model,
             self.name,
@@ -285,12 +285,12 @@ class Field(Generic[T]):
 
     # --- mistakes ------------------------------------------------------------------------------------------
 
-    if not TYPE_CHECKING:  # type checkers take a plain field for its value
+    if not TYPE_CHECKING:  # for type checkers, a plain field is its value
 
         def __getattr__(self, name):
             if name in ("absent", "begins_with", "between", "contains", "exists", "in_", "size"):
                 raise AttributeError(
-                    f"{self!r} has no {name}: conditions on plain fields are built with col({self!r})"
+                    f"{self!r} has no {name}: to build a condition on a plain field, use col({self!r})"
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -308,13 +308,13 @@ class Field(Generic[T]):
 
     def _needs_col(self, operator: str, other: object) -> InvalidFieldError:
         return self.refusal(
-            "a plain field cannot be compared by itself",
+            "a plain field cannot be compared directly",
             hint=f"use col(): col({self!r}) {operator} {other!r:.40}",
         )
 
 
 class Key(Field[T]):
-    """A component of a model's partition key: ``customer: Key[str]``. On the class, conditions are built from it."""
+    """A component of a model's partition key: ``customer: Key[str]``. On the class, use it to build conditions."""
 
     __slots__ = ()
 
@@ -341,11 +341,11 @@ class Key(Field[T]):
         return _column(self) >= other
 
     def between(self, low: T, high: T) -> Term:
-        """From low up to high, both included."""
+        """The condition that the value is from ``low`` to ``high``, both included."""
         return _column(self).between(low, high)
 
     def begins_with(self, prefix: str | bytes) -> Term:
-        """The text or bytes begin so."""
+        """The condition that the text or bytes begin with ``prefix``."""
         return _column(self).begins_with(prefix)
 
 

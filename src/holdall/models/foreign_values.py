@@ -1,4 +1,4 @@
-"""What JavaScript can read back from a model's own table, whose other reader it may be. Pure."""
+"""Checks that JavaScript programs, which may share a model's own table, can read its values. Pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def check_safe(attribute: Attribute) -> None:
-    """Refuse whole numbers beyond ±(2^53 - 1), wherever they are: JavaScript would read another number."""
+    """Raise an error for numbers anywhere in a value that JavaScript would read as another number."""
     ((kind, content),) = attribute.items()
     if kind == "N":
         if len(content) > 15 and "." not in content and abs(Decimal(content)) > MAX_SAFE_INTEGER:
             raise InvalidValueError(
-                f"{content} is beyond 2^53 - 1, the whole numbers that JavaScript can read",
-                hint="store it as a string, or keep the model in the database's own table",
+                f"{content} is beyond 2^53 - 1, the largest whole number that JavaScript reads exactly",
+                hint="store it as a string, or remove table= to keep the model in the database's table",
             )
         if len(content) > 15 and Decimal(repr(float(content))) != Decimal(content):
             raise InvalidValueError(
-                f"{content} has more digits than a number in JavaScript",
+                f"{content} has more digits than JavaScript can read",
                 hint="round it, or store it as a string",
             )
     elif kind == "L":
@@ -38,9 +38,9 @@ def check_safe(attribute: Attribute) -> None:
 
 
 def without_nulls(attribute: Attribute, decode: Callable[[Attribute], Any]) -> Attribute:
-    """Leave out members of maps that are null, where they come back as None without it.
+    """Omit null members of maps if they are read back as None without it.
 
-    JavaScript leaves out what is undefined, and takes a null for a value of the wrong type.
+    The JavaScript library omits undefined members, and treats null as a value of the wrong type.
     """
     lean = _lean(attribute)
     if lean == attribute:

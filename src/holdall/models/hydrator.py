@@ -1,4 +1,4 @@
-"""Hydrators, joiners and loaders: how a feature stands between stored items and their model."""
+"""Hydrators, joiners and loaders: how a feature connects to the items of a model."""
 
 from __future__ import annotations
 
@@ -20,56 +20,56 @@ Role: TypeAlias = Literal["created", "read", "updated", "put", "deleted"]
 
 
 class Hydrator(Protocol):
-    """Turns *pointers*, items whose content a feature keeps elsewhere, into items as the model knows them.
+    """Turns *pointers*, items whose content a feature stores elsewhere, into complete items of the model.
 
-    The order against everything else is fixed. The store filters rows by ``where=``, and lets pointers through; rows of
-    other models go; pointers are hydrated side by side, no more of them than a limit still needs; then ``where=``
-    decides about those, too. An item that cannot be hydrated is an error only for the caller that reaches it.
+    A query works in a fixed order. The store filters rows by ``where=``, and lets pointers pass. Rows of other models
+    are dropped. Pointers are hydrated concurrently, no more of them than a limit still needs. Then ``where=`` is
+    applied to the hydrated items too. An item that cannot be hydrated is an error only for the caller that reads it.
 
-    A pointer keeps the keys of the table and of its indexes, and all that an index of some attributes holds: rows of
-    such an index are never hydrated.
+    A pointer keeps the keys of the table and of its indexes, and the attributes that an index with a partial projection
+    holds: rows of such an index are never hydrated.
 
-    A pointer is read-only in its stored form: a transaction that writes it puts the whole hydrated item in its place.
+    A stored pointer is never updated in place: a transaction that writes it replaces it by the whole hydrated item.
     """
 
     def adopt(self, schema: ModelSchema) -> None:
-        """Refuse a model that it cannot serve, when its class is defined."""
+        """Called when a model with this hydrator is defined; raises an error if it cannot work with the model."""
 
     @property
     def pointer(self) -> Condition:
-        """The condition that is true of pointers alone."""
+        """The condition that is true for pointers only."""
 
     def is_pointer(self, item: Item) -> bool:
-        """Whether the condition is true of an item."""
+        """Whether an item is a pointer."""
 
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
-        """The item as the model knows it; None if it turns out to be gone.
+        """Return the complete item; None if the item no longer exists.
 
-        ``read`` is a strongly consistent read of the stored item, for when its content is not where the pointer says.
+        ``read`` is a strongly consistent read of the stored item, in case its content is not where the pointer says.
         """
 
     def guard(self, stored: Item | None) -> Condition | None:
-        """What every write demands besides: of the item as it was read, or (None) of one that was not read.
+        """Return a condition for every write: for the item as it was read, or (None) for one that was not read.
 
-        If it fails for a blind write, the commit hydrates the item, plans the write anew, and sends it again.
+        If it fails for a blind write, the commit hydrates the item, plans the write again, and sends it.
         """
 
     def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> object | None:
-        """The `Participant` of a transaction that rewrites or deletes the item of a pointer; None if it needs none.
+        """Return a `Participant` for a transaction that replaces or deletes a pointer; None if none is needed.
 
-        ``read`` as for `hydrate`: it names the item's table and key.
+        ``read`` is a read of the stored item, as in `hydrate`; it names the item's table and key.
         """
 
 
 class Joining:
-    """What a class attribute sees of a transaction that it can join: who has joined, and what the run carries on."""
+    """What a class attribute can use of a transaction: its participants, and ``carry``, which all attempts share."""
 
     def __init__(self, participants: list[Any], carry: dict[Any, Any]) -> None:
         self._participants = participants
         self.carry = carry
 
     def find(self, kind: type[T]) -> T | None:
-        """The participant of a kind that has joined already."""
+        """Return the participant of this class that has already joined, None if there is none."""
         return next((each for each in self._participants if isinstance(each, kind)), None)
 
 
@@ -78,22 +78,22 @@ class Joiner(Protocol):
     """A class attribute of a model that can take part in the transactions of its items."""
 
     def participate(self, key: ModelKey[Any], item: Model | None, role: Role, run: Joining) -> object | None:
-        """The `Participant` for an item of a transaction that is about to commit; None if there is none to be added.
+        """Return a `Participant` for an item of a transaction that is about to commit; None if none is needed.
 
-        ``item`` is None if it was not read: a blind write, or a deletion by key.
+        ``item`` is None for a blind write or a deletion by key, because the item was not read.
         """
 
 
 @runtime_checkable
 class Loader(Protocol):
-    """A class attribute of a model that can load something for many items at once: ``include=``, ``load``.
+    """A class attribute of a model that can load data for many items at once, for ``include=`` and ``load``.
 
-    Attributes of one ``kind`` load together.
+    Attributes of the same ``kind`` are loaded together.
     """
 
     @property
     def kind(self) -> str:
-        """What it loads."""
+        """The kind of data that it loads."""
 
     async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
-        """Load what all attributes of its kind with these names stand for, and keep it with each item."""
+        """Load the data of all attributes of this kind with these names, and keep it with each item."""

@@ -1,4 +1,4 @@
-"""The key of a model that declares none: ``id``, a random UUID as text."""
+"""The key of a model that declares no key: ``id``, a random UUID as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class IdKey(Key[str]):
-    """``id: Key[str]`` that has to look like a UUID, and is made up when it is not given."""
+    """An ``id: Key[str]`` that must look like a UUID; if it is not given, a random one is used."""
 
     __slots__ = ()
 
@@ -23,13 +23,13 @@ class IdKey(Key[str]):
         super().__init__(model, name, codec or codec_for(str), options or _OPTIONS)
 
     def validate(self, value: object) -> str:
-        """The text of a UUID; a `uuid.UUID` is taken too."""
+        """Return the text of a UUID; a `uuid.UUID` is accepted too."""
         if isinstance(value, str) and _UUID.fullmatch(value):
             return value
         if type(value).__name__ == "UUID":
             return str(value)
         raise self.refusal(
-            f"{show(value)} is not a UUID", hint="declare a key of your own for other ids: id: Key[str]"
+            f"{show(value)} is not a UUID", hint="to use other ids, declare the key yourself: id: Key[str]"
         )
 
 

@@ -1,8 +1,9 @@
-"""Indexes of models: other keys to find items by.
+"""Indexes of models: other keys by which items can be queried.
 
-Pure. A model in the one table shares overloaded indexes: *slot* N has the attributes ``gsiN_pk`` and ``gsiN_sk``, and
-each model puts its own keys there. A model in a table of its own has one index of the table each, whose attributes
-are fields themselves where they can be, the table's key where it is the same, and otherwise made up (``_c_<names>``).
+Pure. Models in the database's table share overloaded indexes: *slot* N has the attributes ``gsiN_pk`` and ``gsiN_sk``,
+and each model stores its own keys there. For a model with its own table, each index is an index of that table. Its
+attributes are the fields themselves if possible, the table's key if it is the same, and otherwise derived attributes
+(``_c_<names>``).
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index as a class declares it: ``Index("by_product", key=["product"], sort_key=["placed_at"])``.
+    """The declaration of an index: ``Index("by_product", key=["product"], sort_key=["placed_at"])``.
 
-    ``slot`` says which of the table's shared indexes to use, from 1 up; needed from a model's second index on.
-    ``include`` (own tables only) are the fields it holds besides the keys: None for all. ``sparse`` (own tables only):
-    items that lack one of its fields are not in it.
+    ``slot`` chooses one of the table's shared indexes, from 1 up; it is required if a model has several indexes.
+    ``include`` (own tables only) lists the fields that the index holds besides the keys; None means all. ``sparse``
+    (own tables only): items that lack one of the index's fields are not in the index.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Index:
 
 
 class BoundIndex:
-    """An index with its fields, and what it stores for them."""
+    """An index bound to its fields, with the attributes that it stores for them."""
 
     def __init__(self, index: Index, key: tuple[Field[Any], ...], sort_key: tuple[Field[Any], ...]) -> None:
         self.name = index.name
@@ -51,34 +52,34 @@ class BoundIndex:
 
     @property
     def components(self) -> tuple[Field[Any], ...]:
-        """The fields that its attributes follow from."""
+        """The fields from which its attributes are computed."""
         return (*self.key, *self.sort_key)
 
     @property
     def schema(self) -> IndexSchema:
-        """The index of the table that it needs."""
+        """The index that the table needs."""
         raise NotImplementedError
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
-        """The index's partition key for these values of its key fields."""
+        """Return the index's partition key for these values of its key fields."""
         raise NotImplementedError
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """The attributes that are stored for it, None for one that is absent."""
+        """Return the attributes that are stored for it; None for one that is absent."""
         raise NotImplementedError
 
     def recover(self, item: Item) -> dict[str, Any]:
-        """Fields that a row of the index lacks, but that its attributes tell."""
+        """Return fields that a row of the index lacks, but that its attributes contain."""
         return {}
 
 
 def slot_schema(slot: int) -> IndexSchema:
-    """The shared index of a slot."""
+    """Return the shared index of a slot."""
     return IndexSchema(f"gsi{slot}", KeyAttribute(f"gsi{slot}_pk"), KeyAttribute(f"gsi{slot}_sk"))
 
 
 class SlotIndex(BoundIndex):
-    """An index of a model in the one table."""
+    """An index of a model in the database's table."""
 
     def __init__(
         self,
@@ -98,11 +99,11 @@ class SlotIndex(BoundIndex):
         return slot_schema(self.slot)
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
-        """The partition of the shared index."""
+        """Return the partition key in the shared index."""
         return {"S": "#".join([self._head, *(segment(field, values[field.name]) for field in self.key)])}
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """Both of its attributes; none when a component has no value: then the item is not in the index."""
+        """Return both attributes; None for both if a component has no value, so that the item is not in the index."""
         partition, sort = (attribute.name for attribute in self.schema.keys)
         if any(values.get(field.name) is None for field in self.components):
             return {partition: None, sort: None}
@@ -111,7 +112,7 @@ class SlotIndex(BoundIndex):
 
 
 class ForeignIndex(BoundIndex):
-    """An index of a model in a table of its own."""
+    """An index of a model with its own table."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class ForeignIndex(BoundIndex):
 
     @property
     def schema(self) -> IndexSchema:
-        """The index of the table, under its own name."""
+        """The index of the table, with the name of the model's index."""
         if self._included is None:
             projection = Projection()
         elif not self._included:
@@ -139,13 +140,13 @@ class ForeignIndex(BoundIndex):
         return IndexSchema(self.name, self._partition, self._sort, projection)
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
-        """The partition of the index."""
+        """Return the partition key in the index."""
         attribute = _foreign_value(self.key, self._partition, values)
         assert attribute is not None
         return attribute
 
     def recover(self, item: Item) -> dict[str, Any]:
-        """The fields that a row holds only inside of an attribute that is made up."""
+        """Return the fields that a row holds only inside a derived attribute."""
         found: dict[str, Any] = {}
         for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
             stored = None if attribute is None else item.get(attribute.name)
@@ -156,7 +157,7 @@ class ForeignIndex(BoundIndex):
         return found
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """The attributes that are made up for it; fields and the table's key are stored anyway."""
+        """Return its derived attributes; fields and the table's key are stored anyway."""
         found: dict[str, Attribute | None] = {}
         for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
             if attribute is not None and attribute.name.startswith("_c_"):
@@ -167,7 +168,7 @@ class ForeignIndex(BoundIndex):
 def foreign_attribute(
     fields: tuple[Field[Any], ...], keys: tuple[Field[Any], ...], sort_keys: tuple[Field[Any], ...]
 ) -> KeyAttribute:
-    """The attribute that holds these fields in an index: a field's own, the table's key, or one that is made up."""
+    """Return the attribute that holds these fields in an index: a field's own, the table's key, or a derived one."""
     from holdall.models.ecmascript import utf16_order
 
     numeric: KeyType = "N" if len(fields) == 1 and fields[0].codec.kind == "N" else "S"
@@ -191,7 +192,7 @@ def _foreign_value(
     if any(values.get(field.name) is None for field in fields):
         return None
     if attribute.name == fields[0].stored:
-        return fields[0].encode(values[fields[0].name])  # the field's own, and no text of ours
+        return fields[0].encode(values[fields[0].name])  # the field's own form, not a key text
     part = foreign_part(fields, values, numeric=attribute.type == "N")
     return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
 
@@ -208,7 +209,7 @@ def bind_indexes(
     root: str,
     table: str | None,
 ) -> list[BoundIndex]:
-    """The indexes with their fields; `ModelDefinitionError` names the class and the index that cannot work."""
+    """Bind the indexes to their fields; `ModelDefinitionError` names the class and the index that cannot work."""
     bound: list[BoundIndex] = []
     for index in declared:
         _check(cls, index, fields)
@@ -225,20 +226,23 @@ def bind_indexes(
 
 def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> None:
     if not _NAME.fullmatch(index.name) or "#" in index.name:
-        raise _wrong(cls, index, "letters, digits and . _ - make a name", hint="choose another")
+        raise _wrong(cls, index, "its name is invalid", hint="use letters, digits and . _ -")
     for part in ("key", "sort_key"):
         if isinstance(getattr(index, part), str):
             raise _wrong(
-                cls, index, f"{part} is a list of field names", hint=f'{part}=["{getattr(index, part)}"]'
+                cls,
+                index,
+                f"{part} must be a list of field names, not a text",
+                hint=f'write {part}=["{getattr(index, part)}"]',
             )
     if not index.key:
         raise _wrong(cls, index, "it has no key")
     names = [*index.key, *index.sort_key]
     for name in names:
         if name not in fields:
-            raise _wrong(cls, index, f"there is no field {name!r}")
+            raise _wrong(cls, index, f"the model has no field {name!r}")
         if names.count(name) > 1:
-            raise _wrong(cls, index, f"{name!r} is in it twice")
+            raise _wrong(cls, index, f"it has the field {name!r} twice")
 
 
 def _check_alike(cls: type[Model], index: Index, key: Sequence[Field[Any]]) -> None:
@@ -247,8 +251,8 @@ def _check_alike(cls: type[Model], index: Index, key: Sequence[Field[Any]]) -> N
             raise _wrong(
                 cls,
                 index,
-                f"the values of {field.name} are not all stored alike: 1 and '1' would be found together",
-                hint="index a field of one type: str, int, UUID, datetime, ...",
+                f"the values of {field.name} have different stored types: 1 and '1' would be found together",
+                hint="index a field of a single type: str, int, UUID, datetime, ...",
             )
 
 
@@ -257,19 +261,19 @@ def _slot(cls: type[Model], index: Index, sort_key: Sequence[Field[Any]], count:
         raise _wrong(
             cls,
             index,
-            "include= and sparse= are for tables of a model's own",
-            hint="a shared index holds whole items, and only those that have all its fields",
+            "include= and sparse= are only for models with their own table (table=)",
+            hint="remove them: a shared index holds whole items, and only those that have all its fields",
         )
     if index.slot is None and count > 1:
         raise _wrong(
-            cls, index, "a model with several indexes says which slot each uses", hint="add slot=1, slot=2, …"
+            cls, index, "a model with several indexes needs a slot for each", hint="add slot=1, slot=2, …"
         )
     slot = 1 if index.slot is None else index.slot
     if isinstance(slot, bool) or not isinstance(slot, int) or not 1 <= slot <= _SLOTS:
-        raise _wrong(cls, index, f"slot is {slot!r}; a table has up to {_SLOTS} indexes, from 1 up")
+        raise _wrong(cls, index, f"slot must be a whole number from 1 to {_SLOTS}, not {slot!r}")
     for field in sort_key:
         if field.codec.kind not in _ORDERED:
-            raise _wrong(cls, index, f"{field.name} has no order, and cannot be in a sort key")
+            raise _wrong(cls, index, f"{field.name} has no order, so it cannot be part of a sort key")
     return slot
 
 
@@ -281,26 +285,30 @@ def _foreign(
     fields: Mapping[str, Field[Any]],
 ) -> ForeignIndex:
     if len(index.name) < 3:
-        raise _wrong(cls, index, "an index of a table has a name of 3 characters or more")
+        raise _wrong(
+            cls, index, "the name of an index in a model's own table must have at least 3 characters"
+        )
     if index.slot is not None:
         raise _wrong(
-            cls, index, "slot= is for the database's table; here each index is one of the table's own"
+            cls, index, "slot= does not apply to a model with its own table (table=)", hint="remove slot="
         )
     for field in (*key, *sort_key):
         if field.codec.nullable and not index.sparse:
             raise _wrong(
                 cls,
                 index,
-                f"{field.name} is optional",
-                hint="sparse=True leaves items without it out of the index",
+                f"{field.name} is optional, so some items would not be in the index",
+                hint="if that is intended, set sparse=True",
             )
     included = None
     if index.include is not None:
         for name in index.include:
             if name not in fields:
-                raise _wrong(cls, index, f"include names {name!r}, which is no field")
+                raise _wrong(cls, index, f"include= names {name!r}, which is not a field")
             if fields[name].is_key:
-                raise _wrong(cls, index, f"include names {name!r}, which is in the key and always there")
+                raise _wrong(
+                    cls, index, f"include= names {name!r}, which is part of the key and always included"
+                )
         included = [fields[name].stored for name in index.include]
     keys = tuple(field for field in fields.values() if field.is_key and not field.is_sort_key)
     sort_keys = tuple(field for field in fields.values() if field.is_sort_key)
@@ -308,18 +316,22 @@ def _foreign(
 
 
 def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
-    """No two indexes in one place, and no made-up attribute that would have to hold two things."""
+    """Check that no two indexes use the same slot, and that no derived attribute would hold two different values."""
     slots: dict[int, BoundIndex] = {}
     made_up: dict[str, tuple[str, ...]] = {}
     for index in bound:
         if isinstance(index, SlotIndex):
             if index.slot in slots:
-                raise _wrong(cls, index.declared, f"slot {index.slot} is taken by {slots[index.slot].name!r}")
+                raise _wrong(
+                    cls, index.declared, f"slot {index.slot} is already used by {slots[index.slot].name!r}"
+                )
             slots[index.slot] = index
         for attribute, part in zip(index.schema.keys, (index.key, index.sort_key), strict=False):
             names = tuple(sorted(field.name for field in part))
             if attribute.name.startswith("_c_") and made_up.setdefault(attribute.name, names) != names:
-                raise _wrong(cls, index.declared, f"{attribute.name} would have to hold two different things")
+                raise _wrong(
+                    cls, index.declared, f"the attribute {attribute.name} would hold two different values"
+                )
 
 
 def _wrong(cls: type, index: Index, problem: str, *, hint: str | None = None) -> ModelDefinitionError:

@@ -1,11 +1,11 @@
-"""Models in JSON: what pydantic, and with it FastAPI, has to know to read and write them.
+"""Models in JSON: what pydantic, and so FastAPI, needs to read and write them.
 
-Pure; pydantic is imported when it asks. JSON becomes a detached instance, by pydantic's usual rules for JSON: a string
-is taken for a datetime or a UUID, a name that is no field's is refused. An instance becomes JSON without anything
-counting as read. An instance where one is expected stays the same instance.
+Pure; pydantic is imported when it is used. JSON becomes an instance that belongs to no transaction, by pydantic's usual
+rules for JSON: a string is accepted as a datetime or a UUID, an unknown field is refused. Writing an instance as JSON
+marks no field as read. An instance that is validated as its model stays the same instance.
 
-Names are those of the fields; bytes are base64, so that any come back. What is wrong is an error of pydantic's, with
-the field in its ``loc``.
+Names are those of the fields; bytes are written as base64, so that all bytes can be read back. Mistakes are pydantic's
+errors, with the field in their ``loc``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def json_schema(schema: ModelSchema) -> dict[str, Any]:
-    """The JSON schema of what the model is made from."""
+    """Return the JSON schema of a model's input."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(schema.model).json_schema()
 
 
 def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """How pydantic validates and serializes the model."""
+    """Return the pydantic schema that validates and serializes the model."""
     from pydantic_core import core_schema as build
 
     model = schema.model
@@ -58,7 +58,7 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
         return value if isinstance(value, model) else make(proceed(value))
 
     return build.json_or_python_schema(
-        # apart, because what a wrapping function sees of JSON is not told from Python's values any more
+        # separate, because a wrapping function cannot distinguish JSON input from Python values
         json_schema=build.no_info_after_validator_function(make, taken),
         python_schema=build.no_info_wrap_validator_function(take, taken),
         serialization=build.wrap_serializer_function_ser_schema(
@@ -71,7 +71,7 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
 
 
 class _Given:
-    """The form in which items go out."""
+    """The form of an item in JSON output."""
 
     def __init__(self, schema: ModelSchema) -> None:
         self._schema = schema
@@ -87,7 +87,7 @@ class _Given:
 
 
 class _Told:
-    """Tells that form where pydantic sees only a function, and of that nothing but that it returns something."""
+    """Supplies that form's JSON schema, because pydantic knows only that the serializer is a function."""
 
     def __init__(self, given: _Given) -> None:
         self._given = given
@@ -99,7 +99,7 @@ class _Told:
 
 
 def _form(model: type[Model], **config: Any) -> type:
-    """Stands for the model where its name and text are told, what else it takes, and how bytes are spelt."""
+    """Return a class with the model's name and docstring, and with a config for extra fields and for bytes."""
     config |= {"ser_json_bytes": "base64", "val_json_bytes": "base64"}
     return type(model.__name__, (), {"__doc__": model.__doc__, "__pydantic_config__": config})
 
@@ -108,20 +108,20 @@ def _form(model: type[Model], **config: Any) -> type:
 
 
 def _describe_input(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
-    """A field as it comes in. Defaults are only told: the model fills them in, fresh for each item."""
+    """Describe a field as input. Defaults are only described: the model sets them, new for each item."""
 
     def tell(told: dict[str, Any]) -> None:
         _tell(field, told)
         if field.options.default is not ABSENT or field.codec.nullable:
             _tell_default(field, told)
-        if field.options.read_only and field.has_default:  # else whoever makes one has to send it
+        if field.options.read_only and field.has_default:  # without a default, clients must send it
             told["readOnly"] = True
 
     return _describe(field, handler, tell)
 
 
 def _describe_output(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
-    """A field as it goes out."""
+    """Describe a field as output."""
     from pydantic_core import core_schema as build
 
     def tell(told: dict[str, Any]) -> None:
@@ -146,7 +146,7 @@ def _describe(
 
 
 def _spell_bytes(part: CoreSchema) -> None:
-    """Have bytes given out in base64; a setting would not do, as pydantic asks only models for theirs."""
+    """Make bytes serialize as base64; a setting would not work, because pydantic reads it only from models."""
     from pydantic_core import core_schema as build
 
     spelt = build.plain_serializer_function_ser_schema(
@@ -174,7 +174,7 @@ def _tell_default(field: Field[Any], told: dict[str, Any]) -> None:
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     default = field.codec.adapter.dump_python(field.default())
-    with suppress(PydanticSerializationError):  # what has no form in JSON need not be sent either
+    with suppress(PydanticSerializationError):  # a default without a JSON form is not described
         told["default"] = to_jsonable_python(default, bytes_mode="base64")
 
 
@@ -182,23 +182,23 @@ def _tell_default(field: Field[Any], told: dict[str, Any]) -> None:
 
 
 def _make(schema: ModelSchema, values: dict[str, Any]) -> Model:
-    """A detached instance whose key is one, too."""
+    """Make an instance that belongs to no transaction, and check its key."""
     from pydantic_core import PydanticCustomError
 
     if schema.abstract:
         raise PydanticCustomError(
-            "abstract_model", "{model} is abstract, so there are no items of it", {"model": schema.name}
+            "abstract_model", "{model} is abstract, so it has no items", {"model": schema.name}
         )
     try:
         item = schema.model(**values)
-        item.key  # noqa: B018 - made and kept, or refused
+        item.key  # noqa: B018 - raises if the key is invalid
     except InvalidFieldError as error:
         raise _explain(schema, values, error) from None
     return item
 
 
 def _explain(schema: ModelSchema, values: Mapping[str, Any], error: InvalidFieldError) -> ValidationError:
-    """What pydantic let pass and we do not, for each field; ``error`` is the first."""
+    """Return all errors that Holdall finds in values that pydantic accepted; ``error`` is the first."""
     from pydantic import ValidationError
     from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -224,11 +224,11 @@ def _explain(schema: ModelSchema, values: Mapping[str, Any], error: InvalidField
 
 
 def _giver(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
-    """Gives out the fields of the model that was asked for, also of an instance of a derived one."""
+    """Return a function that serializes the fields of this model, also of an instance of a derived model."""
     from pydantic_core import PydanticSerializationUnexpectedValue
 
     def give(item: Any, proceed: Callable[[Any], Any]) -> Any:
-        if not isinstance(item, schema.model):  # perhaps another member of a union knows it
+        if not isinstance(item, schema.model):  # another member of a union may accept it
             raise PydanticSerializationUnexpectedValue(
                 f"Expected `{schema.model.__name__}` but got `{type(item).__name__}`"
             )
@@ -239,7 +239,7 @@ def _giver(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
 
 
 def _has_value(field: Field[Any], item: Model) -> bool:
-    """As in `Model.to_dict`: what is neither stored nor shown in its place is left out."""
+    """Whether a field has a value, as in `Model.to_dict`; fields without one are omitted."""
     if field.name in item.__dict__:
         return True
     stored = item._stored
@@ -249,7 +249,7 @@ def _has_value(field: Field[Any], item: Model) -> bool:
 
 
 def dataclass_fields(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
-    """The fields as `dataclasses.fields` gives them."""
+    """Return the fields in the form of `dataclasses.fields`."""
     import dataclasses
 
     notes = [(name, field.codec.annotation) for name, field in fields.items()]

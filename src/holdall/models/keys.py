@@ -1,8 +1,8 @@
-"""Keys of items: from components to what is stored, in both layouts.
+"""Keys of items: from their components to what is stored, in the database's table and in a model's own table.
 
-Pure. In the one table the partition key is ``<root>#seg#seg`` and the sort key an order-preserving text (``#`` when the
-model has none); the forms are data on disk, see ``docs/decisions/0006-model-keys.md``. In a model's own table they are
-as `foreign_keys` says.
+Pure. In the database's table, the partition key is ``<root>#seg#seg`` and the sort key an order-preserving text (``#``
+if the model has none). These forms must never change, because stored items contain them; see
+``docs/decisions/0006-model-keys.md``. `foreign_keys` describes the keys in a model's own table.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ M = TypeVar("M", bound="Model")
 M_co = TypeVar("M_co", bound="Model", covariant=True)
 
 KeyPart: TypeAlias = "str | int | float | Decimal"
-"""A stored key: a text, or a number in the own table of a model whose key is one number."""
+"""A stored key: a text, or a number in a model's own table if the key is a single number."""
 
 NO_SORT_KEY = "#"
-"""The sort key of an item whose model has none."""
+"""The stored sort key of an item whose model has no sort key."""
 
 
 class ModelKey(Generic[M_co]):
-    """Which item: a model and the components of its key. ``Order.key(...)`` makes one.
+    """Identifies an item: a model and the components of its key. ``Order.key(...)`` makes one.
 
-    ``encoded`` is the (partition, sort) key as it is stored; the sort key is None in an own table without one.
-    ``identity`` is what makes it the same item: models that share a root or a table share their keys.
+    ``encoded`` is the stored (partition, sort) key; the sort key is None in a model's own table without one. Keys with
+    the same ``identity`` identify the same item: models that share a root or a table share their keys.
     """
 
     __slots__ = ("components", "encoded", "identity", "schema")
@@ -56,7 +56,7 @@ class ModelKey(Generic[M_co]):
 
             components = deepcopy(
                 dict(components)
-            )  # a copy: if the caller changes a list later, the key stays as it is
+            )  # a copy, so that later changes to a list do not affect the key
         _set_schema(self, schema)
         _set_components(self, components)
         partition, sort = encoded = _encode(schema, components)
@@ -69,7 +69,7 @@ class ModelKey(Generic[M_co]):
         return self.schema.model  # type: ignore[return-value]
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a key cannot be changed: {name}")
+        raise AttributeError(f"a key cannot be changed, so {name} cannot be assigned")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ModelKey):
@@ -101,12 +101,12 @@ def _remade(model: type[Model], components: dict[str, Any]) -> ModelKey[Any]:
 
 
 def show_components(components: Mapping[str, Any]) -> str:
-    """Components for a person to read."""
+    """Return the components for a message."""
     return ", ".join(f"{name}={value!r}" for name, value in components.items())
 
 
 class KeyMaker(Generic[M_co]):
-    """``Order.key``: makes keys from their components, or from the bare value when there is only one."""
+    """``Order.key``: makes keys from their components, or from a single value if there is only one component."""
 
     __slots__ = ("_schema",)
 
@@ -119,26 +119,26 @@ class KeyMaker(Generic[M_co]):
     @overload
     def __call__(self, **components: Any) -> ModelKey[M_co]: ...
     def __call__(self, *values: object, **components: Any) -> ModelKey[M_co]:
-        """The key. With several components, they can also be given as one mapping."""
+        """Make a key. Several components can also be passed as one mapping."""
         return make_key(self._schema, values, components)
 
 
 class KeyAccess:
-    """``Order.key(...)`` makes a key, ``order.key`` is the item's."""
+    """``Order.key(...)`` makes a key, ``order.key`` is an item's key."""
 
     @overload
     def __get__(self, item: None, model: type[M]) -> KeyMaker[M]: ...
     @overload
     def __get__(self, item: M, model: type[M]) -> ModelKey[M]: ...
     def __get__(self, item: Any, model: Any) -> Any:
-        """The maker or the key."""
+        """Return the maker of keys, or the item's key."""
         if item is None:
             return KeyMaker(model._schema)
         return item_key(item)
 
 
 def item_key(item: M) -> ModelKey[M]:
-    """The key of an item, made once; reading it marks nothing as read."""
+    """Return the key of an item, which is made once; this marks no field as read."""
     key = item._key
     if key is None:
         schema = item._schema
@@ -149,20 +149,20 @@ def item_key(item: M) -> ModelKey[M]:
 
 
 def check_unchanged(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
-    """Refuse an item whose key has a list or map that was changed in place: it would contradict its own key."""
+    """Raise an error if a list or map in an item's key was changed in place: the item would contradict its key."""
     for field in key.schema.mutable_keys:
         if (
             field.name in values
             and ModelKey(key.schema, {**key.components, field.name: values[field.name]}) != key
         ):
             raise field.refusal(
-                "it is part of the key, and was changed in place",
-                hint="create another item, and delete this one",
+                "it is part of the key, but was changed in place",
+                hint="create another item and delete this one",
             )
 
 
 def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]) -> ModelKey[Any]:
-    """A key from what a caller gave; `InvalidFieldError` names what is wrong with it."""
+    """Make a key from a caller's arguments; `InvalidFieldError` names the component that is wrong."""
     given = _take_components(schema, values, components)
     fields = schema.key_fields
     if given.keys() != fields.keys():
@@ -177,7 +177,7 @@ def _take_components(
         return components
     if len(values) > 1 or components:
         raise InvalidKeyError(
-            f"{schema.name}.key takes one value or the components by name",
+            f"{schema.name}.key takes either a single value or the components by name",
             hint=f"write {_example(schema)}",
         )
     (value,) = values
@@ -187,22 +187,22 @@ def _take_components(
     if isinstance(value, Mapping):
         return value
     raise InvalidKeyError(
-        f"{schema.name} has a key of {len(needed)} components, and {value!r:.60} is one value",
+        f"the key of {schema.name} has {len(needed)} components, but {value!r:.60} is a single value",
         hint=f"write {_example(schema)}",
     )
 
 
 def find_standing_default(field: Field[Any]) -> Any:
-    """The default that a sort key has for every item, or ABSENT; what a factory makes is no other item's."""
+    """Return the default that a sort key has for every item, or ABSENT; a factory makes a new value for each item."""
     return field.default() if field.is_sort_key and field.options.default is not ABSENT else ABSENT
 
 
 def _complete(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
-    """With the defaults of sort keys; the names have to be the components', all of them."""
+    """Add the defaults of sort keys; all names must be components, and all components must be given."""
     fields = schema.key_fields
     for name in given:
         if name not in fields:
-            problem = "it is not part of the key" if name in schema.fields else "there is no such field"
+            problem = "it is not part of the key" if name in schema.fields else "the model has no such field"
             raise InvalidFieldError(schema.name, str(name), problem, hint=f"write {_example(schema)}")
     complete = dict(given)
     for name, field in fields.items():
@@ -230,17 +230,17 @@ def _encode(schema: ModelSchema, components: Mapping[str, Any]) -> tuple[KeyPart
 
 
 def partition_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
-    """The partition key in the one table."""
+    """Return the partition key in the database's table."""
     return "#".join([schema.root, *[segment(key, components[key.name]) for key in schema.keys]])
 
 
 def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
-    """The sort key in the one table."""
+    """Return the sort key in the database's table."""
     return join_sort_text(schema.sort_keys, components) if schema.sort_keys else NO_SORT_KEY
 
 
 def join_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
-    """The order-preserving text of several components."""
+    """Return the order-preserving text of several components."""
     if len(fields) == 1 and type(text := values[fields[0].name]) is str and text.isascii():
         return text
     try:
@@ -250,7 +250,7 @@ def join_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> s
 
 
 def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
-    """One component's text in a sort key."""
+    """Return the text of one component in a sort key."""
     part = _part(field, value)
     try:
         return sort_text(part) if alone else sort_text(part, "")[:-1]
@@ -263,10 +263,10 @@ _ESCAPES = {character: f"%{character:02X}" for character in (*range(0x20), 0x7F,
 
 
 def segment(field: Field[Any], value: Any) -> str:
-    """One component's text in a partition key, with what could be mistaken for a separator percent-encoded."""
+    """Return the text of one component in a partition key; separators in it are percent-encoded."""
     text = _canonical(field, value)
     if text.isascii() and text.isprintable() and "%" not in text and "#" not in text:
-        return text  # the everyday one, with nothing to encode
+        return text  # the usual case, with nothing to encode
     if not text.isascii():
         try:
             text.encode()
@@ -300,19 +300,19 @@ def _json(field: Field[Any], value: Any) -> str:
 
 
 def _part(field: Field[Any], value: Any) -> SortPart:
-    """A component as one of the values that order-preserving texts know."""
+    """Return a component as a value of a type that order-preserving texts support."""
     if type(value) in _PARTS or _is_uuid(value):
         return value  # type: ignore[no-any-return]
     from holdall.models.stored_form import plain
 
     if isinstance(value, time) and value.tzinfo is not None:
         raise field.refusal(
-            "a time with an offset cannot be part of a key: texts of times are not in the order of such times",
+            "a time with a UTC offset cannot be part of a key, because its text does not sort like the time",
             hint="use a time without an offset, or a datetime",
         )
     stored = plain(field.codec.encode(value))  # an enum's value, a date's text
     if not isinstance(stored, str | int | float | Decimal | bytes):
-        raise field.refusal(f"a {type(value).__name__} cannot be part of a key")
+        raise field.refusal(f"a value of type {type(value).__name__} cannot be part of a key")
     return stored
 
 
@@ -323,7 +323,7 @@ def _is_uuid(value: object) -> bool:
 def foreign_part(
     fields: Sequence[Field[Any]], components: Mapping[str, Any], *, numeric: bool = True
 ) -> KeyPart:
-    """A key in a model's own table; with ``numeric`` off, one number is stored as its text, as in tables of old."""
+    """Return a key in a model's own table; without ``numeric``, a single number is stored as text, as in old tables."""
     from holdall.models.foreign_keys import encode_key
     from holdall.models.foreign_values import MAX_SAFE_INTEGER
 
@@ -334,17 +334,19 @@ def foreign_part(
         named = [field for field in fields if error.message.startswith(f"{field.stored}:")]
         raise _refuse((named or fields)[0], error) from None
     if isinstance(part, int) and abs(part) > MAX_SAFE_INTEGER:
-        raise fields[0].refusal(f"{part} is beyond 2^53 - 1, the whole numbers that JavaScript can read")
+        raise fields[0].refusal(
+            f"{part} is beyond 2^53 - 1, the largest whole number that JavaScript reads exactly"
+        )
     return part
 
 
 def own_part(field: Field[Any], value: Any) -> Any:
-    """A field's own attribute as the key of an index: what it is stored as, whatever that is."""
+    """Return a field's own stored value, as the key of an index."""
     return _spelt(field, value)
 
 
 def _spelt(field: Field[Any], value: Any) -> object:
-    """A component as key texts know it. A float stays one: by way of its stored form, 1e25 would be an int."""
+    """Return a component's value for a key text. A float stays a float: its stored form would turn 1e25 into an int."""
     if type(value) is float:
         return value
     from holdall.models.stored_form import plain
@@ -353,7 +355,7 @@ def _spelt(field: Field[Any], value: Any) -> object:
 
 
 def decode_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[str, Any]:
-    """The components behind a stored key of an own table."""
+    """Decode a stored key of a model's own table into its components."""
     from holdall.models.foreign_keys import decode_key
 
     values = decode_key(stored, _kinds(fields))
@@ -362,12 +364,12 @@ def decode_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[str
 
 def _component(field: Field[Any], value: object) -> Any:
     if isinstance(value, int) and field.codec.annotation is float:
-        value = float(value)  # the integer may have more digits than a number in DynamoDB
+        value = float(value)  # the integer may have more digits than DynamoDB allows
     return field.decode(encode(value))
 
 
 def default_sort(schema: ModelSchema) -> KeyPart | None:
-    """The stored sort key that the defaults of its components give; None when one has no default."""
+    """Return the stored sort key that results from the defaults of its components; None if one has no default."""
     components = {field.name: find_standing_default(field) for field in schema.sort_keys}
     if not components or any(value is ABSENT for value in components.values()):
         return None
@@ -375,12 +377,12 @@ def default_sort(schema: ModelSchema) -> KeyPart | None:
 
 
 def _refuse(field: Field[Any], error: InvalidRequestError) -> InvalidFieldError:
-    """What a key's text cannot be made of, told as the field's problem."""
+    """Turn an error about the text of a key into one that names the field."""
     return field.refusal(error.message.removeprefix(f"{field.stored}: "), hint=error.hint)
 
 
 def numeric_part(fields: Sequence[Field[Any]]) -> bool:
-    """Whether a key is one number, which an own table keeps as a number."""
+    """Whether a key is a single number, which a model's own table stores as a number."""
     return len(fields) == 1 and fields[0].codec.kind == "N"
 
 

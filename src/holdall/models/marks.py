@@ -1,7 +1,7 @@
-"""Marks: what was done to an item since it was loaded or made, for whoever has to write it.
+"""Marks: what was done to an item since it was read or created, for the transaction that writes it.
 
-Pure. An item that belongs to a transaction carries `Marks`; one that was read outside of a transaction is `Frozen`; one
-that nobody keeps (``Order(...)``) carries none and can be changed freely.
+Pure. An item of a transaction carries `Marks`; an item that was read outside a transaction is `Frozen`; an item that
+belongs to no transaction (``Order(...)``) carries none and can be changed freely.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Keeper(Protocol):
-    """Whoever writes the items that it keeps: a transaction."""
+    """The owner of items, which will write them: a transaction."""
 
     def touch(self, item: Model) -> None:
-        """The item is looked at or changed for the first time."""
+        """Called when the item is read or changed for the first time."""
 
     def allow_change(self, item: Model) -> None:
-        """Raise when the item cannot be changed now."""
+        """Raise an error if the item cannot be changed now."""
 
 
 class Marks:
-    """The marks of one item. That a loaded field was read is marked by its name being in the item's ``__dict__``.
+    """The marks of one item. A field of a loaded item was read if its name is in the item's ``__dict__``.
 
-    ``held``: its keeper knows that it is looked at. ``seen`` are the fields that were read or assigned.
+    ``held``: the keeper knows that the item was read or changed. ``seen`` are the fields that were read or assigned.
     """
 
     __slots__ = ("held", "increments", "keeper", "seen", "shown", "written")
@@ -47,16 +47,16 @@ class Marks:
     def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
         self.keeper = keeper
         self.held = held
-        # all but ``seen`` are replaced, never changed: most items are only read, and need none of their own
+        # all but ``seen`` are replaced, never changed: most items are only read and share the empty ones
         self.written: frozenset[str] = _NO_NAMES
         self.seen: set[str] = set()
         self.increments: Mapping[str, int | float | Decimal] = _NOTHING
         self.shown: Mapping[str, Attribute | None] = _NOTHING
 
     def read(self, item: Model, field: Field[Any], value: Any) -> None:
-        """A loaded field is read for the first time.
+        """Mark a loaded field as read for the first time.
 
-        A default that can be changed in place is remembered as it was shown, or nobody could tell later whether it was.
+        A default that can be changed in place is remembered as it was returned, so that a change can be detected later.
         """
         if not field.is_key:
             self._hold(item)
@@ -64,67 +64,67 @@ class Marks:
                 self.shown = {**self.shown, field.name: field.encode(value)}
 
     def change(self, item: Model) -> None:
-        """A field is about to be changed; raises when it cannot be."""
+        """Prepare to change a field; raises if it cannot be changed."""
         self.keeper.allow_change(item)
         self._hold(item)
 
     def _hold(self, item: Model) -> None:
-        """Tell the keeper once that the item is looked at."""
+        """Report to the keeper, once, that the item is used."""
         if not self.held:
             self.held = True
             self.keeper.touch(item)
 
     def wrote(self, name: str) -> None:
-        """A field was assigned; what was added to it before does not matter any more."""
+        """Mark a field as assigned; earlier increments no longer matter."""
         self.written |= {name}
         self.seen.add(name)
         if name in self.increments:
             self.increments = {other: amount for other, amount in self.increments.items() if other != name}
 
     def add(self, name: str, amount: int | float | Decimal) -> None:
-        """So much is to be added to a field, all in all."""
+        """Record the total that will be added to a field."""
         self.seen.add(name)
         self.increments = {**self.increments, name: amount}
 
 
 class Frozen:
-    """The marks of an item that nobody would write."""
+    """The marks of an item that no transaction will write."""
 
     __slots__ = ()
 
     tracks = False
-    held = True  # there is nobody to be told
+    held = True  # there is no keeper to report to
     seen: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
     increments: dict[str, Any] = {}  # noqa: RUF012 - always empty
 
     def read(self, item: Model, field: Field[Any], value: Any) -> None:
-        """Reading is free."""
+        """Do nothing: reads are not tracked."""
 
     def change(self, item: Model) -> None:
-        """Refuse."""
+        """Raise `FrozenItemError`."""
         raise FrozenItemError(
-            f"{item.key!r} was read outside of a transaction, so a change would never be written",
+            f"{item.key!r} was read outside a transaction, so a change would never be written",
             hint="read it with tx.get in a transaction, or change a copy: copy.copy(item)",
         )
 
     def wrote(self, name: str) -> None:
-        """Never reached: `change` refuses."""
+        """Never called, because `change` raises."""
 
 
 FROZEN = Frozen()
-"""For all of them: it holds nothing."""
+"""The marks of all such items; they hold no state."""
 
 OPENED = Frozen()
-"""The same for items of which one field was read, and for rows of a query, of which seldom just one is: the next field
-that is read is decoded together with all others."""
+"""The same for items of which one field was read, and for rows of a query: the next read of a field decodes all fields
+together."""
 
 DECODED = Frozen()
-"""The same once that was done or, because of an unusual attribute, cannot be."""
+"""The same after all fields were decoded together, or could not be because of an unusual attribute."""
 
 
 class Partial(Frozen):
-    """The marks of an item of which only some fields were fetched; asking for another one is an error."""
+    """The marks of an item of which only some fields were fetched; reading another field is an error."""
 
     __slots__ = ("fetched",)
 
@@ -132,8 +132,8 @@ class Partial(Frozen):
         self.fetched = fetched
 
     def change(self, item: Model) -> None:
-        """Refuse."""
+        """Raise `FrozenItemError`."""
         raise FrozenItemError(
-            f"only a part of {item.key!r} was fetched, so it cannot be changed",
-            hint="fetch the whole item: leave out only=, or get it by its key",
+            f"only some fields of {item.key!r} were fetched, so it cannot be changed",
+            hint="fetch the whole item: remove only=, or get it by its key",
         )

@@ -1,8 +1,8 @@
-"""Migrations: how items that were written by an older version of a model become items of this one.
+"""Migrations: convert items that an older version of a model wrote into items of the current version.
 
-Pure. A renamed field is read under its old names too. A conversion is a function from an item's values to its values;
-a model's conversions are numbered by their order, and ``_v`` says how many an item has been through. An item is
-brought up to date whenever it is read, and stored so when it is next written, or by a bulk run.
+Pure. A renamed field is also read under its old names. A conversion is a function from an item's old values to its new
+ones; the conversions of a model are ordered, and ``_v`` counts how many of them were applied to an item. An item is
+converted whenever it is read, and stored in the new form when it is next written, or by a bulk run.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 Conversion: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
-"""Takes an item's values by stored name, and gives them as they should be. Called for each item at most once."""
+"""Takes an item's values by stored name, and returns the new values. It is applied to each item at most once."""
 
 VERSION = "_v"
-"""The attribute that counts the conversions that an item has been through; absent for none."""
+"""The attribute that counts how many conversions were applied to an item; absent for none."""
 
 _OF_INDEXES = re.compile(r"gsi\d+_(pk|sk)")
 
 
 class Migrations:
-    """The renames and conversions of one model. ``fixed`` are stored names whose values conversions cannot change."""
+    """The renames and conversions of one model. ``fixed`` are the stored names that conversions must not change."""
 
     __slots__ = ("_conversions", "_fixed", "_model", "_renames")
 
@@ -49,36 +49,36 @@ class Migrations:
 
     @property
     def conversions(self) -> tuple[Conversion, ...]:
-        """The conversions, in their order."""
+        """The conversions, in order."""
         return self._conversions
 
     @property
     def version(self) -> int:
-        """How many conversions there are."""
+        """The number of conversions."""
         return len(self._conversions)
 
     @property
     def renames(self) -> Mapping[str, str]:
-        """The names that attributes had before, and those that they have."""
+        """The current names of attributes by their former names."""
         return self._renames
 
     def aliases(self, stored: str) -> list[str]:
-        """The names that an attribute had before."""
+        """Return the former names of an attribute."""
         return [old for old, new in self._renames.items() if new == stored]
 
     @property
     def mark(self) -> Attribute | None:
-        """What ``_v`` holds in an item that is up to date; None when there is nothing to count."""
+        """The value of ``_v`` in an item that is up to date; None if the model has no conversions."""
         return {"N": str(self.version)} if self._conversions else None
 
     def current(self, item: Item, keys: Sequence[str]) -> Item:
-        """The item as this version of the model has it: the very same one when it is up to date.
+        """Return the item in the form of this version of the model; the same object if it is up to date.
 
-        ``keys`` are the table's key attributes, which conversions do not see.
+        ``keys`` are the table's key attributes, which are not passed to conversions.
         """
         done = self._count_done(item, keys) if VERSION in item else 0
         if done > self.version:
-            return item  # a newer version of the program has written it, and may mean something else by an old name
+            return item  # a newer version of the program wrote it, and may use an old name for something else
         found = self._rename(item)
         return found if done == self.version else self._convert(found, done, keys)
 
@@ -87,7 +87,8 @@ class Migrations:
             return int(item[VERSION]["N"])
         except (KeyError, ValueError):
             raise InvalidRequestError(
-                f"{self._model}: {VERSION} of the item {_where(item, keys)} is {dict(item[VERSION])}, and no count"
+                f"{self._model}: {VERSION} of the item {_where(item, keys)} must be a whole number, "
+                f"not {dict(item[VERSION])}"
             ) from None
 
     def _rename(self, item: Item) -> Item:
@@ -110,7 +111,7 @@ class Migrations:
             attribute = self._store(name, value, where)
             before = item.get(name)
             if before is not None and attribute == self._store(name, plain(before), where):
-                attribute = before  # untouched: exactly as it is stored
+                attribute = before  # unchanged, so exactly as it is stored
             if attribute is not None:
                 attributes[name] = attribute
         for name in self._fixed:
@@ -118,7 +119,7 @@ class Migrations:
                 raise InvalidFieldError(
                     self._model,
                     name,
-                    f"a conversion cannot change it: it is a key, or unique (item {where})",
+                    f"a conversion changed it for the item {where}, but it is part of the key or unique",
                 )
         return {**hidden, **attributes, VERSION: {"N": str(self.version)}}
 
@@ -129,22 +130,22 @@ class Migrations:
         except Exception as error:
             raise InvalidRequestError(
                 f"{self._model}: the conversion {name} failed for the item {where}: {type(error).__name__}: {error}",
-                hint="a conversion has to take every item there is; the item stays as it was",
+                hint="a conversion must handle every stored item; this item was not changed",
             ) from error
         if isinstance(found, Mapping):
             return dict(found)
         if isinstance(found, Coroutine):
             found.close()
         raise InvalidRequestError(
-            f"{self._model}: the conversion {name} gave {type(found).__name__} for the item {where}",
-            hint="let it be a plain function that returns the item's values",
+            f"{self._model}: the conversion {name} returned {type(found).__name__} for the item {where}",
+            hint="a conversion must be a plain function that returns the item's values as a dict",
         )
 
     def _store(self, name: str, value: Any, where: str) -> Attribute | None:
         try:
             return None if value is None else encode_value(value)
         except InvalidValueError as error:
-            problem = f"a conversion gave {value!r:.60} for the item {where}: {error}"
+            problem = f"a conversion returned {value!r:.60} for the item {where}: {error}"
             raise InvalidFieldError(self._model, name, problem) from None
 
 
@@ -153,7 +154,7 @@ def _where(item: Item, keys: Sequence[str]) -> str:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether an attribute is none of a field's: conversions do not see it, and it is made anew afterwards."""
+    """Whether an attribute is not a field's: it is not passed to conversions, and is computed again afterwards."""
     return name.startswith("_") or (name.startswith("gsi") and _OF_INDEXES.fullmatch(name) is not None)
 
 
@@ -164,7 +165,7 @@ def bind_migrations(
     parents: Sequence[ModelSchema],
     table: str | None,
 ) -> Migrations | None:
-    """Renames from the fields, conversions from the class or else from its nearest parent that has some."""
+    """Collect the renames from the fields, and the conversions from the class or its nearest parent that has some."""
     renames = _renames(cls, fields)
     conversions = _conversions(cls, own, parents, table)
     if not renames and not conversions:
@@ -179,21 +180,27 @@ def _renames(cls: type[Model], fields: Mapping[str, Field[Any]]) -> dict[str, st
     for field in fields.values():
         aliases = field.options.aliases
         if isinstance(aliases, str):
-            raise _wrong(cls, field, "aliases is a list of names", hint=f'aliases=["{aliases}"]')
+            raise _wrong(
+                cls, field, "aliases must be a list of names, not a text", hint=f'write aliases=["{aliases}"]'
+            )
         for alias in aliases:
             _check_renamed(cls, field)
             if alias in taken or alias in renames or alias.startswith("_"):
-                raise _wrong(cls, field, f"the alias {alias!r} is another field's name")
+                raise _wrong(
+                    cls,
+                    field,
+                    f"the alias {alias!r} begins with an underscore, or is the name of another field",
+                )
             renames[alias] = field.stored
     return renames
 
 
 def _check_renamed(cls: type[Model], field: Field[Any]) -> None:
-    hint = "keep its stored name with name="
+    hint = "keep its old stored name with name="
     if field.is_key:
         raise _wrong(cls, field, "part of a key cannot be renamed", hint=hint)
     if field.unique:
-        problem = "a unique field cannot be renamed: its values are guarded under the stored name"
+        problem = "a unique field cannot be renamed, because its values are reserved under the stored name"
         raise _wrong(cls, field, problem, hint=hint)
 
 
@@ -202,19 +209,19 @@ def _conversions(
 ) -> tuple[Conversion, ...]:
     if callable(own):
         raise ModelDefinitionError(
-            f"{cls.__name__}: migrations is a list of functions",
-            hint=f"migrations=[{getattr(own, '__name__', 'a_function')}]",
+            f"{cls.__name__}: migrations= must be a list of functions",
+            hint=f"write migrations=[{getattr(own, '__name__', 'a_function')}]",
         )
     found = tuple(own) or next((parent.conversions for parent in parents if parent.conversions), ())
     if found and table is not None:
         raise ModelDefinitionError(
-            f"{cls.__name__}: conversions need a mark on each item, which a table of the model's own has no room for",
-            hint="rename fields with aliases=, or convert such a table with a program of your own",
+            f"{cls.__name__}: a model with its own table (table=) cannot have migrations",
+            hint="rename fields with aliases=, or convert the table with a program of your own",
         )
     for conversion in found:
         if not callable(conversion):
             raise ModelDefinitionError(
-                f"{cls.__name__}: migrations holds {conversion!r:.60}, which is no function"
+                f"{cls.__name__}: migrations= contains {conversion!r:.60}, which is not callable"
             )
     return found
 

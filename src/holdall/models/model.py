@@ -1,8 +1,8 @@
-"""The base of all models, and what an instance is.
+"""The base class of all models.
 
-Pure: a model class is a schema, an instance is values and marks; neither does I/O, so both serve both colours.
-An instance has ``_stored``, the item as it was read (None for one that was made here), and ``_marks``, what its keeper
-wants to know. Everything else is in its ``__dict__``, by field name.
+Pure: a model class is a schema, an instance is values and marks; neither does I/O, so both serve sync and async code.
+An instance has ``_stored``, the item as it was read (None for a new one), and ``_marks``, what was done to it for the
+transaction that writes it. Everything else is in its ``__dict__``, by field name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _DataclassFields:
-    """The fields as `dataclasses` has them: by this FastAPI knows that a model is a body, not a parameter."""
+    """The fields in the form of `dataclasses`, from which FastAPI knows that a model is a body, not a parameter."""
 
     def __get__(self, item: object, model: type[Declared]) -> dict[str, Any]:
         from holdall.models.json_form import dataclass_fields
@@ -37,15 +37,15 @@ class _DataclassFields:
 
 
 def _declare_id(*, init: bool) -> Any:
-    """Declares, for type checkers, the ``id`` of a model without a key: an attribute, but not an argument.
+    """Declare, for type checkers, the ``id`` of a model without a key: an attribute, but not an argument.
 
-    If it were an argument with a default, pyright would demand a default for every ``id`` that a model declares.
+    If it were an argument with a default, pyright would require a default for every ``id`` that a model declares.
     """
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field, _declare_id))
 class Declared:
-    """What `Model` is made of; only there because type checkers ignore fields of the class that they begin at."""
+    """The implementation of `Model`; separate only because type checkers ignore the fields of the decorated class."""
 
     __slots__ = ("__dict__", "__weakref__", "_kept", "_key", "_marks", "_stored")
 
@@ -58,7 +58,7 @@ class Declared:
     _kept: dict[str, Any]
 
     key = KeyAccess()
-    """``Order.key(...)`` makes a key from its components; ``order.key`` is the key of an item."""
+    """``Order.key(...)`` makes a key from its components; ``order.key`` is an item's key."""
 
     def __init_subclass__(
         cls,
@@ -74,7 +74,9 @@ class Declared:
     ) -> None:
         super().__init_subclass__()
         if cls.__module__ != __name__:
-            from holdall.models.definition import define  # with codecs and all; not before there is a model
+            from holdall.models.definition import (
+                define,
+            )  # loads the codecs too, so only when a model is defined
 
             define(
                 cls,  # type: ignore[arg-type]
@@ -102,9 +104,9 @@ class Declared:
             return
         if found.fixed:
             raise found.refusal(
-                "it is part of the key, and cannot be changed" if found.is_key else "it is read-only"
+                "it is part of the key, so it cannot be changed" if found.is_key else "it is read-only"
             )
-        valid = found.validate(value)  # before anything else: a refused value changes nothing
+        valid = found.validate(value)  # first, so that a refused value changes nothing
         marks = self._marks
         if marks is not None:
             marks.change(self)  # type: ignore[arg-type]
@@ -112,7 +114,7 @@ class Declared:
         self.__dict__[name] = valid
 
     def _set_other(self, name: str, value: Any) -> None:
-        """Properties with a setter, and the like; anything else is a misspelt field."""
+        """Set a property with a setter or the like; any other name is a misspelt field."""
         if hasattr(getattr(type(self), name, None), "__set__"):
             object.__setattr__(self, name, value)
             return
@@ -120,15 +122,18 @@ class Declared:
 
     def _refuse_delete(self, name: str) -> None:
         raise InvalidFieldError(
-            type(self).__name__, name, "a field cannot be deleted", hint="assign None, if it is optional"
+            type(self).__name__,
+            name,
+            "a field cannot be deleted",
+            hint="assign None if the field is optional",
         )
 
-    if not TYPE_CHECKING:  # or type checkers would take any name for one that can be assigned
+    if not TYPE_CHECKING:  # otherwise type checkers would allow assignments to any name
         __setattr__ = _assign
         __delattr__ = _refuse_delete
 
     def field(self, name: str) -> FieldHandle:
-        """A handle on one field, by its name: to increment it, to validate it, to see what was done to it."""
+        """Return a handle on a field, to increment it, to validate it, or to see whether it was read or changed."""
         found = self._fields.get(name)
         if found is None:
             raise unknown_field(self._schema, name)
@@ -138,34 +143,35 @@ class Declared:
 
     @property
     def is_new(self) -> bool:
-        """Whether the item was made here rather than read."""
+        """Whether the item is new rather than read from the database."""
         return self._stored is None
 
     def to_dict(self, *, initial: bool = False) -> dict[str, Any]:
-        """The values by field name; nothing counts as read by this. ``initial``: as they were when they were loaded.
+        """Return the values by field name, without marking any field as read. Fields without a value are omitted.
 
-        A new item has no initial values. A field without a value is left out.
+        ``initial``: the values as they were loaded; a new item has none.
         """
         if initial:
             return {} if self._stored is None else _initial_values(self)
         return _values(self)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Names and values as in `to_dict`, for ``dict(order)``; FastAPI does that with what no type is told of."""
+        """Iterate over names and values as in `to_dict`: ``dict(order)``. FastAPI does so without a response type."""
         return iter(self.to_dict().items())
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """The JSON schema of the model's values."""
+        """Return the JSON schema of the model's values."""
         from holdall.models.json_form import json_schema
 
         return json_schema(cls._schema)
 
     def before_commit(self, tx: Any) -> Any:
-        """Override this: Holdall calls it with the transaction just before the item is written or deleted.
+        """Override this method to do something just before the item is written or deleted; ``tx`` is the transaction.
 
-        Its changes are written too. With `AsyncDatabase` it may be ``async def``. Blind writes have no item to call it
-        on, so ``tx.update``, ``tx.create_or_put`` and a delete by key are refused for a model that has it.
+        Changes that it makes to the item are written too. With `AsyncDatabase`, it can be ``async def``. Blind writes
+        have no item to call it on, so a model with this method refuses ``tx.update``, ``tx.create_or_put`` and deletes
+        by key.
         """
 
     def __eq__(self, other: object) -> bool:
@@ -193,7 +199,7 @@ class Declared:
         return restored, (type(self), self._stored, dict(self.__dict__))
 
     def __copy__(self) -> Self:
-        """A detached copy: it belongs to no transaction."""
+        """Return a copy that belongs to no transaction."""
         from copy import deepcopy
 
         twin: Self = restored(type(self), self._stored, deepcopy(self.__dict__))
@@ -223,13 +229,16 @@ class Declared:
 
 
 class Model(Declared):
-    """The base of your models: annotate fields, mark the key with ``Key[...]`` and ``SortKey[...]``.
+    """The base class of your models: annotate fields, and mark the key with ``Key[...]`` and ``SortKey[...]``.
 
-    ``class Order(Model): ...`` lives in the database's table; ``class Order(Model, table="Orders")`` in a table of its
-    own. Without a key of its own a model has ``id``, a random UUID as text. ``name=`` is what the model is called in
-    the store (else the class's name), ``abstract=True`` makes a class that is only derived from, ``ttl="field"`` names
-    the field that says when an item expires, ``indexes=[Index(...)]`` gives other keys to find items by,
-    ``migrations=[function, ...]`` are the conversions that items of older versions go through.
+    ``class Order(Model): ...`` is stored in the database's table, ``class Order(Model, table="Orders")`` in a table of
+    its own. A model that declares no key has ``id``, a random UUID as text. Options of the class:
+
+    - ``name=`` is the model's stored name, if it differs from the name of the class;
+    - ``abstract=True`` is for a class without items, from which models derive;
+    - ``ttl="field"`` names the field with the time at which an item expires;
+    - ``indexes=[Index(...)]`` declares other keys by which items can be queried;
+    - ``migrations=[function, ...]`` converts items that older versions of the program wrote.
     """
 
     __slots__ = ()
@@ -257,7 +266,7 @@ def _blank(item: Declared) -> None:
 def build_instance(
     model: type[Model], stored: Item | None, marks: Marks | Frozen | None, key: ModelKey[Any] | None
 ) -> Any:
-    """An instance of a stored item; nothing is decoded before it is read. With None, a blank one to be filled."""
+    """Make an instance of a stored item, which decodes its fields when they are read; with None, a blank instance."""
     item = object.__new__(model)
     _set_stored(item, stored)
     _set_marks(item, marks)
@@ -266,16 +275,16 @@ def build_instance(
 
 
 def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> Any:
-    """An instance from a copy or a pickle; it belongs to nobody."""
+    """Make an instance from a copy or a pickle; it belongs to no transaction."""
     item = build_instance(model, stored, None, None)
     item.__dict__.update(values)
     return item
 
 
 def find_kept(item: Any) -> dict[str, Any]:
-    """What class attributes keep with an item, by their names; no part of its values, nor of a copy.
+    """Return what class attributes keep with an item, by their names; it is not part of its values, nor copied.
 
-    Each has ``pending``, what is recorded and not written yet, and ``restore(pending)``, which None empties.
+    Each has ``pending``, which is recorded but not written yet, and ``restore(pending)``; None clears it.
     """
     kept: dict[str, Any] | None = getattr(item, "_kept", None)
     if kept is None:
@@ -284,18 +293,18 @@ def find_kept(item: Any) -> dict[str, Any]:
 
 
 def adopt(item: Model, marks: Marks) -> None:
-    """Let somebody keep an item that was made outside."""
+    """Make an item that was created outside a transaction part of one."""
     _set_marks(item, marks)
 
 
 def list_pending(item: Model) -> dict[str, Any]:
-    """What class attributes have recorded for an item, by their names."""
+    """Return what class attributes have recorded for an item, by their names."""
     kept: dict[str, Any] = getattr(item, "_kept", {})
     return {name: each.pending for name, each in kept.items()}
 
 
 def release(item: Model, values: dict[str, Any], pending: Mapping[str, Any]) -> None:
-    """Let it be nobody's again, with these values, and with what was recorded before."""
+    """Detach an item from its transaction, with these values, and with what was recorded before."""
     _set_marks(item, None)
     item.__dict__.clear()
     item.__dict__.update(values)
@@ -304,10 +313,12 @@ def release(item: Model, values: dict[str, Any], pending: Mapping[str, Any]) -> 
 
 
 def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) -> None:
-    """Give a blank item its values and defaults; when it is to be complete, what is required must be there."""
+    """Give a blank item its values and defaults; ``complete``: all required values must be given."""
     schema = getattr(type(item), "_schema", None)
     if schema is None or schema.abstract:
-        raise TypeError(f"{type(item).__name__} is abstract: define a model that derives from it")
+        raise TypeError(
+            f"{type(item).__name__} is abstract, so it has no items: define a model that derives from it"
+        )
     fields = schema.fields
     for name in values:
         if name not in fields:
@@ -324,21 +335,21 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
             elif complete or known.is_key:
                 missing.append(name)
     if missing:
-        also = "" if len(missing) == 1 else f" (as are {', '.join(missing[1:])})"
-        raise fields[missing[0]].refusal(f"it is required, and missing{also}")
+        also = "" if len(missing) == 1 else f" (and so are {', '.join(missing[1:])})"
+        raise fields[missing[0]].refusal(f"the value is missing{also}")
 
 
 def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
-    """The refusal of a name that is no field's, with the nearest that is."""
+    """Return the error for an unknown field, with the most similar name."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, schema.fields, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"the fields are: {', '.join(schema.fields)}"
-    return InvalidFieldError(schema.name, name, "there is no such field", hint=hint)
+    return InvalidFieldError(schema.name, name, "the model has no such field", hint=hint)
 
 
 def readable_values(item: Declared, *, initial: bool = False) -> dict[str, Any]:
-    """As `Model.to_dict`, without the fields whose stored values do not fit any more."""
+    """Return the values as `Model.to_dict`, without fields whose stored values no longer fit."""
     try:
         return item.to_dict(initial=initial)
     except InvalidFieldError:
@@ -366,7 +377,7 @@ def _values(item: Declared) -> dict[str, Any]:
 
 
 def _can_be_shown(field: Field[Any], item: Declared) -> bool:
-    """Whether a field of a loaded item has a value: a stored one, or its default if it was fetched and is not there."""
+    """Whether a field of a loaded item has a value: a stored one, or its default if it was fetched and is absent."""
     if item._stored is not None and field.stored in item._stored:
         return True
     return field.was_fetched(item) and field.absent_value() is not ABSENT  # type: ignore[arg-type]
@@ -380,7 +391,7 @@ def _initial_values(item: Declared) -> dict[str, Any]:
         attribute = stored.get(known.stored)
         if attribute is not None:
             found[name] = known.decode(attribute)
-        elif known.is_key:  # in a table of its own, only in the key
+        elif known.is_key:  # a model's own table stores it only in the key
             found[name] = known.peek(item)  # type: ignore[arg-type]
         elif _can_be_shown(known, item):
             found[name] = known.absent_value()
@@ -388,7 +399,7 @@ def _initial_values(item: Declared) -> dict[str, Any]:
 
 
 def _names_in_sight() -> Mapping[str, Any]:
-    """The local names around the class statement, so that annotations in functions and notebooks find them."""
+    """Return the local names around the class statement, so that annotations in functions can use them."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_name == "__init_subclass__":
         frame = frame.f_back  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""What a model needs of its table, and which models a module has.
+"""What a model needs of its table, and which models a module defines.
 
-Pure. In the database's table that is the shared index of each slot in use, and expiry by ``_ttl``; a model's own table
-has the key ``_id`` and ``_sk``, one index for each of the model's, and expires by the field itself.
+Pure. In the database's table, a model needs the shared index of each slot that it uses, and expiry by ``_ttl``. A
+model's own table has the key ``_id`` and ``_sk``, one index for each of the model's, and expires by the field itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def table_needs(model: type[Model]) -> TableNeeds:
-    """What the model needs; nothing is looked up for it."""
+    """Return what the model needs, without looking at any table."""
     schema: ModelSchema | None = getattr(model, "_schema", None)
     if schema is None or schema.abstract:
-        raise TypeError(f"{model.__name__} is abstract and has no items: name models that derive from it")
+        raise TypeError(f"{model.__name__} is abstract and has no items: pass models that derive from it")
     indexes = tuple(index.schema for index in schema.indexes.values())
     if schema.table is None:
         ttl = None if schema.ttl is None else TTL
@@ -40,7 +40,7 @@ def _own_key(name: str, fields: Sequence[Field[Any]]) -> KeyAttribute:
 
 
 def find_models(names: Mapping[str, Any], module: str) -> list[type[Model]]:
-    """The models that a module or its submodules define and that are not abstract, in the order of the names."""
+    """Return the models that a module or its submodules define, without abstract ones, in the order of ``names``."""
     from holdall.models.model import Model
 
     found = (

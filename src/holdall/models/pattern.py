@@ -1,10 +1,10 @@
-"""Patterns: the form that nearly all stored attributes of a type have, as code that reads it.
+"""Patterns: the usual form of a type's stored attributes, as generated code that reads it.
 
-Pure. `Codec.quick` reads one attribute by its type's pattern; `compile_decoder` writes all patterns of a model into one
-function, which decodes a whole item several times quicker than field by field. On an attribute of another form both
-fail in whatever way they do, and the caller decodes thoroughly, field by field.
+Pure. `Codec.quick` reads one attribute by its type's pattern; `compile_decoder` combines all patterns of a model in one
+function, which decodes a whole item several times faster than field by field. On an attribute of another form, both
+raise any exception, and the caller decodes thoroughly, field by field.
 
-The code holds nothing but names of attributes and fields, each as a string literal, and names made up here.
+The generated code contains only names of attributes and fields, as string literals, and names chosen here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Pattern(NamedTuple):
-    """The content under ``kind``, as it is or through ``read``; or a ``container``, list or dict, of such members."""
+    """Reads the content under ``kind``, directly or through ``read``; or a ``container`` (list or dict) of these."""
 
     kind: str
     read: Callable[[Any], Any] | None
     container: type | None = None
 
     def expression(self, attribute: str, read: str) -> str:
-        """The code for the value of an attribute; both arguments are code too."""
+        """Return the code that reads an attribute; both arguments are code too."""
         holder = attribute if self.container is None else "member"
         content = f"{holder}[{self.kind!r}]"
         value = content if self.read is None else f"{read}({content})"
@@ -37,7 +37,7 @@ class Pattern(NamedTuple):
         return f"{{name: {value} for name, member in {attribute}['M'].items()}}"
 
     def compile(self) -> Callable[[Attribute], Any]:
-        """A function that reads one attribute."""
+        """Return a function that reads one attribute."""
         if self.read is None and self.container is None:
             return itemgetter(self.kind)
         found: Callable[[Attribute], Any] = eval(
@@ -47,7 +47,7 @@ class Pattern(NamedTuple):
 
 
 def compile_decoder(fields: Iterable[Field[Any]]) -> Callable[[Item], dict[str, Any]]:
-    """A function from a stored item to the values of these fields, by name."""
+    """Compile a function from a stored item to the values of these fields, by name."""
     names: dict[str, Any] = {}
     lines = []
     for number, field in enumerate(fields):
@@ -66,7 +66,7 @@ def compile_decoder(fields: Iterable[Field[Any]]) -> Callable[[Item], dict[str, 
 
 
 def _absent(field: Field[Any], name: str, names: dict[str, Any]) -> str | None:
-    """The code for the value of a missing attribute; None if it has none, or only the user's own function makes it."""
+    """Return the code for the value of a missing attribute; None if it has none, or a user's function makes it."""
     if field.codec.nullable:
         return "None"
     if not field.has_default or field.options.default_factory not in (None, list, dict, set):

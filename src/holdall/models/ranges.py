@@ -1,9 +1,8 @@
-"""Ranges of sort keys: what conditions on the components of a sort key mean for the one text or number that is stored.
+"""Ranges of sort keys: turns conditions on the components of a sort key into a range of the stored text or number.
 
 Pure. A sort key of several components is their texts joined by U+0000, so the first components can be fixed and the
 next one compared: ``(Order.year == 2026) & (Order.month >= 3)``. Every text that begins with a fixed part ``P``
-(which ends with U+0000) lies between ``P`` and ``P`` with its last character made U+0001; no key is equal to the
-latter.
+(which ends with U+0000) lies between ``P`` and ``P`` with U+0001 as its last character; no key equals the latter.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ _AFTER = "\x01"
 class Range:
     """A range of a sort key.
 
-    ``excluded`` are stored keys inside of it that do not count: DynamoDB has no range that excludes both its ends.
-    ``empty``: nothing can be in it.
+    ``excluded`` are stored keys inside the range that do not count, because DynamoDB has no range that excludes both
+    ends. ``empty``: no key can be in the range.
     """
 
     condition: Compare | Between | BeginsWith | None = None
@@ -46,8 +45,8 @@ NOTHING = Range(empty=True)
 class Spelling:
     """How a sort key is stored.
 
-    ``piece`` gives the text of a component; ``ordered`` tells whether such texts sort as the values do. ``number``: the
-    key is one number, and ``piece`` gives that. ``compact``: UUIDs are without hyphens.
+    ``piece`` returns the text of a component; ``ordered`` returns whether these texts sort like the values. ``number``:
+    the key is a single number, which ``piece`` returns. ``compact``: UUIDs have no hyphens.
     """
 
     attribute: str
@@ -59,14 +58,14 @@ class Spelling:
 
 
 def range_of(clause: Clause | None, spelling: Spelling) -> Range:
-    """The range that a condition describes; `QueryNotSupported` says why one cannot be a range."""
+    """Return the range that a condition describes; `QueryNotSupported` says why a condition is not a range."""
     if clause is None:
         return EVERYTHING
     given = terms(clause)
     if given is None:
         raise QueryNotSupported(
-            "a condition on a sort key is one range",
-            hint="join terms with & in sort=, and put the rest into where=",
+            "a condition on a sort key must be a single range",
+            hint="combine comparisons with & in sort=, and pass all other conditions as where=",
         )
     _check_fields(given, spelling)
     fixed: list[Any] = []
@@ -81,29 +80,30 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
         if given:
             names = ", ".join(field.name for field in spelling.fields)
             raise QueryNotSupported(
-                f"{given[0].field!r} comes after {field!r} in the sort key, which is not fixed by ==",
-                hint=f"the order is: {names}",
+                f"{given[0].field!r} can be compared only if {field!r}, which precedes it in the sort key, "
+                "is fixed with ==",
+                hint=f"the order of the sort key is: {names}",
             )
         return _compare(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
-    raise AssertionError("every term is of one of the fields")
+    raise AssertionError("every term uses one of the fields")
 
 
 def _check_fields(given: Sequence[Term], spelling: Spelling) -> None:
     names = [field.name for field in spelling.fields]
     for term in given:
         if term.field.name not in names or term.inside or term.sized:
-            there = ", ".join(names) or "there is none"
+            there = ", ".join(names) or "none"
             raise QueryNotSupported(
-                f"{term!r} is no condition on the sort key ({there})", hint="put it into where="
+                f"{term!r} is not a condition on the sort key ({there})", hint="pass it as where="
             )
         if term.operator not in ("=", "<", "<=", ">", ">=", "between", "begins_with"):
             raise QueryNotSupported(
-                f"a sort key cannot be asked for {term.operator}", hint="put it into where="
+                f"a sort key cannot be queried with {term.operator}", hint="pass the condition as where="
             )
 
 
 def _fix(spelling: Spelling, pieces: list[Any]) -> Range:
-    """All the components, or the first of them."""
+    """Return the range in which all components, or the first of them, are fixed."""
     path = Path((spelling.attribute,))
     if len(pieces) == len(spelling.fields):
         whole = pieces[0] if spelling.number else _SEPARATOR.join(pieces)
@@ -114,14 +114,14 @@ def _fix(spelling: Spelling, pieces: list[Any]) -> Range:
 def _compare(
     spelling: Spelling, pieces: list[Any], field: Field[Any], given: list[Term], *, last: bool
 ) -> Range:
-    """One component compared, after fixed ones."""
+    """Return the range in which one component is compared, after fixed ones."""
     prefix = _prefix(pieces)
     if any(term.operator == "begins_with" for term in given):
         return _begin_with(spelling, prefix, field, given)
     if not spelling.ordered(field):
         raise QueryNotSupported(
-            f"{field!r} is stored as text in a key of several parts, where 10 comes before 9",
-            hint="ask for == only, and compare in where= or in your code",
+            f"{field!r} is part of a key that is stored as text, where 10 comes before 9",
+            hint="use only == in sort=, and compare in where= or in your code",
         )
     low: list[tuple[Any, bool]] = []
     high: list[tuple[Any, bool]] = []
@@ -131,7 +131,7 @@ def _compare(
             whole = text if spelling.number else prefix + text
             below = operator in ("<", "<=")
             strict = operator in ("<", ">")
-            if not last:  # keys go on after this component: those that have just it come right after its text
+            if not last:  # more components follow: keys with exactly this one come right after its text
                 whole = whole + _AFTER if operator in (">", "<=") else whole
                 strict = False
             (high if below else low).append((whole, strict))
@@ -146,7 +146,7 @@ def _sides(term: Term) -> list[tuple[str, Any]]:
 
 
 def _comparable(field: Field[Any], value: Any) -> Any:
-    """A value to compare with: one that the field's bounds forbid is fine, one of another type is not."""
+    """Return a value to compare with; it may be outside the field's bounds, but must have its type."""
     try:
         return field.validate(value)
     except InvalidFieldError:
@@ -160,12 +160,12 @@ def _begin_with(spelling: Spelling, prefix: str, field: Field[Any], given: list[
     kind = field.codec.kind
     if len(given) > 1 or spelling.number or kind not in ("S", "B") or not spelling.ordered(field):
         raise QueryNotSupported(
-            f"{field!r} can begin with a text or with bytes, and then nothing else can be asked of it"
+            f"begins_with must be the only condition on {field!r}, which must hold text or bytes"
         )
     (start,) = given[0].values
     if not isinstance(start, str if kind == "S" else bytes):
-        raise field.refusal(f"cannot begin with {start!r:.60}")
-    # the beginning of a time or UUID is no time or UUID, so it is spelt as text
+        raise field.refusal(f"it cannot begin with {start!r:.60}")
+    # the beginning of a time or UUID is not itself a time or UUID, so it is written as text
     if spelling.compact and isinstance(start, str) and _is_uuid(field):
         start = start.replace("-", "").lower()
     spelt: Field[Any] = Field(field.model, field.name, codec_for(type(start)), FieldOptions())
@@ -180,7 +180,7 @@ def _is_uuid(field: Field[Any]) -> bool:
 def _between(
     spelling: Spelling, prefix: str, low: list[tuple[Any, bool]], high: list[tuple[Any, bool]]
 ) -> Range:
-    """The range from the highest low end to the lowest high end; inside of a fixed part, it ends where that does."""
+    """Return the range from the highest lower bound to the lowest upper bound, within the fixed part."""
     if prefix and not low:
         low = [(prefix, False)]
     if prefix and not high:
@@ -189,7 +189,7 @@ def _between(
     bottom = max(low, key=lambda end: (_order(end[0]), end[1])) if low else None
     top = min(high, key=lambda end: (_order(end[0]), not end[1])) if high else None
     if top is not None and top[0] == "":
-        return NOTHING  # no key is empty, and none comes before that
+        return NOTHING  # keys are never empty, and none comes before the empty text
     if bottom is not None and bottom[0] == "":
         bottom = None
     if bottom is None:

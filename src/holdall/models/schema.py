@@ -1,6 +1,6 @@
-"""The frozen description of a model class: what it is called, where it lives, which fields it has.
+"""The frozen description of a model class: its name, its table, its fields.
 
-Pure. One per class, made when the class is defined; everything that reads or writes items works from it.
+Pure. Each class has one, made when the class is defined; all code that reads or writes items works from it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 TYPE = "_type"
-"""The attribute that names an item's model, in the one table."""
+"""The attribute that names an item's model, in the database's table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSchema:
-    """A model class.
+    """The schema of a model class.
 
-    ``name`` stands in ``_type``, ``root`` in keys: a subclass of a model with a key has its root's. ``record_type`` is
-    what its items are called as owners of attachments. ``table`` is the model's own table, None for one that lives in
-    the database's. ``fields`` are all of them, by name, ``plain`` those that are not in a key, ``key_fields`` those
-    that are, the partition key's first; ``mutable_keys`` are the lists and maps among those. ``ttl`` is the field with
-    the time at which an item expires. ``hooked``: the class has a ``before_commit``. ``joiners`` are class attributes
-    that take part in transactions.
-    ``derived`` is what is stored besides the fields; ``locked`` are the fields that something
-    depends on, so that they cannot be incremented unseen.
+    ``name`` is stored in ``_type``, ``root`` in keys; a subclass of a model with a key has the root of that model.
+    ``record_type`` is the name of its items as owners of attachments. ``table`` is the model's own table, None for a
+    model in the database's table. ``fields`` are all fields by name, ``plain`` those that are not part of a key,
+    ``key_fields`` those that are, the partition key's first; ``mutable_keys`` are the lists and maps among the latter.
+    ``ttl`` is the field with the time at which an item expires. ``hooked``: the class has a ``before_commit``.
+    ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
+    fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
     """
 
     model: type[Model]
@@ -59,16 +58,16 @@ class ModelSchema:
     migrations: Migrations | None
     used_as_stored: bool
 
-    __eq__ = object.__eq__  # one per class, so a thing of its own
+    __eq__ = object.__eq__  # each class has one, so identity is enough
     __hash__ = object.__hash__
 
     @property
     def conversions(self) -> tuple[Conversion, ...]:
-        """The conversions that items of older versions go through."""
+        """The conversions for items of older versions."""
         return () if self.migrations is None else self.migrations.conversions
 
     def family(self) -> Iterator[ModelSchema]:
-        """This model and those derived from it; of two that were defined under one name, the later first."""
+        """Yield this model and those derived from it; of two with the same name, the one defined later first."""
         for derived in reversed(self.model.__subclasses__()):
             schema: ModelSchema | None = derived.__dict__.get("_schema")
             if schema is not None:
@@ -76,10 +75,10 @@ class ModelSchema:
         yield self
 
     def of(self, item: Item, sort: object = None) -> ModelSchema | None:
-        """The model of a stored item: this one or one derived from it; None when it is neither.
+        """Return the model of a stored item: this one or one derived from it; None if it is neither.
 
-        In the one table the item says so itself. In a model's own table nothing does, and it is the one whose sort
-        key's default is the item's sort key ``sort``, as stored.
+        In the database's table, the item names its model. In a model's own table, it does not: its model is the one
+        whose default sort key is the item's stored sort key, ``sort``.
         """
         if self.table is not None:
             return self._by_sort_key(sort)
@@ -90,15 +89,15 @@ class ModelSchema:
         return next((schema for schema in self.family() if schema.name == name), None)
 
     def _by_sort_key(self, sort: object) -> ModelSchema | None:
-        """The model with this default sort key; whatever has none of the defaults is of the root."""
+        """Return the model with this default sort key; an item with any other sort key belongs to the root."""
         for schema in self.family():
             default = schema.sort_default()
-            if default is not None and sort in (default, str(default)):  # a number may be kept as text
+            if default is not None and sort in (default, str(default)):  # a number can be stored as text
                 return schema
         return self if self.name == self.root or self.sort_default() is None else None
 
     def sort_default(self) -> object:
-        """The stored sort key that the defaults give, None when not all its components have one."""
+        """Return the stored sort key that results from the defaults, None if a component has no default."""
         from holdall.models.keys import default_sort
 
         return default_sort(self)

@@ -1,6 +1,6 @@
-"""The stored form of Python values: which attribute each becomes, and what an attribute says by itself.
+"""The stored form of Python values: which attribute each value becomes, and how an attribute is read without a type.
 
-Pure; imports the core. The forms are data on disk, so this table is fixed for good:
+Pure; imports the core. This table must never change, because stored items contain these forms:
 
 ==========================  =======  =========================================================================
 Python                      stored   as
@@ -17,17 +17,17 @@ UUID                        S        with hyphens, lower case
 Enum, Literal               –        as its value
 None                        NULL
 list, tuple                 L        also a NamedTuple
-dict                        M        a name that is no str: its text (``7``, ``2026-01-31``, ``true``)
-set, frozenset              SS NS BS when every member is stored as S, as N, as B; sorted
-an empty set                L        of nothing, since DynamoDB has no empty set
+dict                        M        a key that is not a str: its text (``7``, ``2026-01-31``, ``true``)
+set, frozenset              SS NS BS if every member is stored as S, as N, as B; sorted
+an empty set                L        an empty list, because DynamoDB has no empty set
 any other set               L        in a fixed order
-model, dataclass            M        also a TypedDict; names are aliases; computed fields are left out
-anything else               –        as pydantic's JSON form of it
+model, dataclass            M        also a TypedDict; names are aliases; computed fields are omitted
+anything else               –        as its JSON form in pydantic
 ==========================  =======  =========================================================================
 
-`encode_value` goes by the value alone. `plain` is the way back without a type: numbers are int when whole, else float
-when a float says exactly that, else Decimal. Which type a value must come back as is the codec's business.
-All raise `InvalidValueError` naming the place inside the value.
+`encode_value` needs only the value. `plain` reads an attribute without a type: a number becomes an int if it is whole,
+otherwise a float if that is exact, otherwise a Decimal. The codec decides which type a value must have when it is read.
+All raise `InvalidValueError`, which names the place inside the value.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from holdall.errors import InvalidValueError
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """How one unstructured type is stored: ``read`` takes the content under ``kind`` back.
+    """How one unstructured type is stored; ``read`` turns the content under ``kind`` back into a value.
 
-    ``read_odd`` is tried on a content that ``read`` refuses. ``safe`` says of most values, quickly, that ``write``
-    will take them; None when it takes them all. A value of ``accepts`` and not of ``refuses`` is one of the type
-    once it went through ``convert``.
+    ``read_odd`` is tried on content that ``read`` refuses. ``safe`` checks quickly, for most values, that ``write``
+    accepts them; None if it accepts all. A value of ``accepts`` that is not one of ``refuses`` becomes a value of the
+    type with ``convert``.
     """
 
     kind: str
@@ -69,10 +69,10 @@ class Scalar:
 
 
 def show(value: object) -> str:
-    """A value for a message, cut to some sixty characters."""
+    """Return a value for a message, cut to about sixty characters."""
     try:
         text = repr(value)
-    except Exception as error:  # noqa: BLE001 - a repr of the user's may do anything
+    except Exception as error:  # noqa: BLE001 - a user's __repr__ may raise anything
         text = f"<{type(value).__name__} whose repr fails: {type(error).__name__}>"
     return text if len(text) <= 60 else f"{text[:45]}…{text[-14:]}"
 
@@ -81,7 +81,7 @@ def show(value: object) -> str:
 
 
 def encode_value(value: object) -> Attribute:
-    """The attribute of a value, whatever its type."""
+    """Return the attribute of a value of any type."""
     form = _FORMS.get(value.__class__) or _find_form(value)
     return form(value)
 
@@ -94,7 +94,7 @@ def _find_form(value: object) -> Callable[[Any], Attribute]:
 
 
 def _uuid_types() -> tuple[type, ...]:
-    module = sys.modules.get("uuid")  # takes a while to load; without it nobody holds a UUID
+    module = sys.modules.get("uuid")  # slow to load; if it is not loaded, the value cannot be a UUID
     return () if module is None else (module.UUID,)
 
 
@@ -123,7 +123,7 @@ def _encode_date(day: date) -> Attribute:
 def _encode_time(clock: time) -> Attribute:
     offset = clock.utcoffset()
     if offset is not None and offset % timedelta(minutes=1):
-        raise InvalidValueError(f"a time {offset} from UTC; offsets are of whole minutes")
+        raise InvalidValueError(f"the UTC offset of a time must be in whole minutes, not {offset}")
     return {"S": time.isoformat(clock)}
 
 
@@ -150,7 +150,7 @@ def _encode_map(members: Mapping[Any, object]) -> Attribute:
         if not (name and name.isascii()):
             name_size(name)
         if name in parts:
-            raise InvalidValueError(f"two names of one map are both stored as {show(name)}")
+            raise InvalidValueError(f"two keys of the map would both be stored as {show(name)}")
         try:
             parts[name] = encode_value(member)
         except InvalidValueError as error:
@@ -166,8 +166,8 @@ def _name(key: object) -> str:
     if "BOOL" in attribute:
         return "true" if attribute["BOOL"] else "false"
     raise InvalidValueError(
-        f"a {type(key).__name__} cannot be a name in a map",
-        hint="use str, a number, a date or an Enum; or a list of pairs",
+        f"a value of type {type(key).__name__} cannot be the key of a map",
+        hint="use str, a number, a date or an Enum; or store a list of pairs",
     )
 
 
@@ -185,14 +185,14 @@ _SET_ORDERS: dict[str, Callable[[str], Any] | None] = {"S": None, "N": Decimal, 
 
 
 def order_of(attribute: Attribute) -> str:
-    """One text per attribute, whatever the order of the names in its maps."""
+    """Return a text that is the same for equal attributes, whatever the order of the names in their maps."""
     from json import dumps
 
     return dumps(attribute, sort_keys=True)
 
 
 def _encode_foreign(value: object) -> Attribute:
-    """Of a type this table does not name: as its JSON form is. The codec checks that it comes back."""
+    """Encode a value of any other type as its JSON form. The codec checks that it can be read back."""
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     try:
@@ -200,7 +200,7 @@ def _encode_foreign(value: object) -> Attribute:
     except (PydanticSerializationError, ValueError) as error:  # ValueError: it contains itself
         if isinstance(error, InvalidValueError):
             raise
-        raise InvalidValueError(f"a {type(value).__name__} has no stored form") from None
+        raise InvalidValueError(f"a value of type {type(value).__name__} cannot be stored") from None
 
 
 def _by_its_type(value: object) -> object:
@@ -209,7 +209,7 @@ def _by_its_type(value: object) -> object:
     try:
         return TypeAdapter(type(value)).dump_python(value, mode="json")
     except PydanticUserError:
-        raise InvalidValueError(f"a {type(value).__name__} has no stored form") from None
+        raise InvalidValueError(f"a value of type {type(value).__name__} cannot be stored") from None
 
 
 _FORMS: dict[type, Callable[[Any], Attribute]] = {
@@ -226,8 +226,8 @@ _FORMS: dict[type, Callable[[Any], Attribute]] = {
 }
 
 _INHERITED: list[tuple[Any, Callable[[Any], Attribute]]] = [
-    (Enum, _encode_enum),  # before str and int, which it may also be
-    *((kind, form) for kind, form in _FORMS.items()),  # datetime stands before date, bool before int
+    (Enum, _encode_enum),  # before str and int, from which it may also derive
+    *((kind, form) for kind, form in _FORMS.items()),  # datetime comes before date, bool before int
     (deque, _encode_list),
     (Mapping, _encode_map),
     (AbstractSet, _encode_set),
@@ -238,11 +238,11 @@ _INHERITED: list[tuple[Any, Callable[[Any], Attribute]]] = [
 
 
 def plain(attribute: Attribute) -> Any:
-    """What an attribute says without a type: None, bool, int, float, Decimal, str, bytes, list, dict, set."""
+    """Read an attribute without a type: as None, bool, int, float, Decimal, str, bytes, list, dict or set."""
     try:
         return _plain(attribute)
     except (KeyError, ValueError, AttributeError, TypeError, ArithmeticError):
-        decode(attribute)  # names the place of what is wrong
+        decode(attribute)  # raises an error that names the place
         raise
 
 
@@ -280,14 +280,14 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def _read_whole(text: str) -> int:
-    number = Decimal(text)  # 5.0 and 5E0 are how others may write 5
+    number = Decimal(text)  # other programs may write 5 as 5.0 or 5E0
     if number != number.to_integral_value():
         raise ValueError
     return int(number)
 
 
 def _read_seconds(text: str) -> timedelta:
-    # moving the point in the text: arithmetic would round to the caller's decimal context
+    # by moving the point in the text, because arithmetic would round to the caller's decimal context
     return timedelta(microseconds=int(Decimal(f"{canonical_number(text)}E6").to_integral_value()))
 
 
@@ -344,7 +344,7 @@ _SCALARS: dict[type, Scalar] = {
 
 
 def scalar_of(kind: object) -> Scalar | None:
-    """How values of an unstructured type are stored; None when the type is not one."""
+    """Return how values of an unstructured type are stored; None for any other type."""
     if not isinstance(kind, type):
         return None
     if kind in _uuid_types():
@@ -356,14 +356,14 @@ def scalar_of(kind: object) -> Scalar | None:
 
 
 Difference = tuple[str, object, object]
-"""A place inside two values, and what each of them has there."""
+"""A place inside two values, and the part that each of them has there."""
 
 
 def difference(old: object, new: object, *, types_only: bool = False, place: str = "") -> Difference | None:
-    """The first place where two values differ in type or in content; None when they are the same.
+    """Return the first place where two values differ in type or in content; None if they are the same.
 
-    Numbers are the same when they are equal, datetimes when they are the same moment. With ``types_only``, what both
-    have at a place must be of one type, and that is all.
+    Numbers are the same if they are equal, datetimes if they are the same moment. With ``types_only``, the parts at a
+    place need only have the same type.
     """
     if types_only and (old is GONE or new is GONE):
         return None
@@ -382,7 +382,7 @@ def difference(old: object, new: object, *, types_only: bool = False, place: str
 
 
 def _same_moment(old: object, new: object) -> bool:
-    """An hour that the clocks repeat equals nothing in another zone, by Python's rule; its moment is the same."""
+    """Compare two datetimes by their moment: in Python, an hour that clocks repeat never equals one in another zone."""
     return isinstance(old, datetime) and isinstance(new, datetime) and encode_value(old) == encode_value(new)
 
 
@@ -392,11 +392,11 @@ class _Gone:
 
 
 GONE = _Gone()
-"""Stands for what one of two values lacks."""
+"""Stands for a part that one of two values lacks."""
 
 
 def _parts(old: Any, new: Any) -> Iterator[tuple[str, object, object]]:
-    """The members of two values of one type, side by side; nothing for a value without members."""
+    """Yield the members of two values of the same type in pairs; nothing for values without members."""
     if isinstance(old, Mapping):
         yield from _entries(old, new)
     elif isinstance(old, Sequence | deque) and not isinstance(old, str | bytes):

@@ -1,7 +1,7 @@
-"""The way back from a stored key of the one table to its components, where the key is all there is.
+"""Decodes a stored key of the database's table into its components.
 
-Pure. An item says itself what its components are; a record of a stream may hold nothing but the key. `decode_key`
-reads what `keys` writes, and nothing else: a text that is not exactly the key of its components is no key.
+Pure. A stored item has the components as attributes, but a stream record may hold only the key. `decode_key`
+reads exactly what `keys` writes: a text that is not exactly the key of its components is not accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def decode_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] | None:
-    """The key that is stored so; None when it is none of the model's."""
+    """Return the key that is stored like this; None if it is not a key of the model."""
     root, *segments = partition.split("#")
     if root != schema.root or len(segments) != len(schema.keys):
         return None
@@ -31,7 +31,7 @@ def decode_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] 
         texts = [*map(unquote, segments), *_sort_texts(schema, sort)]
         components = {field.name: _value(field, text) for field, text in zip(fields, texts, strict=True)}
         key: ModelKey[Any] = ModelKey(schema, components)
-    except (ValueError, KeyError, RecursionError):  # what is refused is a ValueError too
+    except (ValueError, KeyError, RecursionError):  # Holdall's errors for invalid values are ValueErrors too
         return None
     return key if key.encoded == (partition, sort) else None
 
@@ -42,7 +42,7 @@ def _sort_texts(schema: ModelSchema, sort: str) -> tuple[str, ...]:
 
 
 def _value(field: Field[Any], text: str) -> Any:
-    """The component that is spelt so, if any is."""
+    """Return the component with this text."""
     read = _READERS.get(field.codec.kind or "", _json)
     return field.decode(read(field, text))
 
@@ -75,4 +75,4 @@ _READERS: dict[str, Callable[[Field[Any], str], Attribute]] = {
     "BOOL": _flag,
     "B": _bytes,
 }
-"""By how the component is stored; what is none of these is spelt in JSON."""
+"""The readers by the component's stored type; any other type is written as JSON."""

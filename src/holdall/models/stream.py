@@ -1,9 +1,9 @@
-"""Records of DynamoDB Streams as changes of models.
+"""Turns records of DynamoDB Streams into changes of models.
 
-Pure: it reads what Lambda is called with, or what GetRecords answered, and asks nobody. In the one table an item names
-its model itself; an own table is known by its name, and its models by their sort keys' defaults. What is of none of the
-models asked for (other models, guards of unique fields, items of somebody else) is left out. What is no record at all
-raises `InvalidRequestError`.
+Pure: it reads the event of a Lambda function, or the reply of GetRecords, and sends no requests. In the database's
+table, an item names its model. A model's own table is recognised by its name, and its models by their default sort
+keys. Items of other models, guards of unique fields and items of other programs are skipped. Anything that is not a
+stream record raises `InvalidRequestError`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ ChangeKind = Literal["insert", "modify", "remove", "archived", "restored"]
 
 _KINDS: dict[str, ChangeKind] = {"INSERT": "insert", "MODIFY": "modify", "REMOVE": "remove"}
 _EXPIRER = "dynamodb.amazonaws.com"
-_PARTITION, _SORT = "_id", "_sk"  # the key of an own table
-_USUAL = "pk"  # the partition key of the one table, where nobody called it something else
+_PARTITION, _SORT = "_id", "_sk"  # the key of a model's own table
+_USUAL = "pk"  # the default partition key of the database's table
 
 
 @dataclass(frozen=True, slots=True)
 class StreamChange(Generic[M_co]):
     """A change of one item.
 
-    ``old`` and ``new`` are the item before and after, as far as the stream's view has them; they cannot be changed.
-    An item that was ``archived`` is left as a pointer; one that was ``restored`` came back with a write, which may have
-    changed it. Nothing is fetched: of a pointer only the fields that stay in the table can be read.
-    ``expired``: it was removed because its time was over. ``at`` is about when it happened. Without either item
-    ``model`` is the one whose name keys begin with: models derived from it cannot be told apart by a key.
+    ``old`` and ``new`` are the item before and after, if the stream's view includes them; they cannot be changed.
+    ``kind`` is ``archived`` if the item became a pointer to its archived content, and ``restored`` if a write, which
+    may also have changed it, replaced the pointer. Nothing is fetched: only the fields that a pointer keeps can be
+    read. ``expired``: DynamoDB removed the item because its TTL had passed. ``at`` is the approximate time of the
+    change. If the record has neither item, ``model`` is the model whose name the key begins with: a key does not
+    distinguish models that derive from it.
     """
 
     kind: ChangeKind
@@ -64,11 +65,11 @@ def stream_changes(
     table: str | None = None,
     partition_key: str | None = None,
 ) -> list[StreamChange[M]]:
-    """The changes of items of these models, and of those derived from them, in their order; others are left out.
+    """Return the changes to items of these models and of models derived from them, in order; skip all others.
 
-    ``event`` is what Lambda was called with, what GetRecords answered, or the records themselves. ``table_prefix`` is
-    the database's. Records of GetRecords do not say which table they are of: ``table`` does, for models with tables of
-    their own. ``partition_key`` is the name of that attribute, when it is not ``pk`` and the stream has keys alone.
+    ``event`` is the event of a Lambda function, the reply of GetRecords, or the records themselves. ``table_prefix`` is
+    the database's setting. Records of GetRecords do not name their table: for models with their own table, pass it as
+    ``table``. Pass ``partition_key`` if the partition key is not ``pk`` and the stream contains only keys.
     """
     decoder = _Decoder(models, table_prefix, table, partition_key)
     changes = (decoder.change(record) for record in _records(event))
@@ -82,7 +83,7 @@ def stream_change(
     table: str | None = None,
     partition_key: str | None = None,
 ) -> StreamChange[M] | None:
-    """The change that one record tells of; None when it is of none of these models. As `stream_changes`."""
+    """Return the change in one record; None if it concerns none of these models. See `stream_changes`."""
     return _Decoder(models, table_prefix, table, partition_key).change(record)
 
 
@@ -92,15 +93,15 @@ def stream_change(
 def _records(event: Any) -> Iterable[Any]:
     records = event.get("Records") if isinstance(event, Mapping) else event
     if records is None:
-        raise _refusal("it has no Records", hint="for a single record there is stream_change")
+        raise _refusal("it has no Records", hint="for a single record, use stream_change")
     if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
-        raise _refusal(f"its records are a {type(records).__name__}")
+        raise _refusal(f"its records must be a list, not {type(records).__name__}")
     return records
 
 
 def _refusal(problem: str, *, hint: str | None = None) -> InvalidRequestError:
-    """Says what is wrong, and never what is in it."""
-    usual = "hand over the event that Lambda was called with, or what GetRecords answered"
+    """Return an error that says what is wrong, without the content of the record."""
+    usual = "pass the event of your Lambda function, or the reply of GetRecords"
     return InvalidRequestError(f"this is not from a DynamoDB stream: {problem}", hint=hint or usual)
 
 
@@ -109,16 +110,16 @@ class _Record:
 
     def __init__(self, record: Any) -> None:
         if not isinstance(record, Mapping):
-            raise _refusal(f"a record is a {type(record).__name__}")
+            raise _refusal(f"a record must be a mapping, not {type(record).__name__}")
         source = record.get("eventSource", "aws:dynamodb")
         if source != "aws:dynamodb":
-            raise _refusal(f"its source is {source!r:.40}")
+            raise _refusal(f"its eventSource is {source!r:.40}")
         event, told = record.get("eventName"), record.get("dynamodb")
         kind = _KINDS.get(event) if isinstance(event, str) else None
         if kind is None:
             raise _refusal(f"its eventName is {event!r:.40}")
         if not isinstance(told, Mapping):
-            raise _refusal("a record says nothing under 'dynamodb'")
+            raise _refusal("a record has no 'dynamodb'")
         self.kind = kind
         self.keys = _item("Keys", told.get("Keys"))
         self.old, self.new = (
@@ -132,24 +133,24 @@ class _Record:
 
 
 def _table_name(arn: object) -> str | None:
-    """``arn:aws:dynamodb:eu-central-1:1234:table/Orders/stream/2026-01-31T09:30:00.000``."""
+    """Find the table in ``arn:aws:dynamodb:eu-central-1:1234:table/Orders/stream/2026-01-31T09:30:00.000``."""
     if arn is None:
         return None
     _, mark, rest = arn.partition(":table/") if isinstance(arn, str) else ("", "", "")
     if not mark or not rest:
-        raise _refusal("its eventSourceARN is not a table's")
+        raise _refusal("its eventSourceARN is not the ARN of a table's stream")
     return rest.partition("/")[0]
 
 
 def _was_expirer(identity: object) -> bool:
-    """Lambda and GetRecords begin the name with different letters."""
+    """Whether the identity is DynamoDB's TTL. Lambda and GetRecords spell the name differently."""
     if not isinstance(identity, Mapping):
         return False
     return _EXPIRER in (identity.get("principalId"), identity.get("PrincipalId"))
 
 
 def _moment(given: object) -> datetime | None:
-    """Seconds since 1970 from Lambda, a datetime from boto3."""
+    """Return a time that Lambda gives as seconds since 1970 and boto3 as a datetime."""
     if isinstance(given, datetime):
         return given.astimezone(UTC)
     return datetime.fromtimestamp(float(given), UTC) if isinstance(given, int | float | Decimal) else None
@@ -159,7 +160,7 @@ def _moment(given: object) -> datetime | None:
 
 
 def _item(name: str, given: object) -> Item:
-    """Attributes, checked; errors tell nothing of what is in them."""
+    """Check attributes; errors do not contain their content."""
     if given is None:
         raise _refusal(f"a record has no {name}")
     if not isinstance(given, Mapping) or not given:
@@ -167,12 +168,12 @@ def _item(name: str, given: object) -> Item:
     try:
         return canonical_item({each: _attribute(value) for each, value in given.items()})[0]
     except InvalidValueError:
-        hint = 'which is {"name": {"S": "text"}}'
+        hint = 'DynamoDB\'s JSON form is {"name": {"S": "text"}}'
         raise _refusal(f"its {name} are not in DynamoDB's JSON form", hint=hint) from None
 
 
 def _attribute(given: Any) -> Any:
-    """An attribute with its bytes, which boto3 gives as such, as base64; whatever else it is, as it is."""
+    """Return an attribute with bytes, as boto3 returns them, converted to base64; everything else unchanged."""
     if not isinstance(given, Mapping) or len(given) != 1:
         return given
     ((kind, content),) = given.items()
@@ -193,7 +194,7 @@ def _base64(content: Any) -> Any:
 
 
 class _Decoder:
-    """Knows the models that are asked for, by what tells them."""
+    """Finds the requested models by what identifies them in a record."""
 
     def __init__(
         self, models: tuple[Any, ...], prefix: str, table: str | None, partition_key: str | None
@@ -214,7 +215,9 @@ class _Decoder:
                 roots = self._own.setdefault(prefix + schema.table, [])
                 roots += [] if root in roots else [root]
         if not schemas:
-            raise InvalidOptionsError("no model was named", hint="write stream_changes(event, Order, User)")
+            raise InvalidOptionsError(
+                "no models were passed", hint="pass the models: stream_changes(event, Order, User)"
+            )
 
     def change(self, given: Any) -> StreamChange[Any] | None:
         record = _Record(given)
@@ -239,7 +242,7 @@ class _Decoder:
         return _build(schema, record, image, None)
 
     def _key(self, record: _Record) -> ModelKey[Any] | None:
-        """The key of a record without an image. Its attributes do not say which of them is the partition key."""
+        """Return the key of a record without images. Its attributes do not show which one is the partition key."""
         if len(record.keys) != 2:
             return None
         first, second = record.keys
@@ -249,7 +252,7 @@ class _Decoder:
         keys = [key for key in found if key is not None]
         if len(keys) > 1:
             raise InvalidOptionsError(
-                f"{first!r} or {second!r} could be the partition key", hint="say so: partition_key=…"
+                f"either {first!r} or {second!r} could be the partition key", hint="pass partition_key=…"
             )
         return keys[0] if keys else None
 
@@ -263,15 +266,15 @@ class _Decoder:
     # --- tables of their own ------------------------------------------------------------------------------
 
     def _own_roots(self, record: _Record) -> list[ModelSchema]:
-        """The models of the record's table, when it is one of theirs."""
+        """Return the models of the record's table, if it is a model's own table."""
         name = record.table or self._table
         if name is not None or any(TYPE in image for image in (record.old, record.new) if image):
             return [] if name is None else self._own.get(name, [])
         fitting = [roots for roots in self._own.values() if any(_fits(root, record) for root in roots)]
         if len(fitting) > 1:
             raise InvalidOptionsError(
-                "the record does not say which table it is of, and several could be it",
-                hint="say so: table=…",
+                "the record does not name its table, and it fits several",
+                hint="pass table=…",
             )
         return fitting[0] if fitting else []
 
@@ -297,11 +300,11 @@ class _Decoder:
 def _schema(model: Any) -> ModelSchema:
     if isinstance(model, type) and issubclass(model, Model) and "_schema" in vars(model):
         return model._schema
-    raise InvalidOptionsError(f"{model!r:.80} is no model")
+    raise InvalidOptionsError(f"{model!r:.80} is not a model")
 
 
 def _root(schema: ModelSchema) -> ModelSchema:
-    """The model with the key that this one has too."""
+    """Return the model that declares the key of this one."""
     known: list[ModelSchema | None] = [vars(base).get("_schema") for base in schema.model.__mro__]
     return next(each for each in known if each is not None and each.name == schema.root)
 
@@ -311,7 +314,7 @@ def _fits(root: ModelSchema, record: _Record) -> bool:
 
 
 def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema:
-    """The model whose sort key's default it is; otherwise the first that nothing speaks against."""
+    """Return the model with this default sort key; otherwise the first that fits."""
     sort = plain(record.keys[_SORT]) if _SORT in record.keys else None
     found = [root.of({}, sort) or root for root in roots]
     told = [schema for schema in found if sort is not None and schema.sort_default() == sort]
@@ -319,7 +322,7 @@ def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema
 
 
 def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
-    """The components of an own table's key; None when it is not the model's."""
+    """Return the components of a key of a model's own table; None if it is not a key of the model."""
     try:
         found = decode_components(schema.keys, plain(record.keys[_PARTITION]))
         if schema.sort_keys:
@@ -336,7 +339,8 @@ def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelK
 
 
 def _build(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any] | None) -> Any:
-    """An image as this version of the model has it. What has just been archived is still in the image before it."""
+    """Make an instance of an image, converted to this version of the model. If the item has just been archived, its
+    content comes from the image before it."""
     if _is_pointer(schema, image):
         before = record.old
         if image is not record.new or before is None or _is_pointer(schema, before):
@@ -355,7 +359,7 @@ def _is_pointer(schema: ModelSchema, image: Item) -> bool:
 
 
 def _kind(schema: ModelSchema, record: _Record) -> ChangeKind:
-    """What happened, as far as the images tell."""
+    """Return what happened, as far as the images show it."""
     if record.kind != "modify" or record.new is None:
         return record.kind
     if _is_pointer(schema, record.new):

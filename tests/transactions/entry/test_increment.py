@@ -413,9 +413,9 @@ async def test_a_transaction_increments_an_item_that_it_made(db: Db) -> None:
     ("amounts", "error", "why"),
     [
         ({"lef": 1}, InvalidFieldError, "did you mean 'left'"),
-        ({"left": 1, "bags": 1}, InvalidFieldError, "there is no such field"),
-        ({"name": 1}, InvalidFieldError, "only a number"),
-        ({"left": "1"}, InvalidFieldError, "cannot be incremented by '1'"),
+        ({"left": 1, "bags": 1}, InvalidFieldError, "the model has no such field"),
+        ({"name": 1}, InvalidFieldError, "it is not a number"),
+        ({"left": "1"}, InvalidFieldError, "can be incremented only by a number, not by '1'"),
         ({"left": -6}, InvalidFieldError, "left"),
         ({"batch": 1}, InvalidFieldError, "it cannot be changed"),
         ({}, InvalidRequestError, "names no fields"),

@@ -224,7 +224,7 @@ class OwnRoute(Model, table="Route"):
 @pytest.mark.parametrize("route", [Route, OwnRoute], ids=["one table", "own table"])
 async def test_a_list_or_map_in_a_key_cannot_be_changed_in_place(db: Db, route: type[Any]) -> None:
     options: dict[str, Any] = {"via": ["Linz"]}
-    with failing(InvalidFieldError, r"Route\.stops: it is part of the key, and was changed in place"):
+    with failing(InvalidFieldError, r"Route\.stops: it is part of the key, but was changed in place"):
         async with db.transaction() as tx:
             tx.create(route, stops=["Wien"], options=options).stops.append("Graz")
     with failing(InvalidFieldError, r"Route\.options: it is part of the key"):

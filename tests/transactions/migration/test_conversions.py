@@ -528,13 +528,13 @@ async def awaited(item: Values) -> Values:
     ("conversion", "problem"),
     [
         (broken, "the conversion broken failed for the item Price#a.*LookupError: no such thing"),
-        (forgetful, "the conversion forgetful gave NoneType for the item Price#a"),
-        (awaited, "the conversion awaited gave coroutine for the item Price#a"),
+        (forgetful, "the conversion forgetful returned NoneType for the item Price#a"),
+        (awaited, "the conversion awaited returned coroutine for the item Price#a"),
         (lambda item: {**item, "price": float("nan")}, r"Price\.price: .*Price#a"),
         (lambda item: {**item, "price": object()}, r"Price\.price: .*Price#a"),
-        (lambda item: {**item, "id": "b"}, r"Price\.id: .*cannot change.*Price#a"),
-        (lambda item: {"price": 1}, r"Price\.id: .*cannot change.*Price#a"),
-        (lambda item: {**item, "mail": "ada"}, r"Price\.mail: .*cannot change.*Price#a"),
+        (lambda item: {**item, "id": "b"}, r"Price\.id: a conversion changed it .*Price#a"),
+        (lambda item: {"price": 1}, r"Price\.id: a conversion changed it .*Price#a"),
+        (lambda item: {**item, "mail": "ada"}, r"Price\.mail: a conversion changed it .*Price#a"),
     ],
 )
 async def test_a_conversion_that_goes_wrong_is_told_with_the_item_and_changes_nothing(
@@ -591,17 +591,17 @@ async def test_what_a_conversion_forgot_to_make_is_told(db: Db) -> None:
 
 
 def test_conversions_are_functions_and_not_for_tables_of_a_models_own() -> None:
-    with pytest.raises(ModelDefinitionError, match="which is no function"):
+    with pytest.raises(ModelDefinitionError, match="which is not callable"):
 
         class Wrong(Model, migrations=["to_cents"]):  # type: ignore[list-item]
             pass
 
-    with pytest.raises(ModelDefinitionError, match="conversions need a mark on each item"):
+    with pytest.raises(ModelDefinitionError, match="cannot have migrations"):
 
         class Own(Model, table="Own", migrations=[to_cents]):
             pass
 
-    with pytest.raises(ModelDefinitionError, match="migrations is a list of functions"):
+    with pytest.raises(ModelDefinitionError, match="migrations= must be a list of functions"):
 
         class Single(Model, migrations=to_cents):  # type: ignore[arg-type]
             pass

@@ -422,10 +422,10 @@ async def test_create_or_put_expects_under_both_names_and_leaves_none_of_the_old
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"aliases": "qty"}, "aliases is a list of names"),
-        ({"aliases": ["note"]}, "'note' is another field's name"),
-        ({"aliases": ["former"]}, "'former' is another field's name"),
-        ({"aliases": ["_v"]}, "'_v' is another field's name"),
+        ({"aliases": "qty"}, "aliases must be a list of names"),
+        ({"aliases": ["note"]}, "'note' begins with an underscore, or is the name of another field"),
+        ({"aliases": ["former"]}, "'former' begins with an underscore, or is the name of another field"),
+        ({"aliases": ["_v"]}, "'_v' begins with an underscore, or is the name of another field"),
         ({"aliases": ["mail"], "unique": True}, "a unique field cannot be renamed"),
     ],
 )
