@@ -187,9 +187,9 @@ def test_a_request_that_cannot_work_is_refused_before_the_client_is_asked(colour
 def test_it_is_for_reads_that_may_be_old_and_nothing_else(request_: Request[Any]) -> None:
     backend = dax(client=StandIn())
     with Database("memory:", reads=backend):
-        with pytest.raises(InvalidRequestError, match="a DAX backend has no answer"):
+        with pytest.raises(InvalidRequestError, match="a DAX backend cannot answer"):
             backend.send_blocking(request_)
-        with pytest.raises(InvalidRequestError, match="a DAX backend has no answer"):
+        with pytest.raises(InvalidRequestError, match="a DAX backend cannot answer"):
             asyncio.run(backend.send_awaiting(request_))
 
 
@@ -399,7 +399,7 @@ def test_an_endpoint_that_names_no_region_is_in_the_databases(package: Package) 
 
 @pytest.mark.parametrize("endpoint", ["my-cluster:8111", "https://my-cluster", "daxs://", 17])
 def test_what_is_no_endpoint_is_refused(endpoint: Any, package: Package) -> None:
-    with pytest.raises(ConfigurationError, match="no endpoint of a DAX cluster"):
+    with pytest.raises(ConfigurationError, match="not the endpoint of a DAX cluster"):
         dax(endpoint)
 
 
@@ -414,7 +414,7 @@ def test_without_the_package_one_hears_of_it_when_opening(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "path", [])  # nothing is found anywhere
     with pytest.raises(ConfigurationError, match="amazon-dax-client, which is not installed") as caught:
         Database(URL, reads=CLUSTER)
-    assert caught.value.hint == 'pip install "holdall[dax]"'
+    assert caught.value.hint == 'install it with: pip install "holdall[dax]"'
 
 
 # --- all of it --------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_a_client_carries_the_requests_of_a_dynamodb_database(database: Any) -> 
 
 @pytest.mark.parametrize("url", [None, "memory:", "embedded:app.db"])
 def test_a_client_is_refused_where_there_is_no_dynamodb(url: str | None, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is not in DynamoDB") as caught:
+    with pytest.raises(ConfigurationError, match="is not a DynamoDB table") as caught:
         Database(url, client=object())
     assert caught.value.hint == 'name the table: Database("dynamodb://TABLE", client=client)'
     assert list(tmp_path.iterdir()) == []
@@ -64,7 +64,7 @@ def test_a_client_is_refused_where_there_is_no_dynamodb(url: str | None, tmp_pat
 
 def test_a_client_and_a_backend_are_one_too_many() -> None:
     backend = EmbeddedBackend(None)
-    with pytest.raises(ConfigurationError, match="a backend and a client"):
+    with pytest.raises(ConfigurationError, match="backend and client cannot be passed together"):
         Database("dynamodb://my-app", client=object(), backend=backend)
     backend.close()
 
@@ -111,7 +111,7 @@ def test_credentials_can_come_from_a_function_of_the_users() -> None:
 
 @pytest.mark.parametrize("url", ["memory:", "embedded:x.db"])
 def test_credentials_are_for_dynamodb_alone(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="a credentials was given"):
+    with pytest.raises(ConfigurationError, match="credentials was passed, but"):
         Database(url, credentials=lambda: ("key", "secret"))
 
 

@@ -610,7 +610,7 @@ def test_where_artifacts_are_comes_from_options_the_environment_or_the_file(
     assert "the table elsewhere for artifacts does not exist" in refused(
         "artifacts", "list", "--table", "elsewhere"
     )
-    assert "there is no service 'other'" in refused("artifacts", "publish", "x", "--service", "other")
+    assert "there is no file service 'other'" in refused("artifacts", "publish", "x", "--service", "other")
 
 
 def test_handlers_of_an_app_hear_of_a_change(folder: Path) -> None:

@@ -111,8 +111,8 @@ def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
     ("url", "problem", "hint"),
     [
         ("sqlite:x", "'sqlite:x' is not a database URL", "use one of: "),
-        ("memory:?nonsense=1", "the URL's query names nonsense", "the settings are: "),
-        ("dynamodb://my-app?region=nowhere", "'nowhere' is no AWS region", "check its spelling"),
+        ("memory:?nonsense=1", "the URL's query has unknown settings: nonsense", "the settings are: "),
+        ("dynamodb://my-app?region=nowhere", "'nowhere' is not a known AWS region", "check its spelling"),
     ],
 )
 def test_an_error_of_ours_ends_with_one_a_message_and_a_hint(url: str, problem: str, hint: str) -> None:

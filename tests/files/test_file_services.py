@@ -77,9 +77,9 @@ def test_a_database_in_memory_keeps_its_files_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [Database, AsyncDatabase])
 def test_on_dynamodb_it_has_to_be_said_and_not_before_it_matters(kind: Any) -> None:
     db = kind("dynamodb://my-app?region=eu-central-1", endpoint="http://127.0.0.1:1")
-    with pytest.raises(ConfigurationError, match="nothing says where files are kept") as caught:
+    with pytest.raises(ConfigurationError, match="this database has no file service") as caught:
         _ = db.files
-    assert caught.value.hint == 'open the database with files="s3://bucket" or files="file:PATH"'
+    assert caught.value.hint == 'open it with files="s3://BUCKET" or files="file:PATH"'
     db._backend.close()
 
 
@@ -103,10 +103,10 @@ def test_services_have_names_and_the_first_is_meant_when_none_is_named(tmp_path:
 
 def test_a_name_that_nobody_gave_is_refused_with_those_there_are() -> None:
     with Database("memory:", files={"one": "memory:", "two": "memory:"}) as db:
-        with pytest.raises(ConfigurationError, match="no service 'three'; there are: one, two"):
+        with pytest.raises(ConfigurationError, match="no file service 'three'; this database has: one, two"):
             db.files["three"].put("it", b"bytes")
         db.files.put("it", b"bytes")
-    refused = pytest.raises(ConfigurationError, match="no service 'three'; there are: default")
+    refused = pytest.raises(ConfigurationError, match="no file service 'three'; this database has: default")
     with Database("memory:", default_service="three") as db, refused:
         db.files.exists("it")
 
@@ -171,17 +171,17 @@ def test_a_file_url_is_a_path(url: str, place: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("file:a?colour=red", "options that mean nothing: colour"),
-        ("memory:?region=eu-central-1", "options that mean nothing: region"),
-        ("memory:place", "names a place"),
-        ("s3://?region=eu-central-1", "names no bucket"),
-        ("s3://bucket?regoin=eu-central-1", "options that mean nothing: regoin"),
+        ("file:a?colour=red", "unknown options: colour"),
+        ("memory:?region=eu-central-1", "unknown options: region"),
+        ("memory:place", "has a path"),
+        ("s3://?region=eu-central-1", "does not name a bucket"),
+        ("s3://bucket?regoin=eu-central-1", "unknown options: regoin"),
         ("mirror:", "use mirror:PRIMARY,MIRROR"),
         ("mirror:main", "use mirror:PRIMARY,MIRROR"),
         ("mirror:main,", "use mirror:PRIMARY,MIRROR"),
-        ("mirror:main,missing", "made of missing, and there is no such service"),
-        ("mirror:main,main", "made of one service twice"),
-        ("mirror:main,odd", "made of others itself"),
+        ("mirror:main,missing", "names missing, which does not exist"),
+        ("mirror:main,main", "names one service twice"),
+        ("mirror:main,odd", "has mirrors itself"),
     ],
 )
 def test_a_url_that_means_nothing_is_refused_when_it_is_needed(url: str, complaint: str) -> None:

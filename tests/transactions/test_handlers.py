@@ -160,7 +160,7 @@ async def test_an_async_handler_is_refused_by_name_in_the_blocking_colour(db: Db
             tx.create(Order, id="a")
             tx.after_commit(handle)
     assert isinstance(caught.value.__cause__, AfterCommitError | AwaitableRefused)
-    assert "is async, and this is the blocking API" in str(caught.value.__cause__)
+    assert "is async, but this is the sync API" in str(caught.value.__cause__)
 
 
 # --- after a failure --------------------------------------------------------------------------------------

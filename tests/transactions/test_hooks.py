@@ -222,7 +222,7 @@ async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
 
         async def before_commit(self, tx: Any) -> None: ...
 
-    with failing(AwaitableRefused, "is async, and this is the blocking API"):
+    with failing(AwaitableRefused, "is async, but this is the sync API"):
         async with db.transaction() as tx:
             tx.create(Hasty, id="a")
     assert db.sent() == []

@@ -1,1 +1,1 @@
-"""Everything that touches the world: stores, sockets, files, threads, clocks. Imports `holdall.core` only."""
+"""Everything that touches the outside world: stores, sockets, files, threads, clocks. Imports only `holdall.core`."""

@@ -1,6 +1,6 @@
-"""The clock of this process: ports, stores and services all go by it, so a test can hold and move time for all of them.
+"""The clock of this process: ports, stores and services all use it, so a test can hold and move time for all of them.
 
-Whatever only measures how long something takes (timeouts, polling, a worker's heartbeat) uses the steady clock of
+Code that only measures how long something takes (timeouts, polling, a worker's heartbeat) uses the monotonic clock of
 `time` instead and is not affected.
 """
 
@@ -25,7 +25,7 @@ _held: Held | None = None
 
 
 def hold(clock: Held | None) -> Held | None:
-    """Go by this clock from now on; None is the real one. Return the clock before it."""
+    """Use this clock from now on; None is the real one. Returns the clock used before."""
     global _held
     before, _held = _held, clock
     return before

@@ -1,6 +1,6 @@
-"""Where settings are found on this machine, and which backend they ask for.
+"""Where settings are found on this machine, and which backend they select.
 
-What a backend needs is imported only when that backend is opened.
+A backend's modules are imported only when that backend is opened.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def open_backend(
 ) -> tuple[Backend, Settings, Services]:
     """The backend, and the settings from arguments, environment and ``holdall.toml`` in the working directory.
 
-    A backend that is given is taken as it is; otherwise the settings say which one to open. A boto3 client stands
-    in for our own wire to DynamoDB, a function for the places where credentials are found. A backend for reads, or
-    the DAX cluster that a setting names, is put before the other.
+    A backend that is given is used as it is; otherwise the settings select the one to open. A boto3 client replaces our
+    own connections to DynamoDB, and a ``credentials`` function replaces the search for credentials. A backend for
+    reads, or the DAX cluster that a setting names, is put in front of the main backend.
     """
     cluster = reads if isinstance(reads, str) else None
     services, texts = split_services(files)
@@ -43,13 +43,13 @@ def open_backend(
         {"url": url, "reads": cluster, "files": texts, **arguments}, os.environ, _file(), features
     )
     _check_objects(settings, {"backend": backend, "client": client, "credentials": credentials})
-    cache = _reads(settings, reads)  # before anything is opened that would have to be closed again
+    cache = _reads(settings, reads)  # first, because it may raise, and nothing is open yet
     main = _open(settings, client, credentials) if backend is None else backend
     named: dict[str, str | Backend] = {**dict(settings.files), **services}
-    if isinstance(files, Mapping):  # in the order they were given: the first is the default
+    if isinstance(files, Mapping):  # in the caller's order: the first is the default
         named = {name: named[name] for name in files}
     kept = Services(named, settings)
-    if named:  # said once, for all who have the settings and not the services
+    if named:  # recorded here for code that has the settings, but not the services
         settings = replace(settings, default_service=kept.default)
     if cache is None:
         return main, settings, kept
@@ -64,12 +64,12 @@ def open_backend(
 
 
 def _reads(settings: Settings, given: Backend | str | None) -> Backend | None:
-    """The backend for reads that may be a little old; None where there is none, or nothing for it to be before."""
+    """The backend for eventually consistent reads; None if there is none, or if the main backend is not DynamoDB."""
     if given is not None and not isinstance(given, str):
         if not hasattr(given, "send_blocking"):
             raise ConfigurationError(
-                f"reads is a {type(given).__name__}, which is no backend",
-                hint="give a backend, or the endpoint of a DAX cluster; a client of one: dax(client=client)",
+                f"reads must be a backend or the endpoint of a DAX cluster, not a {type(given).__name__}",
+                hint="to use a DAX client, pass reads=dax(client=client)",
             )
         return given
     if settings.reads is None or settings.scheme != "dynamodb":
@@ -80,7 +80,7 @@ def _reads(settings: Settings, given: Backend | str | None) -> Backend | None:
 
 
 def observe(backend: Backend, settings: Settings) -> Backend:
-    """The backend, with its requests told to OpenTelemetry; as it is where that is not installed."""
+    """The backend, with its requests reported to OpenTelemetry; unchanged if that is not installed."""
     if not _has_opentelemetry():
         return backend
     from holdall.backends.layer.trace import trace_backend
@@ -90,7 +90,7 @@ def observe(backend: Backend, settings: Settings) -> Backend:
 
 @cache
 def _has_opentelemetry() -> bool:
-    """Whether it could be imported; asked of the finders, as `importlib.util` would be loaded for this alone."""
+    """Whether OpenTelemetry is installed. The finders are asked directly, to avoid loading `importlib.util`."""
     if "opentelemetry" in sys.modules:
         return True
     finders = [getattr(finder, "find_spec", None) for finder in sys.meta_path]
@@ -103,10 +103,12 @@ def _has_opentelemetry() -> bool:
 def _check_objects(settings: Settings, objects: Mapping[str, object]) -> None:
     given = [name for name, thing in objects.items() if thing is not None]
     if len(given) > 1:
-        raise ConfigurationError(f"a {' and a '.join(given)} were given", hint="give one of them")
+        raise ConfigurationError(
+            f"{' and '.join(given)} cannot be passed together", hint="pass only one of them"
+        )
     if given and given != ["backend"] and settings.scheme != "dynamodb":
         raise ConfigurationError(
-            f"a {given[0]} was given, but {settings.url!r} is not in DynamoDB",
+            f"{given[0]} was passed, but {settings.url!r} is not a DynamoDB table",
             hint=f'name the table: Database("dynamodb://TABLE", {given[0]}={given[0]})',
         )
 
@@ -143,15 +145,20 @@ def _open_dynamodb(settings: Settings, credentials: Callable[[], Any] | None) ->
 
 def _file() -> Mapping[str, object]:
     try:
-        with open(FILE, encoding="utf-8") as file:  # noqa: PTH123 - pathlib would be loaded for this alone
+        with open(FILE, encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes a while to load
             text = file.read()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{FILE} cannot be read: {error}") from error
-    import tomllib  # only where there is a file: most programs have none
+        raise ConfigurationError(
+            f"{FILE} cannot be read: {error}",
+            hint="check its permissions, and that it is a file of UTF-8 text",
+        ) from error
+    import tomllib  # most programs have no such file
 
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{FILE} is not valid TOML: {error}") from error
+        raise ConfigurationError(
+            f"{FILE} is not valid TOML: {error}", hint='write settings like url = "embedded:app.db"'
+        ) from error

@@ -1,14 +1,14 @@
-"""Reads through DynamoDB Accelerator (DAX), by the client of the package amazon-dax-client.
+"""Reads through DynamoDB Accelerator (DAX), with the client of the package amazon-dax-client.
 
-``Database("dynamodb://my-app", reads=dax("daxs://…"))``, or the same text as the setting ``reads``. Only eventually
-consistent reads come here: DAX would pass all others on to DynamoDB, and it does not know what tables look like. That
-is asked of the database's main backend.
+``Database("dynamodb://my-app", reads=dax("daxs://…"))``, or set ``reads`` to the endpoint. Only eventually consistent
+reads come here: DAX would pass all others on to DynamoDB. DAX cannot describe tables, so the database's main backend
+does that.
 
-**Never run against a cluster.** One can only be had inside of a VPC of AWS. What is tested is which requests come here,
-and what they and their answers become, against an object with the methods of that client, as version 2.1 has them.
+**Never run against a cluster.** A cluster exists only inside a VPC of AWS. The tests check which requests come here,
+and how they and their replies are converted, against an object with the methods of version 2.1 of that client.
 
-**Fork.** The client has threads of its own, which no child has: there a new one is made. A client that was handed over
-cannot be, so fork before making it.
+**Fork.** The client has threads, which do not exist in a forked child, so the child creates a new client. This is not
+possible for a client that you passed: fork before you create it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ __all__ = ["DaxBackend", "dax"]
 
 _ENDPOINT = re.compile(r"daxs?://[^/?#@\s]+")
 _REGION = re.compile(r"\.dax-clusters\.([a-z0-9-]+)\.amazonaws\.com")
+_HINT = (
+    "check the endpoint, its port and the security group; a cluster can be reached only from inside its VPC"
+)
 
 
 def dax(
@@ -56,19 +59,21 @@ def dax(
     connect_timeout: float = 5.0,
     read_timeout: float = 5.0,
 ) -> DaxBackend:
-    """A backend for a database's ``reads=``: the DAX cluster at an endpoint, ``daxs://…`` or (not encrypted) ``dax://…``.
+    """A backend for a database's ``reads=``: the DAX cluster at an endpoint, ``daxs://…`` or (unencrypted) ``dax://…``.
 
-    Nothing is connected before the first read. Credentials are found by botocore; the region is the one in the
-    endpoint's name, or ``region``, or botocore's. ``client``, in place of all that, is an `AmazonDaxClient` of your
-    own, which stays open when the database is closed. Never run against a cluster: see the guide.
+    It connects on the first read. botocore finds the credentials; the region is the one in the endpoint's name, or
+    ``region``, or botocore's default. ``client``, instead of all that, is your own `AmazonDaxClient`, which stays open
+    when the database is closed. Never run against a cluster: see the guide.
     """
     if (endpoint is None) == (client is None):
-        raise ConfigurationError("dax() takes an endpoint or a client", hint='dax("daxs://CLUSTER")')
+        raise ConfigurationError(
+            "dax() needs either an endpoint or a client", hint='name the cluster: dax("daxs://CLUSTER")'
+        )
     if client is not None:
         return DaxBackend(lambda: client, ours=False)
     if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
         raise ConfigurationError(
-            f"{endpoint!r} is no endpoint of a DAX cluster", hint="use daxs://HOST, or dax://HOST:PORT"
+            f"{endpoint!r} is not the endpoint of a DAX cluster", hint="use daxs://HOST or dax://HOST:PORT"
         )
     _check_installed()
     named = _REGION.search(endpoint)
@@ -93,13 +98,13 @@ def _check_installed() -> None:
 
     if find_spec("amazondax") is None:
         raise ConfigurationError(
-            "a DAX cluster is reached by the package amazon-dax-client, which is not installed",
-            hint='pip install "holdall[dax]"',
+            "a DAX cluster needs the package amazon-dax-client, which is not installed",
+            hint='install it with: pip install "holdall[dax]"',
         )
 
 
 class DaxBackend(AwsBackend):
-    """Eventually consistent reads from a DAX cluster; made by `dax`, for one database."""
+    """Eventually consistent reads from a DAX cluster, for one database; created by `dax`."""
 
     def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
         super().__init__(self._refuse_or_answer, "database")
@@ -108,21 +113,23 @@ class DaxBackend(AwsBackend):
 
     @internal
     def beside(self, main: Backend) -> None:
-        """Ask this backend what tables look like."""
+        """Let this backend describe the tables."""
         if self._flow is not None:
-            raise ConfigurationError("one dax() was given to two databases", hint="make one for each")
+            raise ConfigurationError(
+                "the same dax() backend was passed to two databases", hint="create one for each database"
+            )
         self._flow = _DaxFlow(self._courier, main)
 
     async def _refuse_or_answer(self, pace: Pace, request: Request[Any]) -> Any:
         if self._flow is None or not request.may_be_old:
             raise InvalidRequestError(
-                f"a DAX backend has no answer to {type(request).__name__}",
-                hint='give it to a database for its reads: Database("dynamodb://TABLE", reads=dax(...))',
+                f"a DAX backend cannot answer {type(request).__name__}",
+                hint='pass it to a database for its reads: Database("dynamodb://TABLE", reads=dax(...))',
             )
         return await self._flow.answer(pace, request)
 
     def close(self) -> None:
-        """Refuse further requests, and close the client if it was made here."""
+        """Refuse further requests, and close the client if it was created here."""
         super().close()
         self._courier.close()
 
@@ -139,7 +146,7 @@ class _DaxFlow(DynamoFlow):
 
 
 class _DaxCourier:
-    """Calls of the client's methods. The client sends again by itself, which does no harm to a read."""
+    """Calls the client's methods. The client repeats requests by itself, which does not harm a read."""
 
     def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
         self._connect = connect
@@ -167,10 +174,12 @@ class _DaxCourier:
         except InvalidValueError as error:
             raise MalformedReplyError(f"{call.operation}: {error.message}") from error
         except OSError as error:
-            raise EndpointError(f"{call.operation}: the DAX cluster cannot be reached: {error}") from error
+            raise EndpointError(
+                f"{call.operation}: the DAX cluster cannot be reached: {error}", hint=_HINT
+            ) from error
 
     def _client(self) -> Any:
-        """The client; whoever asks while it is being connected gets the same, or the same error."""
+        """The client; concurrent callers get the same client, or the same error."""
         if self._ours and self._process != os.getpid():
             self._process = os.getpid()
             self._connecting.forget()
@@ -181,7 +190,7 @@ class _DaxCourier:
         return run(self._connecting.get(connect))
 
     def close(self) -> None:
-        """Close what was connected in this process."""
+        """Close the client that was connected in this process."""
         outcome = self._finding.outcome
         self._connecting.forget()
         if outcome is not None and self._ours and self._process == os.getpid():
@@ -193,27 +202,27 @@ _GARBLED = {"DecoderException", "MalformedResultException"}
 
 
 def _translate_error(call: Call, error: Any) -> HoldallError:
-    """An error of the client's as ours: DynamoDB's own, passed on, or one of the way to the cluster."""
-    told = error.response.get("Error", {})
-    code = getattr(error, "code", None) or told.get("Code")
+    """The client's error as one of ours: an error of DynamoDB, passed on, or one in reaching the cluster."""
+    facts = error.response.get("Error", {})
+    code = getattr(error, "code", None) or facts.get("Code")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    about = f"{call.operation}: {told.get('Message') or code or status}"
+    about = f"{call.operation}: {facts.get('Message') or code or status}"
     if code == "NoRouteException":
-        return EndpointError(f"{about} (no node of the DAX cluster can be reached)")
+        return EndpointError(f"{about} (no node of the DAX cluster can be reached)", hint=_HINT)
     if code in _LOST:
-        return ServiceUnavailableError(f"{call.operation}: the reply was lost ({told.get('Message')})")
+        return ServiceUnavailableError(f"{call.operation}: the reply was lost ({facts.get('Message')})")
     if code in _GARBLED:
         return MalformedReplyError(about)
     if code == "InternalServerErrorException" or (status is not None and status >= 500):
         return ServiceUnavailableError(about)
-    if not isinstance(code, str):  # the client has no name for every code of the cluster's
+    if not isinstance(code, str):  # the client does not have a name for every code of the cluster
         return ServiceError(about)
-    response = {**error.response, "Error": {**told, "Code": code}}
+    response = {**error.response, "Error": {**facts, "Code": code}}
     return explain_failure(_reply(response), call.operation, call.payload).error
 
 
 def _convert_answer(part: Any) -> Any:
-    """An answer as DynamoDB would have put it: binary as base64, numbers in their one canonical text."""
+    """A reply in DynamoDB's own form: binary as base64, numbers in their canonical text."""
     if isinstance(part, Mapping):
         if len(part) == 1:
             ((kind, content),) = part.items()

@@ -1,4 +1,4 @@
-"""What objects do in the child of a fork, where the parent's threads, and whoever held its locks, do not exist."""
+"""What objects do in a forked child, where the parent's threads, and the holders of its locks, do not exist."""
 
 from __future__ import annotations
 

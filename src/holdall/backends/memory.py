@@ -1,6 +1,6 @@
-"""The service that keeps objects in this process's memory, for tests and for what need not outlast it.
+"""The service that stores objects in this process's memory, for tests and for data that need not outlive the process.
 
-A forked child has a copy of its own, like any other object's.
+A forked child has its own copy, as of any other object.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An object; ``upload`` is the id of the upload that it came from."""
+    """An object; ``upload`` is the id of the upload that created it."""
 
     info: ObjectInfo
     body: bytes
@@ -83,7 +83,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An upload under way, with the bytes of its parts."""
+    """An upload in progress, with the bytes of its parts."""
 
     key: str
     headers: ObjectHeaders
@@ -92,7 +92,7 @@ class _Begun:
 
 
 class MemoryService:
-    """Objects in memory. ``secret`` and ``base_url`` are for signed URLs, as those of a service on disk."""
+    """Objects in memory. ``secret`` and ``base_url`` are for signed URLs, as for a service on disk."""
 
     def __init__(
         self,
@@ -133,16 +133,18 @@ class MemoryService:
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request."""
         if self._closed:
-            raise StoreClosedError("the service was closed")
+            raise StoreClosedError("the file service is closed", hint="open it again")
         answer = self._answers.get(type(request))
         if answer is None:
-            raise InvalidRequestError(f"a service of objects has no answer to {type(request).__name__}")
+            raise InvalidRequestError(
+                f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
+            )
         check_object_request(cast("ObjectRequest[object]", request))
         with self._lock:
             return cast("R", answer(request))
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request at once: nothing here waits for anything."""
+        """Answer the request at once: nothing here blocks."""
         return self.send_blocking(request)
 
     def close(self) -> None:
@@ -154,16 +156,16 @@ class MemoryService:
             self._uploads.clear()
 
     def verified_download(self, token: str) -> Download:
-        """What a token of a URL for getting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        """What the token of a download URL permits; `InvalidTokenError` if it is forged or expired."""
         return verified_download(token, self._secret, self._clock())
 
     def verified_upload(self, token: str) -> DirectUpload:
-        """What a token of a URL for putting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        """What the token of an upload URL permits; `InvalidTokenError` if it is forged or expired."""
         return verified_upload(token, self._secret, self._clock())
 
     @internal
     def after_fork_in_child(self) -> None:
-        """Forget who held the lock: that thread does not exist here."""
+        """Replace the lock: the thread that held it does not exist here."""
         self._lock = threading.Lock()
 
     # --- reads ---
@@ -219,7 +221,7 @@ class MemoryService:
         )
 
     def _check_place(self, key: str, request: PutObject | CompleteUpload) -> None:
-        """Refuse to put an object where there is another than was demanded."""
+        """Refuse a put if its condition on the current object does not hold."""
         if request.if_absent is not None:
             self._check_absent(key)
         kept = self._objects.get(key)
@@ -228,7 +230,7 @@ class MemoryService:
 
     def _check_absent(self, key: str) -> None:
         if key in self._objects:
-            raise PreconditionFailedError(f"there is an object {key!r} already")
+            raise PreconditionFailedError(f"the object {key!r} already exists")
 
     def _keep(
         self,
@@ -285,8 +287,8 @@ class MemoryService:
         begun = self._uploads.get(upload.id)
         if begun is None or begun.key != upload.key:
             raise ObjectNotFoundError(
-                f"there is no upload {upload.id!r:.60} of that key",
-                hint="it was completed or aborted; begin another",
+                f"there is no upload {upload.id!r:.60} for that key",
+                hint="it was completed or aborted; start another",
             )
         return begun
 
@@ -297,8 +299,8 @@ class MemoryService:
         kept = self._find(request.source, request.if_match)
         if request.start + request.size > kept.info.size:
             raise InvalidRequestError(
-                f"{request.source!r} has {kept.info.size:,} bytes,"
-                f" and no {request.size:,} from {request.start:,} on"
+                f"the object {request.source!r} has {kept.info.size:,} bytes, so {request.size:,} bytes"
+                f" from {request.start:,} on cannot be copied"
             )
         body = kept.body[request.start : request.start + request.size]
         return self._keep_part(request.upload, request.number, body)
@@ -325,7 +327,7 @@ class MemoryService:
         upload = request.upload
         there = self._objects.get(upload.key)
         if there is not None and there.upload == upload.id:
-            return there.info  # asked again, as the reply was lost
+            return there.info  # repeated, because the reply was lost
         begun = self._find_upload(upload)
         self._check_place(upload.key, request)
         bodies = [_take_part(upload, begun, part) for part in request.parts]
@@ -357,11 +359,12 @@ def _take_part(upload: Upload, begun: _Begun, part: Part) -> bytes:
     kept, body = begun.parts.get(part.number, (None, b""))
     if kept is None or kept.etag != part.etag:
         raise PreconditionFailedError(
-            f"part {part.number} of the upload of {upload.key!r} is {'missing' if kept is None else 'another'}",
-            hint="ask which parts it has, and upload those that are missing",
+            f"part {part.number} of the upload of {upload.key!r} "
+            + ("is missing" if kept is None else "was replaced by another upload of it"),
+            hint="list the parts of the upload, and upload those that are missing",
         )
     return body
 
 
 def _refuse_other(key: str) -> PreconditionFailedError:
-    return PreconditionFailedError(f"the object {key!r} is not the one that it was")
+    return PreconditionFailedError(f"the object {key!r} does not have the expected etag")

@@ -1,8 +1,8 @@
 """Child processes for calls that may crash, hang or keep the interpreter busy: started when they are needed.
 
-A child makes one call at a time, and stays for the next. Children are new interpreters, not forks: a fork would take
-locks of other threads with it, in whatever state they are. Those that run jobs also import the program's main module,
-where jobs may be declared; others leave it alone, as it may have no ``if __name__ == "__main__"`` and begin anew.
+A child makes one call at a time, and stays for the next. Children are new interpreters, not forks: a fork would inherit
+locks that other threads hold. Children that run jobs also import the program's main module, where jobs may be declared;
+others do not, because without ``if __name__ == "__main__"`` the import would start the program again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Children:
-    """Up to ``limit`` children; a call waits for one that is free. A forked process starts with none."""
+    """Up to ``limit`` children; a call waits until one is free. A forked process starts with none."""
 
     def __init__(self, limit: int, *, import_main: bool = False) -> None:
         self._limit = limit
@@ -46,7 +46,7 @@ class Children:
         return self._call(request, _Fate())
 
     async def call_awaiting(self, request: CallFunction) -> Any:
-        """Make a call; the event loop goes on. To be cancelled is to kill the child that makes it."""
+        """Make a call; the event loop goes on. Cancelling it kills the child that makes the call."""
         fate = _Fate()
         work = _threads.submit(self._call, request, fate)
         try:
@@ -62,7 +62,7 @@ class Children:
             child = self._take()
             try:
                 if not fate.meet(child):
-                    return None  # the caller left before there was a child for it
+                    return None  # the caller was cancelled before a child was free
                 return child.call(request)
             finally:
                 with self._lock:
@@ -78,7 +78,7 @@ class Children:
         return Child(self._import_main)
 
     def close(self) -> None:
-        """End the children that wait for work."""
+        """Kill the children that wait for work."""
         with self._lock:
             idle, self._idle = self._idle, []
         for child in idle:
@@ -93,7 +93,7 @@ class Children:
 
 
 class _Fate:
-    """A call that its caller may give up, before or after a child has it."""
+    """Whether a call is still wanted; its caller may be cancelled before or after a child has the call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -101,13 +101,13 @@ class _Fate:
         self.ended = False
 
     def meet(self, child: Child) -> bool:
-        """Whether the call is still wanted; from now on this child makes it."""
+        """Note that this child makes the call; False if the call is no longer wanted."""
         with self._lock:
             self._child = child
             return not self.ended
 
     def end(self) -> None:
-        """The caller has left."""
+        """The caller was cancelled: kill the child, if there is one."""
         with self._lock:
             self.ended = True
             if self._child is not None:
@@ -115,7 +115,7 @@ class _Fate:
 
 
 class Child:
-    """A process of this one's, killed with it."""
+    """A child process, which ends with this one."""
 
     def __init__(self, import_main: bool) -> None:
         self._pipe, far = multiprocessing.Pipe()
@@ -129,13 +129,13 @@ class Child:
         far.close()
 
     def call(self, request: CallFunction) -> Any:
-        """Make a call, and wait for its result. After any error but the function's own, the child is dead."""
+        """Make a call, and wait for its result. After any error that the function did not raise, the child is dead."""
         try:
             self._pipe.send_bytes(pickle.dumps((request.function, request.arguments)))
             if not self._pipe.poll(request.seconds):
                 self.kill()
                 raise ProcessTimeoutError(
-                    f"{request.function} took longer than {request.seconds:g} seconds, and was killed"
+                    f"{request.function} took longer than {request.seconds:g} seconds, and its process was killed"
                 )
             kind, answer = pickle.loads(self._pipe.recv_bytes())
         except (EOFError, OSError) as error:
@@ -143,7 +143,7 @@ class Child:
                 raise
             self.kill()
             raise ProcessDiedError(
-                f"the process that called {request.function} died (exit code {self._process.exitcode})",
+                f"the process that ran {request.function} died with exit code {self._process.exitcode}",
                 hint="it may have used too much memory, or crashed in native code",
             ) from None
         if kind == "error":
@@ -155,18 +155,18 @@ class Child:
         return self._process.is_alive()
 
     def kill(self) -> None:
-        """End it now; safe to call twice, and from another thread."""
+        """Kill it now; safe to call twice, and from another thread."""
         self._process.kill()
         self._process.join()
 
     def disown(self) -> None:
-        """Leave it to the process that this one was forked from."""
+        """Leave it to the process from which this one was forked."""
         if isinstance(self._process, _Program):
             self._process.disown()
 
 
 class _Program:
-    """A new interpreter that serves calls and knows of this program only where it finds modules."""
+    """A new interpreter that serves calls; it inherits only the module search path of this program."""
 
     def __init__(self, pipe: int) -> None:
         path = [each for each in sys.path if isinstance(each, str)]
@@ -188,17 +188,17 @@ class _Program:
         self._process.wait()
 
     def disown(self) -> None:
-        self._process.returncode = 0  # it is not this process's to wait for
+        self._process.returncode = 0  # its parent waits for it, not this process
 
 
 def serve_pipe(pipe: int) -> None:
-    """What a child does that is a program of its own; ``pipe`` is a descriptor that it inherited."""
+    """The main function of a `_Program`; ``pipe`` is a descriptor that it inherited."""
     _serve(Connection(pipe))
 
 
 def _serve(pipe: Connection) -> None:
-    """What a child does: call after call, until its parent is gone."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # both often go to all processes of a service or terminal
+    """The main loop of a child: make one call after another until the parent is gone."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # often sent to all processes of a service or terminal
         signal.signal(number, signal.SIG_IGN)  # the parent decides
     while True:
         try:
@@ -213,19 +213,19 @@ def _answer(message: bytes) -> bytes:
         function, arguments = pickle.loads(message)
         module, _, name = function.partition(":")
         return pickle.dumps(("result", getattr(import_module(module), name)(*arguments)))
-    except Exception as error:  # noqa: BLE001 - it is raised by the parent
+    except Exception as error:  # noqa: BLE001 - the parent raises it
         error.add_note("in a child process:\n" + "".join(traceback.format_exception(error)))
         try:
             packed = pickle.dumps(("error", error))
             pickle.loads(packed)
-        except Exception:  # noqa: BLE001 - an error that cannot travel goes as text
+        except Exception:  # noqa: BLE001 - an error that cannot be pickled is sent as text
             packed = pickle.dumps(("error", ProcessDiedError("".join(traceback.format_exception(error)))))
         return packed
 
 
-_threads = Pool("holdall-child", threads=1024)  # each waits for a child, or for room for one
+_threads = Pool("holdall-child", threads=1024)  # each thread waits for a child
 
 children = Children(os.cpu_count() or 1)
-"""Those of this process; they are its own, whichever database asks."""
+"""The children of this process, shared by all databases."""
 
 atexit.register(children.close)

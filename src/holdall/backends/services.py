@@ -1,4 +1,4 @@
-"""The services of a database, by name: opened when they are first asked, and asked by the name in each request."""
+"""The file services of a database, by name: opened on first use, and selected by the name in each request."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from holdall.errors import ConfigurationError, HoldallError, StoreClosedError
 
 if TYPE_CHECKING:
     from holdall.core.objects import (
-        ObjectRequest,  # at run time by those who send some: they take a while to load
+        ObjectRequest,  # at run time only where one is sent: it takes a while to load
     )
 
 
 R = TypeVar("R")
 
 FilesArgument: TypeAlias = "str | Backend | Mapping[str, str | Backend] | None"
-"""Where files are kept, as one says it to a database: a URL, a service, or several by name."""
+"""The ``files`` argument of a database: a URL, a service, or several by name."""
 
 
 class Services:
-    """Named services: objects that are given, or URLs to be opened. Safe after a fork."""
+    """Named services: objects that were passed, or URLs to open. Safe after a fork."""
 
     def __init__(self, named: Mapping[str, str | Backend], settings: Settings) -> None:
         self._named = dict(named)
         self._settings = settings
         self.claims: Callable[[str], Any] | None = None
-        """What claims a key of a service in the table, by the service's name: for servers that cannot."""
+        """Returns, for a service's name, what claims object keys in the table: for servers without conditional puts."""
         self.base_url: Callable[[], str] | None = None
-        """Where the web application serves services that have no web server and no ``base_url`` of their own."""
+        """Returns the URL where the web application serves services without a web server and ``base_url``."""
         self._opened: dict[str, Backend] = {
             name: service for name, service in self._named.items() if not isinstance(service, str)
         }
@@ -49,26 +49,26 @@ class Services:
 
     @property
     def default(self) -> str:
-        """The name of the service that is meant when none is named: the setting's, else the first."""
+        """The name of the service to use when none is named: the setting's, or else the first."""
         if self._settings.default_service is not None:
             return self._settings.default_service
         if not self._named:
             raise ConfigurationError(
-                "nothing says where files are kept",
-                hint='open the database with files="s3://bucket" or files="file:PATH"',
+                "this database has no file service",
+                hint='open it with files="s3://BUCKET" or files="file:PATH"',
             )
         return next(iter(self._named))
 
     def send_blocking(self, request: Request[R]) -> R:
-        """Have the service that the request names answer it; the calling thread waits."""
+        """Send the request to the service that it names; the calling thread waits."""
         return self.service(_name(request)).send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Have the service that the request names answer it; the event loop goes on."""
+        """Send the request to the service that it names; the event loop goes on."""
         return await self.service(_name(request)).send_awaiting(request)
 
     def service(self, name: str) -> Backend:
-        """The service of that name, opened if it is not yet; `ConfigurationError` when there is none."""
+        """The service of that name, opened if necessary; `ConfigurationError` if there is none."""
         found = self._opened.get(name)
         if found is None:
             with self._lock:
@@ -83,8 +83,8 @@ class Services:
         if not isinstance(url, str):
             known = ", ".join(self._named) or "none"
             raise ConfigurationError(
-                f"there is no service {name!r:.60}; there are: {known}",
-                hint='name them when you open the database: files={"main": "s3://bucket"}',
+                f"there is no file service {name!r:.60}; this database has: {known}",
+                hint='name services when you open the database: files={"main": "s3://BUCKET"}',
             )
         if url.startswith("mirror:"):
             from holdall.backends.services import MirrorService
@@ -96,7 +96,7 @@ class Services:
         return open_service(url, self._settings, self._directory, claims, self.base_url)
 
     def create_buckets(self, name: str | None) -> dict[str, bool]:
-        """Make the missing buckets of a service and its mirrors; each bucket with whether it was made."""
+        """Create the missing buckets of a service and its mirrors; returns for each bucket whether it was created."""
         if name is None and not self._named:
             return {}
         name = self.default if name is None else name
@@ -120,7 +120,7 @@ class Services:
         return made
 
     def close(self) -> None:
-        """Close all that were opened, those that were given as objects too. Closing twice is harmless."""
+        """Close all services that were opened or passed as objects. Closing twice is harmless."""
         with self._lock:
             self._closed = True
             opened = list(self._opened.values())
@@ -128,12 +128,12 @@ class Services:
             service.close()
 
     def after_fork(self) -> None:
-        """In a forked child: whoever held the lock is not here to release it."""
+        """In a forked child: the thread that held the lock is not here to release it."""
         self._lock = threading.RLock()
 
 
 def split_services(files: FilesArgument) -> tuple[dict[str, Backend], str | dict[str, str] | None]:
-    """What was said about files: the services that are objects, and the URLs, which are a setting."""
+    """The ``files`` argument, split into services that are objects and URLs, which are a setting."""
     if files is None or isinstance(files, str):
         return {}, files
     named = files if isinstance(files, Mapping) else {DEFAULT_SERVICE: files}
@@ -141,15 +141,16 @@ def split_services(files: FilesArgument) -> tuple[dict[str, Backend], str | dict
     for name, service in objects.items():
         if not hasattr(service, "send_blocking"):
             raise ConfigurationError(
-                f"the service {name} is a {type(service).__name__}", hint="give a URL, or a service"
+                f"the file service {name} must be a URL or a service, not a {type(service).__name__}",
+                hint='as in files={"main": "s3://BUCKET"}',
             )
     return objects, {name: each for name, each in named.items() if isinstance(each, str)}
 
 
 def _find_current_directory() -> str | None:
-    """What relative paths are relative to, also if the program has gone elsewhere by the time that one is needed."""
+    """The directory to which relative paths refer, even if the program changes its directory later."""
     try:
-        return os.getcwd()  # noqa: PTH109 - pathlib would be loaded for this alone
+        return os.getcwd()  # noqa: PTH109 - pathlib takes a while to load
     except OSError:  # it was removed
         return None
 
@@ -163,15 +164,26 @@ def _parse_mirror(name: str, url: str, named: Mapping[str, object]) -> tuple[str
     """The primary and the mirrors that a URL names: ``mirror:primary,first,second``."""
     primary, *mirrors = [each.strip() for each in url.removeprefix("mirror:").split(",")]
     if not primary or not mirrors or not all(mirrors):
-        raise ConfigurationError(f"the service {name} is {url!r:.80}", hint="use mirror:PRIMARY,MIRROR,...")
+        raise ConfigurationError(
+            f"the URL of the file service {name} must name a primary and its mirrors, not be {url!r:.80}",
+            hint="use mirror:PRIMARY,MIRROR,...",
+        )
     for each in (primary, *mirrors):
         there = named.get(each)
         if there is None:
-            raise ConfigurationError(f"the service {name} is made of {each}, and there is no such service")
+            raise ConfigurationError(
+                f"the file service {name} names {each}, which does not exist",
+                hint=f"add {each} to the services, or correct {url!r:.80}",
+            )
         if isinstance(there, str) and there.startswith("mirror:"):
-            raise ConfigurationError(f"the service {name} is made of {each}, which is made of others itself")
+            raise ConfigurationError(
+                f"the file service {name} names {each}, which has mirrors itself",
+                hint=f"list all mirrors in {name}",
+            )
     if len({primary, *mirrors}) <= len(mirrors):
-        raise ConfigurationError(f"the service {name} is made of one service twice: {url!r:.80}")
+        raise ConfigurationError(
+            f"the file service {name} names one service twice: {url!r:.80}", hint="name each once"
+        )
     return primary, tuple(mirrors)
 
 
@@ -185,10 +197,9 @@ def open_service(
     claims: Any = None,
     base_url: Callable[[], str] | None = None,
 ) -> Backend:
-    """The service that a URL stands for; a relative path in it is relative to the directory.
+    """The service that a URL names; a relative path in it is relative to the directory.
 
-    ``claims`` are for a server that cannot refuse to replace what is there, ``base_url`` is for a service that has no
-    web server.
+    ``claims`` is for a server without conditional puts, ``base_url`` for a service without a web server.
     """
     kind, _, rest = url.partition(":")
     location, _, query = rest.partition("?")
@@ -198,7 +209,9 @@ def open_service(
 
         _check_options(url, options, {"base_url"})
         if location:
-            raise ConfigurationError(f"{url!r:.80} names a place", hint="memory has none: use memory:")
+            raise ConfigurationError(
+                f"{url!r:.80} has a path, but a service in memory has none", hint="use memory:"
+            )
         return MemoryService(secret=settings.secret, base_url=options.get("base_url", base_url))
     if kind == "file":
         from holdall.backends.disk import DiskService
@@ -218,7 +231,9 @@ def _open_s3(url: str, location: str, options: dict[str, str], settings: Setting
     _check_options(url, options, {"region", "endpoint", "profile", *NAMES, *_S3_OPTIONS})
     bucket, _, prefix = unquote(location.removeprefix("//")).partition("/")
     if not bucket:
-        raise ConfigurationError(f"{url!r:.80} names no bucket", hint="use s3://BUCKET/PREFIX?region=...")
+        raise ConfigurationError(
+            f"{url!r:.80} does not name a bucket", hint="use s3://BUCKET/PREFIX?region=..."
+        )
     profile = options.pop("profile", settings.profile)
     endpoint = resolve_endpoint(
         "s3",
@@ -241,13 +256,13 @@ def _check_options(url: str, options: Mapping[str, str], known: AbstractSet[str]
     unknown = sorted(options.keys() - known)
     if unknown:
         raise ConfigurationError(
-            f"{url.partition('?')[0]!r:.80} has options that mean nothing: {', '.join(unknown)}",
+            f"{url.partition('?')[0]!r:.80} has unknown options: {', '.join(unknown)}",
             hint=f"the options are: {', '.join(sorted(known))}",
         )
 
 
 class Named(Protocol):
-    """Where the others are found."""
+    """Where a mirror service finds the services that it names."""
 
     def service(self, name: str) -> Backend:
         """The service of that name."""
@@ -256,7 +271,7 @@ class Named(Protocol):
 class MirrorService(Layer):
     """A primary service with mirrors, by their names.
 
-    Copying to the mirrors is for the flows above, by a job: see `holdall.files.mirror`.
+    A job copies objects to the mirrors: see `holdall.files.mirror`.
     """
 
     def __init__(self, services: Named, primary: str, mirrors: tuple[str, ...]) -> None:
@@ -265,7 +280,7 @@ class MirrorService(Layer):
         self._mirrors = mirrors
 
     def close(self) -> None:
-        """The others are closed by themselves."""
+        """Nothing to close: `Services` closes the services that it names."""
 
     async def _answer(self, send: Send, request: Request[Any]) -> Any:
         reply = await self._send(send, request, self._primary)
@@ -276,16 +291,16 @@ class MirrorService(Layer):
         return reply
 
     async def _delete_from_mirrors(self, send: Send, request: Request[Any], reply: Any) -> Any:
-        """What became of a deletion in all services; one that fails does not keep it from the others."""
+        """Delete from all mirrors, even if one fails; returns the reply for all services."""
         if isinstance(request, DeleteObject) and request.if_match is not None:
-            # It was the one; mirrors have etags of their own.
+            # the primary has checked it; mirrors have other etags
             request = replace(request, if_match=None)
         replies, errors = [reply], []
         for name in self._mirrors:
             try:
                 replies.append(await self._send(send, request, name))
             except HoldallError as error:
-                error.add_note(f"it is deleted from {self._primary}; this is the mirror {name}")
+                error.add_note(f"it was deleted from {self._primary}, but not from the mirror {name}")
                 errors.append(error)
         if errors:
             raise errors[0]
@@ -296,6 +311,6 @@ class MirrorService(Layer):
     async def _send(self, send: Send, request: Request[Any], name: str) -> Any:
         service = self._services.service(name)
         if request.destination != "service":
-            return await send(service, request)  # to be refused there, as by any service
+            return await send(service, request)  # the service refuses it, as any service does
         changed: Any = request
         return await send(service, replace(changed, service=name))

@@ -261,7 +261,7 @@ def download(
     exist yet.
     """
     if to == "-" and as_json:
-        raise click.UsageError("--json needs stdout, too; pass a path to --to")
+        raise click.UsageError("--json prints to stdout, so --to must be a path")
     target: Any = sys.stdout.buffer if to == "-" else to
     with open_artifacts() as db, _local_files(), transfer(name) as progress:
         found = db.artifacts.get(name, reference, key=key)

@@ -221,6 +221,6 @@ def test_without_botocore_the_error_says_what_to_install(home: Path, monkeypatch
     with pytest.raises(CredentialsError) as refusal:
         find_credentials(profile="dev").current()
     assert str(refusal.value).splitlines() == [
-        "profile dev has a role_arn; that takes botocore, which is not installed",
-        'hint: pip install "holdall[aws]"',
+        "profile dev has a role_arn; this needs botocore, which is not installed",
+        'hint: install it with: pip install "holdall[aws]"',
     ]

@@ -107,7 +107,7 @@ def test_plain_http_is_spoken_to_hosts_that_are_this_machines(
     ],
 )
 def test_plain_http_is_not_spoken_to_strangers(url: str) -> None:
-    with pytest.raises(CredentialsError, match="not asked for credentials over plain http"):
+    with pytest.raises(CredentialsError, match="credentials are not requested from it over plain http"):
         container_credentials({FULL: url, SHOWN: TOKEN})
 
 
@@ -129,7 +129,7 @@ def test_https_may_be_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_malformed_uri_is_an_error_that_does_not_show_it(environment: dict[str, str]) -> None:
-    with pytest.raises(CredentialsError, match="no usable URL") as refusal:
+    with pytest.raises(CredentialsError, match="is not a valid URL") as refusal:
         container_credentials(environment)
     assert next(iter(environment)) in str(refusal.value)
     assert_tells_no_secret(refusal.value)
@@ -139,10 +139,10 @@ def test_a_token_that_is_none_is_an_error_that_does_not_show_it(tmp_path: Path) 
     file = tmp_path / "token"
     for content in (b"", f"{TOKEN}\r\nX: y".encode(), TOKEN.encode() + b"\xff", f"{TOKEN}é".encode()):
         file.write_bytes(content)
-        with pytest.raises(CredentialsError, match=f"{SHOWN_FILE} holds what cannot be a token") as refusal:
+        with pytest.raises(CredentialsError, match=f"{SHOWN_FILE} does not contain a valid token") as refusal:
             container_credentials({FULL: "http://127.0.0.1:9/", SHOWN_FILE: str(file)})
         assert_tells_no_secret(refusal.value)
-    with pytest.raises(CredentialsError, match=f"{SHOWN} holds what cannot be a token") as refusal:
+    with pytest.raises(CredentialsError, match=f"{SHOWN} does not contain a valid token") as refusal:
         container_credentials({FULL: "http://127.0.0.1:9/", SHOWN: f"{TOKEN}\nX: y"})
     assert_tells_no_secret(refusal.value)
 
@@ -158,9 +158,9 @@ def test_a_token_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
         (Answer(403, SECRET.encode()), "answered 403"),
         (Answer(500, SECRET.encode()), "answered 500"),
         (Answer(302, headers={"location": "http://127.0.0.1/"}), "answered 302"),
-        (Answer(body=SECRET.encode()), "no JSON object"),
-        (Answer(body=json.dumps({"SecretAccessKey": SECRET}).encode()), "no access key"),
-        (Answer(body=DOCUMENT.replace(b"2099-01-01T00:00:00Z", b"soon")), "expiry that is no time"),
+        (Answer(body=SECRET.encode()), "not a JSON object"),
+        (Answer(body=json.dumps({"SecretAccessKey": SECRET}).encode()), "the access key is missing"),
+        (Answer(body=DOCUMENT.replace(b"2099-01-01T00:00:00Z", b"soon")), "the expiry is not a time"),
     ],
 )
 def test_an_endpoint_that_should_give_credentials_and_does_not_is_an_error(answer: Answer, why: str) -> None:

@@ -162,26 +162,26 @@ def test_a_profile_without_credentials_is_told_apart_from_none(alone: dict[str, 
     write(alone, "credentials", "[dev]\n")
     with pytest.raises(CredentialsError) as refusal:
         find_credentials(profile="dev", environment={**alone, **KEYS}).current()
-    assert "  environment: not looked at, since a profile was named" in str(refusal.value)
-    assert "  profile dev: it has neither keys nor a way to get some" in str(refusal.value)
+    assert "  environment: ignored, because a profile was named" in str(refusal.value)
+    assert "  profile dev: it has neither keys nor a setting to obtain credentials" in str(refusal.value)
 
 
 @pytest.mark.parametrize(
     ("environment", "credentials", "why"),
     [
         ({"AWS_ACCESS_KEY_ID": SECRET}, "", "AWS_SECRET_ACCESS_KEY is not"),
-        ({**KEYS, "AWS_SESSION_TOKEN": f"{TOKEN}\r\nX: y"}, "", "the environment gave a session token with"),
-        ({**KEYS, "AWS_CREDENTIAL_EXPIRATION": TOKEN}, "", "the environment gave an expiry that is no time"),
-        ({**KEYS, "AWS_CREDENTIAL_EXPIRATION": "2020-01-01T00:00:00Z"}, "", "had expired"),
+        ({**KEYS, "AWS_SESSION_TOKEN": f"{TOKEN}\r\nX: y"}, "", "the environment: the session token has"),
+        ({**KEYS, "AWS_CREDENTIAL_EXPIRATION": TOKEN}, "", "the environment: the expiry is not a time"),
+        ({**KEYS, "AWS_CREDENTIAL_EXPIRATION": "2020-01-01T00:00:00Z"}, "", "expired [0-9]+ seconds ago"),
         (
             {},
             f"[default]\naws_access_key_id = {SECRET}\n",
-            "profile default in the credentials file gave no secret",
+            "profile default in the credentials file: the secret key is missing",
         ),
-        ({}, "[default]\n" + keys("AK") + f"aws_session_token = {TOKEN} {SECRET}\n", "session token with"),
+        ({}, "[default]\n" + keys("AK") + f"aws_session_token = {TOKEN} {SECRET}\n", "session token has"),
         ({}, f"[default]\n{SECRET}\n", "line 2 is neither"),
-        ({}, "[default]\n" + keys(f"\n  {SECRET} = {TOKEN}"), "access key that is a dict"),
-        ({FULL: f"http://{SECRET}:{TOKEN}@localhost"}, "", "no usable URL"),
+        ({}, "[default]\n" + keys(f"\n  {SECRET} = {TOKEN}"), "the access key must be text, not a dict"),
+        ({FULL: f"http://{SECRET}:{TOKEN}@localhost"}, "", "is not a valid URL"),
         ({"AWS_PROFILE": "prod"}, f"[default]\naws_secret_access_key = {SECRET}\n", "no AWS profile 'prod'"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_failing_endpoint_gives_no_secret_away(
         now[0] += timedelta(minutes=51)
         assert source.current() is first
         now[0] += timedelta(minutes=9)
-        with pytest.raises(CredentialsError, match="no JSON object") as refusal:
+        with pytest.raises(CredentialsError, match="not a JSON object") as refusal:
             source.current()
     assert_tells_no_secret(refusal.value)
     assert "answered 400" in caplog.text
@@ -255,12 +255,12 @@ def test_an_async_function_is_refused_by_name() -> None:
     async def give() -> tuple[str, str]:
         return "AK", SECRET
 
-    with pytest.raises(AwaitableRefused, match="is async"):
+    with pytest.raises(AwaitableRefused, match="must not be async"):
         CallableCredentials(give).current()
 
 
 def test_a_function_that_gives_something_else_is_named_without_showing_it() -> None:
-    with pytest.raises(CredentialsError, match="the credentials function gave a str") as refusal:
+    with pytest.raises(CredentialsError, match="the credentials function returned a str") as refusal:
         CallableCredentials(lambda: SECRET).current()
     assert_tells_no_secret(refusal.value)
 

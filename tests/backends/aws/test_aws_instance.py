@@ -78,9 +78,7 @@ def test_without_a_session_token_nothing_is_asked(status: int) -> None:
 
 def test_it_can_be_switched_off() -> None:
     with loopback(service()) as server:
-        assert ask(server.url, AWS_EC2_METADATA_DISABLED="True") == (
-            "switched off by AWS_EC2_METADATA_DISABLED"
-        )
+        assert ask(server.url, AWS_EC2_METADATA_DISABLED="True") == ("disabled by AWS_EC2_METADATA_DISABLED")
     assert server.asked == []
 
 
@@ -113,14 +111,14 @@ def test_later_questions_have_a_second_try() -> None:
     ("special", "why"),
     [
         ({"roles": Answer(404)}, "answered 404"),
-        ({"roles": Answer(body=b" \n")}, "gave no role"),
-        ({"roles": Answer(body=b"\xff\xfe")}, "gave no role"),
-        ({"token": Answer(body=b"")}, "gave no token"),
-        ({"role": Answer(body=SECRET.encode())}, "no JSON object"),
-        ({"role": Answer(body=document(SecretAccessKey=None))}, "no secret key"),
-        ({"role": Answer(body=document(Token=f"{TOKEN} {SECRET}"))}, "session token with characters"),
-        ({"role": Answer(body=document(Expiration=TOKEN))}, "expiry that is no time"),
-        ({"role": Answer(body=b'{"Code": "Failed", "Message": "m"}')}, "answered with Failed"),
+        ({"roles": Answer(body=b" \n")}, "returned no role"),
+        ({"roles": Answer(body=b"\xff\xfe")}, "returned no role"),
+        ({"token": Answer(body=b"")}, "returned no token"),
+        ({"role": Answer(body=SECRET.encode())}, "not a JSON object"),
+        ({"role": Answer(body=document(SecretAccessKey=None))}, "the secret key is missing"),
+        ({"role": Answer(body=document(Token=f"{TOKEN} {SECRET}"))}, "the session token has characters"),
+        ({"role": Answer(body=document(Expiration=TOKEN))}, "the expiry is not a time"),
+        ({"role": Answer(body=b'{"Code": "Failed", "Message": "m"}')}, "returned Failed"),
     ],
 )
 def test_what_went_wrong_is_told_without_secrets(special: dict[str, Answer], why: str) -> None:
@@ -154,7 +152,7 @@ def test_credentials_past_their_date_are_honoured_for_a_while() -> None:
     ],
 )
 def test_malformed_settings_are_named(environment: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="instance metadata service are malformed") as refusal:
+    with pytest.raises(ConfigurationError, match="instance metadata service are not valid") as refusal:
         instance_credentials(environment, NO_PROFILE, lambda: NOW)
     assert SECRET not in str(refusal.value)
 

@@ -103,7 +103,7 @@ def test_what_is_no_answer_is_not_quoted(reply: bytes) -> None:
 def test_an_endless_answer_is_refused() -> None:
     with (
         loopback(lambda asked: Answer(body=b"x" * 70_000)) as server,
-        pytest.raises(Unanswered, match="over 64 KB"),
+        pytest.raises(Unanswered, match="more than 64 KB"),
     ):
         answer("GET", parse_address(server.url), {}, 5)
 

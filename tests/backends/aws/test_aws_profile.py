@@ -121,7 +121,7 @@ def test_a_named_profile_that_is_nowhere_is_an_error_that_says_where_it_looked(
 
 def test_services_that_are_named_must_exist(home: Path) -> None:
     environment = written(home, config="[default]\nservices = nowhere\n")
-    with pytest.raises(ConfigurationError, match=r"services 'nowhere'.*\n.*\[services nowhere\]"):
+    with pytest.raises(ConfigurationError, match=r"services section 'nowhere'.*\n.*\[services nowhere\]"):
         read_profile(None, environment)
 
 
@@ -133,7 +133,7 @@ def test_services_that_are_named_must_exist(home: Path) -> None:
         (f"[default]\na = {SECRET}\na = {TOKEN}\n".encode(), "line 3 repeats"),
         (f"[default]\na = {SECRET}\n[default]\n".encode(), "line 3 repeats"),
         (f"[default]\nb =\n  {SECRET}\n".encode(), "indented block"),
-        (f"[default]\na = {SECRET}\nb = ".encode() + b"\xff\n", "line 3 is no UTF-8"),
+        (f"[default]\na = {SECRET}\nb = ".encode() + b"\xff\n", "line 3 is not UTF-8"),
     ],
 )
 @pytest.mark.parametrize("file", ["credentials", "config"])

@@ -26,7 +26,7 @@ def test_a_call_that_is_throttled_and_sent_again_is_told_without_its_data(
     records = [record for record in caplog.records if record.name.startswith("holdall")]
     assert [(record.name, record.levelname) for record in records] == [("holdall.dynamodb", "WARNING")] * 2
     assert [record.getMessage().partition(";")[0] for record in records] == [
-        "GetItem was throttled, send 1",
-        "GetItem was throttled, send 3",
+        "GetItem was throttled on attempt 1",
+        "GetItem was throttled on attempt 3",
     ]
     assert MARK not in "".join(str(record.__dict__) for record in records)

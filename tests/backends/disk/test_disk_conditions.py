@@ -119,9 +119,9 @@ def test_where_there_are_no_locks_nothing_depends_on_one(disk: Disk, monkeypatch
         real(file, how)
 
     monkeypatch.setattr(fcntl, "flock", none_for_directories)
-    with pytest.raises(ConfigurationError, match="no locks"):
+    with pytest.raises(ConfigurationError, match="needs locks"):
         disk.put("a", b"second", if_match=etag)
-    with pytest.raises(ConfigurationError, match="no locks"):
+    with pytest.raises(ConfigurationError, match="needs locks"):
         disk.delete("a", etag)
     disk.put("a", b"second")
     assert disk.get("a").body == b"second"

@@ -214,7 +214,7 @@ def test_a_part_that_another_process_replaced_is_not_taken_for_ours(disk: Disk) 
     upload = disk.begin()
     mine = [disk.part(upload, number, body_of(number)) for number in (1, 2)]
     theirs = Disk(disk.root).part(upload, 1, body_of(9))
-    with pytest.raises(PreconditionFailedError, match=r"part 1 .* is another"):
+    with pytest.raises(PreconditionFailedError, match=r"part 1 .* was replaced"):
         disk.complete(upload, *mine)
     body = body_of(9) + body_of(2)
     disk.complete(upload, theirs, mine[1])

@@ -441,7 +441,9 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_something_that_is_no_backend_is_refused_before_anything_is_opened(
     database: Any, tmp_path: Path, bare_machine: None
 ) -> None:
-    with pytest.raises(ConfigurationError, match="reads is a dict, which is no backend"):
+    with pytest.raises(
+        ConfigurationError, match="reads must be a backend or the endpoint of a DAX cluster, not a dict"
+    ):
         database("embedded:app.db", reads={"daxs": "here"})
     assert list(tmp_path.iterdir()) == []
 
@@ -450,7 +452,7 @@ def test_something_that_is_no_backend_is_refused_before_anything_is_opened(
     "text", ["dynamodb://other", "dax:", "https://cluster", "daxs://user@host", "daxs://"]
 )
 def test_a_text_that_is_no_endpoint_of_a_cluster_is_refused(text: str, bare_machine: None) -> None:
-    with pytest.raises(ConfigurationError, match="no endpoint of a DAX cluster") as caught:
+    with pytest.raises(ConfigurationError, match="must be the endpoint of a DAX cluster") as caught:
         Database("dynamodb://my-app?region=eu-central-1", reads=text)
     assert "user" not in str(caught.value)
 

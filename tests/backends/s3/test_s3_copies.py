@@ -228,7 +228,7 @@ def test_less_than_a_small_object_has_is_not_taken_for_it(colour: Colour) -> Non
     with (
         bucket(part_of(6)) as server,
         client(colour, server) as ours,
-        pytest.raises(MalformedReplyError, match="only some bytes"),
+        pytest.raises(MalformedReplyError, match="only a part of the object"),
     ):
         ours.ask(CREATE)
 

@@ -186,7 +186,7 @@ def test_an_id_that_no_header_can_carry_is_refused(colour: Colour, put_id: str) 
     with (
         bucket() as server,
         client(colour, server) as ours,
-        pytest.raises(InvalidRequestError, match="id of a put"),
+        pytest.raises(InvalidRequestError, match="id for a put"),
     ):
         ours.ask(PutObject("", "a", b"words", if_absent=put_id))
 

@@ -82,9 +82,9 @@ def test_what_has_to_be_there_is_missed_by_name() -> None:
     document = read_document(b"<List><Size>x</Size><Time>y</Time></List>")
     with pytest.raises(NoDocument, match="no Key"):
         document.text("Key")
-    with pytest.raises(NoDocument, match="Size is no number"):
+    with pytest.raises(NoDocument, match="Size is not a number"):
         document.number("Size")
-    with pytest.raises(NoDocument, match="Time is no time"):
+    with pytest.raises(NoDocument, match="Time is not a time"):
         document.time("Time")
 
 

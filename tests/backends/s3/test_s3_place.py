@@ -88,13 +88,13 @@ def test_what_cannot_be_a_bucket_is_refused(bucket: str) -> None:
     ],
 )
 def test_a_virtual_host_that_cannot_be_is_refused_with_what_to_do(bucket: str, endpoint: Endpoint) -> None:
-    with pytest.raises(ConfigurationError, match="style path"):
+    with pytest.raises(ConfigurationError, match="style=path"):
         place_of(bucket, endpoint, "virtual")
 
 
 def test_a_style_that_there_is_not_is_refused() -> None:
     style: Any = "host"
-    with pytest.raises(ConfigurationError, match="auto, path and virtual"):
+    with pytest.raises(ConfigurationError, match="auto, path or virtual"):
         place_of("things", LOCAL, style)
 
 

@@ -68,7 +68,7 @@ def test_a_reply_without_what_it_has_to_have_is_none(missing: str) -> None:
 
 @pytest.mark.parametrize("length", ["", "x", "-1", "５"])
 def test_a_head_without_a_length_is_none(length: str) -> None:
-    with pytest.raises(MalformedReplyError, match="how long"):
+    with pytest.raises(MalformedReplyError, match="has no length"):
         head_info("a", replied(content_length=length), etags())
 
 
@@ -207,7 +207,7 @@ def test_what_is_listed_once_more_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("body", "after"),
     [(listing(more=True), None), (listing("a", more=True), "a"), (listing("other"), None)],
-    ids=["empty but not the end", "stands still", "what was not asked for"],
+    ids=["empty but not the end", "stands still", "that were not requested"],
 )
 def test_a_listing_that_makes_no_sense_is_refused(body: bytes, after: str | None) -> None:
     with pytest.raises(NoDocument):

@@ -84,6 +84,6 @@ def test_a_server_that_answers_with_the_object_keeps_no_tags(colour: Colour, bod
     with (
         bucket(found(body)) as server,
         client(colour, server) as ours,
-        pytest.raises(ConfigurationError, match="keeps no tags"),
+        pytest.raises(ConfigurationError, match="does not support tags"),
     ):
         ours.ask(GetTags("", "a"))

@@ -1,6 +1,6 @@
-"""URLs of services taken apart, strictly: what a socket, a request line and a Host header need, and nothing odd.
+"""URLs of services, parsed strictly into what a socket, a request line and a Host header need.
 
-Pure. The reasons given never repeat the URL, which may hold a password or a path that is as good as one.
+Pure. Error messages never repeat the URL, which may contain a password or a secret path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place on the network, and what to ask for there (``target``: path and query)."""
+    """A host and port on the network, and the path and query to request there (``target``)."""
 
     scheme: str
     host: str
@@ -26,20 +26,20 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """The host as a Host header has it."""
+        """The host as in a Host header."""
         return authority(self.scheme, self.host, self.port)
 
 
 def authority(scheme: str, host: str, port: int) -> str:
-    """Host and port as a Host header has them: no default port, IPv6 in brackets."""
+    """Host and port as in a Host header: no default port, IPv6 in brackets."""
     name = f"[{host}]" if ":" in host else host
     return name if port == _DEFAULT_PORTS[scheme] else f"{name}:{port}"
 
 
 def parse_address(text: str) -> Address:
-    """The parts of an ``http`` or ``https`` URL; ValueError says what is wrong with it."""
+    """The parts of an ``http`` or ``https`` URL; the message of a ValueError states what is wrong with it."""
     if not _VISIBLE.fullmatch(text) or "\\" in text:
-        raise ValueError("it has spaces or characters that no URL has")
+        raise ValueError("it has spaces or characters that are not allowed in a URL")
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -48,9 +48,9 @@ def parse_address(text: str) -> Address:
     if port == 0:
         raise ValueError("its host or port is malformed")
     if parts.scheme not in _DEFAULT_PORTS:
-        raise ValueError("it does not begin with http:// or https://")
+        raise ValueError("it does not start with http:// or https://")
     if "@" in parts.netloc:
-        raise ValueError("it holds a user name")
+        raise ValueError("it contains a user name")
     if parts.fragment:
         raise ValueError("it has a fragment (#)")
     host = parts.hostname or ""

@@ -1,4 +1,4 @@
-"""The wire for async code: the event loop goes on. A module of its own, because asyncio takes a while to load."""
+"""The wire for async code: the event loop goes on. A separate module, because asyncio takes a while to load."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class within:  # noqa: N801 - reads as `asyncio.timeout` does
 class AwaitingStream(asyncio.BufferedProtocol):
     """A connection of an event loop.
 
-    It brings its own buffer: asyncio would ask for a quarter of a megabyte for each bit that arrives.
+    It has its own buffer: asyncio would allocate a quarter of a megabyte each time that bytes arrive.
     """
 
     def __init__(self, read_timeout: float) -> None:
@@ -155,7 +155,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
     # --- called by the event loop ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """The connection is open."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._watch = make_poll(transport.get_extra_info("socket"))
@@ -217,7 +217,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
     async def send(self, data: bytes | memoryview) -> None:
         """Send all of it."""
         assert self._transport is not None
-        if self._transport.is_closing():  # it would take the data, and complain about it to the log
+        if self._transport.is_closing():  # asyncio would accept the data, and log a warning
             raise ConnectionResetError("the connection was closed")
         self._transport.write(data)
         if not self._writable.is_set():
@@ -237,7 +237,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
         return b""
 
     async def receive_within(self, seconds: float) -> bytes | None:
-        """The same; None when nothing arrived in so many seconds."""
+        """The same; None if nothing arrived within that many seconds."""
         if not self._arrived and not self._ended:
             try:
                 await self._wait(seconds)
@@ -248,7 +248,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
         return await self.receive()
 
     async def fill(self, view: memoryview) -> bool:
-        """Receive until the memory is full; False when the other side has closed before."""
+        """Receive until the memory is full; False if the other side has closed before."""
         while view and self._arrived:
             first = self._arrived.pop(0)
             taken = min(len(first), len(view))

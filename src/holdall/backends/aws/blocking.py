@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 120.0
-"""How many seconds to wait for work that is done alone, unless the caller passes another number."""
+"""How many seconds `alone` waits for its turn, unless the caller passes another number."""
 
 
 class Clock:
@@ -57,7 +57,7 @@ class BlockingPace(Clock):
         time.sleep(seconds)
 
     async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = PATIENCE) -> T:
-        """Do the work while no other thread does such work."""
+        """Do the work while no other thread does work of this kind."""
         lock = self._lock
         if not lock.acquire(timeout=seconds):
             raise explain_wait(seconds)
@@ -86,9 +86,9 @@ class BlockingPace(Clock):
 
 
 def explain_wait(seconds: float) -> EndpointError:
-    """The error of a caller that waited in vain to do something alone."""
+    """The error of a caller whose turn did not come."""
     return EndpointError(
-        f"waited {seconds:g} seconds for another request to query the service",
+        f"another request to the service did not finish within {seconds:g} seconds",
         hint="check the endpoint, the region and the network",
     )
 
@@ -137,7 +137,7 @@ class BlockingStream:
         return self._socket.recv(CHUNK)
 
     async def receive_within(self, seconds: float) -> bytes | None:
-        """The same; None when nothing arrived in so many seconds."""
+        """The same; None if nothing arrived within that many seconds."""
         self._heed_deadline()
         if seconds >= self._timeout:
             return self._socket.recv(CHUNK)
@@ -150,7 +150,7 @@ class BlockingStream:
             self._socket.settimeout(self._timeout)
 
     async def fill(self, view: memoryview) -> bool:
-        """Receive until the memory is full; False when the other side has closed before."""
+        """Receive until the memory is full; False if the other side has closed before."""
         receive = self._socket.recv_into
         while view:
             self._heed_deadline()
@@ -204,5 +204,5 @@ class _Dialler:
 
 
 async def connect_blocking(target: Target, within: Limit) -> BlockingStream:
-    """A connection, made while the calling thread waits; the lookup of the host's name has no time limit."""
+    """A connection, opened while the calling thread waits; looking up the host's name has no time limit."""
     return await open_connection(target, _Dialler(), Limit(min(target.connect_timeout, within.left)))

@@ -1,4 +1,4 @@
-"""Credentials that take more than a look: roles to assume, SSO, web identities, processes. botocore finds them.
+"""Credentials that take more than reading a file: assumed roles, SSO, web identities, processes. botocore finds them.
 
 Only its public interface is used, and it is imported only here and only when it is needed. It reads the environment
 of this process.
@@ -15,10 +15,10 @@ from holdall.backends.aws.form import credentials_from_parts
 from holdall.backends.aws.signer import Credentials
 from holdall.errors import CredentialsError
 
-INSTALL = 'pip install "holdall[aws]"'
+INSTALL = 'install it with: pip install "holdall[aws]"'
 
 _FARTHEST = 1 << 22
-"""Seconds, some 48 days: credentials that last longer count as lasting."""
+"""Seconds, about 48 days: credentials that last longer count as permanent."""
 
 _TELLING = frozenset(
     {
@@ -37,11 +37,11 @@ _TELLING = frozenset(
         "UnauthorizedSSOTokenError",
     }
 )
-"""botocore's errors whose text helps and cannot hold a secret. Others quote files, processes and replies."""
+"""botocore's errors whose text is useful and cannot contain a secret. Others quote files, processes and replies."""
 
 
 class BotocoreChain:
-    """botocore's chain, asked again whenever credentials are due. Not safe for two threads at once."""
+    """botocore's chain, used again whenever credentials are due. Not safe for two threads at once."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class BotocoreChain:
         self._found: Any = None
 
     def load(self, why: str) -> Credentials:
-        """What botocore finds. ``why`` it was asked begins every error."""
+        """The credentials that botocore finds. ``why`` it is needed begins every error."""
         frozen, trouble = self._ask()
         if trouble:
             hint = INSTALL if trouble is _MISSING else None
@@ -71,16 +71,16 @@ class BotocoreChain:
         )
 
     def account(self) -> str | None:
-        """The number of the account that the credentials belong to, where that is known."""
+        """The ID of the account that the credentials belong to, if it is known."""
         frozen, trouble = self._ask()
         return None if trouble else getattr(frozen, "account_id", None)
 
     def forget(self) -> None:
-        """Let the next load begin from nothing."""
+        """Make the next load start from scratch."""
         self._found = None
 
     def _ask(self) -> tuple[Any, str]:
-        """The credentials, or what went wrong; not raised here, lest the error keep botocore's."""
+        """The credentials, or what went wrong; not raised here, so that the error does not chain botocore's."""
         try:
             import botocore.session
             from botocore.exceptions import BotoCoreError, ClientError
@@ -104,7 +104,7 @@ class BotocoreChain:
             AttributeError,
             RuntimeError,
         ) as error:
-            # the latter are what a process's odd output or an unreadable token file come out as
+            # the errors after BotoCoreError are caused by odd output of a process or an unreadable token file
             return None, describe_error(error)
 
     def _session(self, kind: Callable[..., Any]) -> Any:
@@ -115,17 +115,17 @@ class BotocoreChain:
 
 
 def describe_error(error: Exception) -> str:
-    """What can be said of an error of botocore's without giving anything away."""
+    """A description of an error from botocore that reveals no secret."""
     name = type(error).__name__
     return f"botocore failed: {error}" if name in _TELLING else f"botocore failed with {name}"
 
 
-_MISSING = "that takes botocore, which is not installed"
+_MISSING = "this needs botocore, which is not installed"
 
 
 def _seconds_left(found: Any) -> int | None:
-    """How long they last, rounded up. botocore does not tell, but it does tell whether they need a refresh when
-    so many seconds should be left."""
+    """How long the credentials last, rounded up. botocore does not report it, but it reports whether a refresh is
+    needed for a given number of seconds to be left."""
     needed = getattr(found, "refresh_needed", None)
     if needed is None or not needed(refresh_in=_FARTHEST):
         return None

@@ -64,7 +64,7 @@ def target_of(scheme: str, host: str, port: int, limits: Limits) -> Target:
 
 
 def tls_context() -> ssl.SSLContext:
-    """TLS that verifies the endpoint, by ``AWS_CA_BUNDLE`` where that is set."""
+    """A TLS context that verifies the endpoint, with the certificates of ``AWS_CA_BUNDLE`` if it is set."""
     import ssl
 
     bundle = os.environ.get("AWS_CA_BUNDLE")
@@ -72,8 +72,8 @@ def tls_context() -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=bundle or None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
-            f"the certificates of AWS_CA_BUNDLE cannot be read: {error}",
-            hint="name a file of PEM certificates, or unset it",
+            f"the certificates in AWS_CA_BUNDLE cannot be read: {error}",
+            hint="set it to a file of PEM certificates, or unset it",
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -140,7 +140,7 @@ async def open_connection(target: Target, dialler: Dialler[S], limit: Limit) -> 
 
 
 class Unsent(Exception):
-    """No connection was made, so nothing of the request has left. ``lasting`` if trying again cannot help."""
+    """No connection was made, so no part of the request was sent. ``lasting`` if trying again cannot help."""
 
     def __init__(self, why: str, *, lasting: bool = False, hint: str = _HINT) -> None:
         super().__init__(why)
@@ -166,10 +166,10 @@ def explain_trouble(error: OSError | UnicodeError) -> Unsent:
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return Unsent(
             "this process has no file descriptors left",
-            hint="raise the limit on open files (ulimit -n), lower max_connections, or close what is open",
+            hint="raise the limit on open files (ulimit -n), lower max_connections, or close files that are open",
         )
     if isinstance(error, TimeoutError):
-        return Unsent("timed out")
+        return Unsent("the connection timed out")
     lasting = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
     return Unsent(str(error) or type(error).__name__, lasting=lasting)
 
@@ -182,7 +182,7 @@ def _explain_certificate(error: Any) -> Unsent:
     elif code == _NOT_YET:
         why, hint = "is not valid yet", "check this machine's clock"
     elif code in _WRONG_NAMES:
-        why, hint = f"is for another host ({words})", "check the endpoint's name"
+        why, hint = f"is for another host ({words})", "check the host name in the endpoint"
     elif code in _UNKNOWN_ISSUERS:
         why, hint = (
             f"has an unknown issuer ({words})",

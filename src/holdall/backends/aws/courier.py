@@ -1,4 +1,4 @@
-"""The courier of AWS's services: it signs, sends, waits and sends again, and reports honestly how a call ended.
+"""The courier for AWS services: it signs, sends, waits and sends again, and reports exactly how a call ended.
 
 Sync and async code share it: it awaits only its `Pace`. A `Service` brings the rest: how a call becomes a signed
 request, what a reply means, and where to send it. The first attempt is a straight line; a `Course` exists only after a
@@ -8,7 +8,7 @@ Whether a call is sent again after a lost reply, and how it then ends, follows f
 
 - ``repeat``: reads, and writes that a repetition does not change. The last answer counts.
 - ``settle``: a write that a repetition cannot do twice, but whose last answer may be about an earlier send. If a reply
-  was lost, any failure is `Unsettled`, and the caller has to look.
+  was lost, any failure is `Unsettled`, and the caller must find out.
 - ``once``: never sent again once it may have been carried out; then it is `Unsettled` too.
 """
 
@@ -35,7 +35,7 @@ Manner: TypeAlias = Literal["repeat", "settle", "once"]
 Remedy: TypeAlias = Literal[
     "unsent", "throttle", "conflict", "again", "server", "expired", "skew", "region", "unannounced", "final"
 ]
-"""What may be done about a failure: wait and send again (the first five), renew the credentials, set the clock, ask in
+"""What may be done about a failure: wait and send again (the first five), renew the credentials, correct the clock, use
 another region, send the body unannounced, or nothing. Only after ``server`` is the fate of the request unknown; every
 other answer means that nothing was done."""
 
@@ -49,7 +49,7 @@ LONGEST_PAUSE = 5.0
 
 
 class Pace(Protocol):
-    """How sync or async code waits: all that sending needs of the world."""
+    """How sync or async code waits: everything that sending needs from the outside."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait; return early if the caller is cancelled."""
@@ -75,7 +75,7 @@ class Pace(Protocol):
         """Send a parcel over one of the transport's connections; `Unsent` or `Broken` if no reply came."""
 
     def now(self) -> float:
-        """Seconds that only grow."""
+        """The time of a monotonic clock, in seconds."""
 
     def random(self) -> float:
         """A random number from 0 up to 1."""
@@ -111,7 +111,7 @@ class Failure(Exception):
 
 
 class Service(Protocol[C_contra, A_co]):
-    """A service at one place: what a courier has to know of it."""
+    """A service at one address: what a courier needs to know about it."""
 
     name: str
     transport: Transport
@@ -125,8 +125,8 @@ class Service(Protocol[C_contra, A_co]):
         """The answer in a reply; `Failure` if it is an error or makes no sense."""
 
     def mend(self, failure: Failure) -> Self | None:
-        """Put right what only this service knows how to, and return the service to use from now on, this one or that at
-        another place; None if there is nothing of the kind."""
+        """Correct a failure in a way that only this service knows, and return the service to use from now on: this one,
+        or the one at another address; None if it cannot be corrected."""
 
 
 class Course:
@@ -161,7 +161,7 @@ class Unsettled(Exception):
 
 
 class Courier(Generic[C, A]):
-    """Delivers the calls of one service, in the name of one credential source."""
+    """Delivers the calls of one service, with the credentials of one source."""
 
     def __init__(self, service: Service[C, A], source: CredentialSource, limits: Limits) -> None:
         self.service = service
@@ -182,7 +182,7 @@ class Courier(Generic[C, A]):
             else (course.began, course.limit)
         )
         while True:
-            service = self.service  # another call may have found it at another place
+            service = self.service  # another call may have found it at another address
             credentials = None
             try:
                 credentials = self._source.peek() or await pace.credentials(self._source, limit)
@@ -193,7 +193,7 @@ class Courier(Generic[C, A]):
             except (Failure, Unsent, Broken) as caught:
                 trouble = caught
             except Exception as error:
-                # for one, there are no credentials any more to send it again with
+                # for example, because the credentials to send it again can no longer be found
                 if course is not None and course.unknown and manner != "repeat":
                     raise Unsettled(error, course=course) from error
                 raise
@@ -212,7 +212,7 @@ class Courier(Generic[C, A]):
             if pause is None:
                 raise failure.error
             if failure.remedy == "throttle":
-                message = "%s was throttled, send %d; again in %.3f s"
+                message = "%s was throttled on attempt %d; trying again in %.3f s"
                 warn(service.name, message, call.operation, course.attempts, pause)
             await pace.sleep(pause)
 
@@ -240,7 +240,7 @@ class Courier(Generic[C, A]):
     def _mend(
         self, service: Service[C, A], failure: Failure, course: Course, credentials: Credentials | None
     ) -> bool:
-        """Whether there was something to put right, once per call, before sending again at once."""
+        """Whether the failure was corrected, so that the call can be sent again at once; each remedy is used once."""
         remedy = failure.remedy
         if remedy in course.mended:
             return False
@@ -254,13 +254,13 @@ class Courier(Generic[C, A]):
         mended = service.mend(failure)
         if mended is None:
             return False
-        if mended is not service and self.service is service:  # otherwise another call has just found it
+        if mended is not service and self.service is service:  # otherwise another call has just replaced it
             self.service = mended
             service.transport.close()
         return True
 
     def _set_clock(self, date: str) -> None:
-        """From now on sign with the server's time, if the Date header of its reply is one."""
+        """From now on, sign with the server's time, if the Date header of its reply is valid."""
         from email.utils import parsedate_to_datetime
 
         try:
@@ -270,13 +270,12 @@ class Courier(Generic[C, A]):
         self._skew = (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)).timestamp() - time()
 
     def _pause(self, pace: Pace, failure: Failure, course: Course) -> float | None:
-        """How long to wait before sending again; None if that is no use, or there is no time or attempt left."""
+        """How long to wait before sending again; None if that cannot help, or no time or attempt is left."""
         if failure.remedy not in _PASSING or course.attempts >= self._limits.max_attempts:
             return None
         pause = pace.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
-        spent = (
-            pace.now() + pause - course.began
-        )  # large bodies extend the limit, but not the time for attempts
+        # large bodies extend the limit, but not the time for attempts
+        spent = pace.now() + pause - course.began
         return pause if spent < self._limits.total_timeout and pause < course.limit.left else None
 
 
@@ -286,7 +285,10 @@ def _explain(service: Service[Any, Any], call: Call, trouble: Failure | Unsent |
     if isinstance(trouble, Unsent):
         return Failure(_explain_unsent(service, trouble), "final" if trouble.lasting else "unsent")
     if isinstance(trouble, Garbled):
-        return Failure(MalformedReplyError(f"{call.operation}: the reply is garbled, {trouble}"), "server")
+        garbled = MalformedReplyError(
+            f"{call.operation}: the reply is garbled ({trouble})", hint="check the endpoint and any proxy"
+        )
+        return Failure(garbled, "server")
     return Failure(ServiceUnavailableError(f"{call.operation}: the reply was lost ({trouble})"), "server")
 
 

@@ -1,8 +1,7 @@
-"""Where credentials come from, in the order the AWS tools look, and what the backends ask of a source.
+"""Where credentials come from, in the same order as for AWS tools, and what the backends need from a source.
 
-The environment, keys in the shared files, and the container and instance endpoints are looked at here, without
-loading an SDK; whatever takes more is botocore's to find. Nothing here shows a secret: not in a repr, not in a log,
-not in an error, nor in the errors behind it.
+The environment, keys in the shared files, and the container and instance endpoints are read here, without loading an
+SDK; botocore handles everything else. No secret appears in a repr, a log, an error, or the errors chained to it.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ _OLD_FILES = ("AWS_CREDENTIAL_FILE", "BOTO_CONFIG")
 
 
 class CredentialSource(Protocol):
-    """Gives credentials as long as they are needed. Safe to share between threads."""
+    """Provides credentials, and renews them. Safe to share between threads."""
 
     def peek(self) -> Credentials | None:
         """The credentials to sign with now, if they are known without any I/O; otherwise None."""
 
     def current(self) -> Credentials:
-        """The credentials to sign with now; it may read and wait."""
+        """The credentials to sign with now; it may do I/O and wait."""
 
     def renew(self, rejected: Credentials) -> None:
-        """The service would not take these: the next `current` looks for others."""
+        """The service rejected these credentials: the next `current` looks for others."""
 
 
 def find_credentials(
@@ -50,23 +49,24 @@ def find_credentials(
     environment: Mapping[str, str] = os.environ,
     clock: Callable[[], float] = time.time,
 ) -> CredentialSource:
-    """The credentials of this machine. Nothing is looked at before the first `current`.
+    """The credentials of this machine. Nothing is read before the first `current`.
 
     In order: keys in the environment (unless ``profile`` is given); the profile's role, web identity or SSO; its keys
-    in the credentials file; its process; its keys in the config file; the container's endpoint; the instance's. What
-    is found is looked up again before it expires. ``region`` is where roles are assumed if nothing else says so.
+    in the credentials file; its process; its keys in the config file; the container's endpoint; the instance's.
+    Credentials are looked up again before they expire. ``region`` is where roles are assumed unless a setting names
+    another region.
     """
     chain = _Chain(profile or None, region, environment, clock)
     return RenewedCredentials(chain.load, forget=chain.forget, clock=clock)
 
 
 class CallableCredentials(RenewedCredentials):
-    """Credentials that a function of yours gives.
+    """Credentials that your function returns.
 
-    It returns `Credentials`, a tuple (access key, secret key, session token or None, expiry or None) or a mapping of
+    It returns `Credentials`, a tuple (access key, secret key, session token or None, expiry or None) or a mapping with
     ``access_key``, ``secret_key``, ``token`` and ``expires``; an expiry is a datetime, ISO text or seconds since 1970.
-    It is called when there are none yet, ahead of their expiry (then in a thread of its own), and when the
-    service would not take them; never by two threads at once. Its exceptions reach the caller that needed credentials.
+    It is called for the first credentials, before they expire (then in a separate thread), and after the service has
+    rejected them; never by two threads at once. Its exceptions reach the caller that needed the credentials.
     """
 
     def __init__(self, function: Callable[[], Any], *, clock: Callable[[], float] = time.time) -> None:
@@ -76,7 +76,8 @@ class CallableCredentials(RenewedCredentials):
                 if hasattr(given, "close"):
                     given.close()
                 raise AwaitableRefused(
-                    "the credentials function is async", hint="give a plain one: it is called in a thread"
+                    "the credentials function must not be async",
+                    hint="pass a plain function; it is called in a thread",
                 )
             return credentials_from("the credentials function", given)
 
@@ -99,12 +100,12 @@ class _Chain:
         self._botocore = BotocoreChain(profile, region, clock=clock)
 
     def load(self) -> Credentials:
-        """The first credentials on the way; `CredentialsError` says where there were none, and why."""
+        """The first credentials found; `CredentialsError` lists the places without any, and why."""
         found = self._in_environment()
         if isinstance(found, Credentials):
             return found
         from holdall.backends.aws.metadata import (
-            container_credentials,  # not for those with keys in the environment
+            container_credentials,  # not loaded if the environment has keys
             instance_credentials,
         )
         from holdall.backends.aws.profile import read_profile
@@ -126,25 +127,27 @@ class _Chain:
         )
 
     def forget(self) -> None:
-        """Let the next load begin from nothing."""
+        """Make the next load start from scratch."""
         self._botocore.forget()
 
     def _in_environment(self) -> Credentials | str:
         if self._profile is not None:
-            return "not looked at, since a profile was named"
+            return "ignored, because a profile was named"
         given = self._environment
         access_key = given.get("AWS_ACCESS_KEY_ID")
         if not access_key:
             return "AWS_ACCESS_KEY_ID is not set"
         secret_key = given.get("AWS_SECRET_ACCESS_KEY")
         if not secret_key:
-            raise CredentialsError("AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not")
+            raise CredentialsError(
+                "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not", hint="set both, or unset both"
+            )
         token = given.get("AWS_SECURITY_TOKEN") or given.get("AWS_SESSION_TOKEN")
         expiry = given.get("AWS_CREDENTIAL_EXPIRATION")
         return credentials_from_parts("the environment", access_key, secret_key, token, expiry)
 
     def _in_profile(self, profile: Profile) -> Credentials | str:
-        """The profile's own keys, or what botocore makes of its settings: in botocore's order."""
+        """The profile's keys, or the credentials that botocore gets from its settings, in botocore's order."""
         if self._profile is None and self._environment.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
             return self._botocore.load("AWS_WEB_IDENTITY_TOKEN_FILE is set")
         for setting in _BEFORE_KEYS:
@@ -160,7 +163,7 @@ class _Chain:
         for variable in _OLD_FILES:
             if self._environment.get(variable):
                 return self._botocore.load(f"{variable} is set")
-        return "; ".join(profile.notes) or "it has neither keys nor a way to get some"
+        return "; ".join(profile.notes) or "it has neither keys nor a setting to obtain credentials"
 
 
 def _keys(profile: Profile, section: Settings, file: str) -> Credentials:

@@ -1,7 +1,7 @@
-"""Which endpoint of which region requests go to.
+"""The endpoint and region that requests go to.
 
-Plain regional endpoints are a template. FIPS, dual-stack and account endpoints follow rules that change, so botocore
-is asked for those, once.
+Plain regional endpoints follow a template. The rules for FIPS, dual-stack and account endpoints change, so botocore
+resolves those, once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SUFFIXES = (
 )
 _REGION = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _WITHOUT_REGION = "us-east-1"
-"""For endpoints of the user's own, which mostly do not care."""
+"""For endpoints that the user names, most of which ignore the region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Endpoint:
 
     @property
     def authority(self) -> str:
-        """The host as it is signed and sent: with the port when it is not the scheme's own."""
+        """The host as it is signed and sent: with the port unless it is the scheme's default."""
         return authority(self.scheme, self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What is asked of an endpoint beyond its region."""
+    """Properties of an endpoint beyond its region."""
 
     fips: bool
     dual_stack: bool
@@ -72,12 +72,12 @@ def resolve_endpoint(
     profile: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Endpoint:
-    """The endpoint by the arguments, else the environment, else the profile, else the region's own.
+    """The endpoint from the arguments, else the environment, else the profile, else the region's default.
 
-    With an endpoint and no region anywhere, the region is ``us-east-1``. `ConfigurationError` says what is wrong, or
+    With an endpoint and without a region, the region is ``us-east-1``. `ConfigurationError` says what is wrong, or
     where a region was looked for.
     """
-    if endpoint and region:  # nothing is left to look up, so a broken profile does no harm
+    if endpoint and region:  # no profile is needed, so a broken one does not matter
         return _parse_given(endpoint, "the argument endpoint", region)
     from holdall.backends.aws.profile import read_profile
 
@@ -91,7 +91,8 @@ def resolve_endpoint(
     if url:
         if kind.fips or kind.dual_stack:
             raise ConfigurationError(
-                f"{source} names an endpoint, but a {'FIPS' if kind.fips else 'dual-stack'} one is also asked for",
+                f"{source} names an endpoint, but another setting asks for a "
+                f"{'FIPS' if kind.fips else 'dual-stack'} endpoint",
                 hint="remove one of the two settings",
             )
         return _parse_given(url, source, found or _WITHOUT_REGION)
@@ -115,7 +116,7 @@ def _parse_given(url: str, source: str, region: str) -> Endpoint:
         ) from None
     if not _REGION.fullmatch(region):
         raise ConfigurationError(
-            f"{region!r} cannot be a region", hint="use letters, digits and hyphens, like eu-central-1"
+            f"{region!r} is not a valid region", hint="use letters, digits and hyphens, like eu-central-1"
         )
     return Endpoint(address.scheme, address.host, address.port, region)
 
@@ -125,8 +126,8 @@ def _suffix(region: str) -> str:
         if pattern.fullmatch(region):
             return suffix
     raise ConfigurationError(
-        f"{region!r} is no AWS region that is known here",
-        hint="check its spelling, like eu-central-1; for a region newer than this, give the endpoint too",
+        f"{region!r} is not a known AWS region",
+        hint="check its spelling, like eu-central-1; for a region newer than this version of Holdall, set endpoint",
     )
 
 
@@ -144,7 +145,7 @@ def _explain_no_region(profile: Profile) -> ConfigurationError:
 def _find_configured(
     service: Service, profile: Profile, environment: Mapping[str, str]
 ) -> tuple[str | None, str]:
-    """The endpoint that the environment or the profile names, and which of their settings it is."""
+    """The endpoint that the environment or the profile names, and the setting that names it."""
     if _on("ignore_configured_endpoint_urls", profile, environment):
         return None, ""
     own = f"AWS_ENDPOINT_URL_{service.upper()}"
@@ -182,14 +183,14 @@ def _ask_botocore(
     environment: Mapping[str, str],
     profile: str | None,
 ) -> Endpoint:
-    """The host of a request that botocore would send; signed with a made-up key, and not sent."""
+    """The host to which botocore would send a request; the request is signed with a dummy key, and not sent."""
     try:
         import botocore.session
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "FIPS, dual-stack and account endpoints take botocore, which is not installed", hint=INSTALL
+            "FIPS, dual-stack and account endpoints need botocore, which is not installed", hint=INSTALL
         ) from None
     options: dict[str, Any] = {
         "use_fips_endpoint": kind.fips,
@@ -197,7 +198,7 @@ def _ask_botocore(
         "ignore_configured_endpoint_urls": True,
     }
     made_up = ["none", "none"]
-    if service == "s3":  # otherwise signed URLs are the global endpoint's
+    if service == "s3":  # otherwise signed URLs use the global endpoint
         options["s3"] = {"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"}
     if kind.by_account:
         options["account_id_endpoint_mode"] = "required"
@@ -212,15 +213,15 @@ def _ask_botocore(
         url, trouble = "", describe_error(error)
     if not url:
         raise ConfigurationError(
-            f"there is no such endpoint for {service} in {region}: {trouble}",
+            f"no endpoint of {service} in {region} matches the settings: {trouble}",
             hint="check use_fips_endpoint, use_dualstack_endpoint and account_id_endpoint_mode "
-            "(with AWS_ACCOUNT_ID), or give the endpoint",
+            "(with AWS_ACCOUNT_ID), or set endpoint",
         )
     address = parse_address(url)
     return Endpoint(address.scheme, address.host, address.port, region)
 
 
 def _account(settings: Profile, environment: Mapping[str, str], profile: str | None) -> str:
-    """The account's number from the settings, else from the source of the credentials."""
+    """The account's ID from the settings, else from the source of the credentials."""
     account = environment.get("AWS_ACCOUNT_ID") or settings.get("aws_account_id")
     return account or BotocoreChain(profile).account() or ""

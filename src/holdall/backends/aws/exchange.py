@@ -1,4 +1,4 @@
-"""One request and its reply over a kept connection, with exact knowledge of what may have left.
+"""One request and its reply over a kept connection, with exact knowledge of what may have been sent.
 
 Sync and async code share it: it awaits only its stream. A failure before anything was sent is `Unsent`; every later one
 is `Broken`: the request may have taken effect. A connection whose reply was not read to its end is closed.
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from holdall.backends.aws.transport import Lane
 
 TOGETHER = 32 * 1024
-"""Up to this size a body goes with its head: a copy costs less than another packet."""
+"""Up to this size, a body is sent together with its head: a copy costs less than another packet."""
 
 SLICE = 1024 * 1024
 """How much is sent at once: each piece may take as long as a connection may be idle, within the deadline."""
 
 ANNOUNCED = 1024 * 1024
-"""From this size on a body is announced before it is sent."""
+"""From this size on, a body is announced before it is sent."""
 
 PATIENCE_SECONDS = 1.0
-"""How long an announced body waits to be asked for."""
+"""How long to wait for the server's reaction to an announced body."""
 
 
 class Broken(Exception):
-    """The connection failed after the request began to leave: it may have been carried out."""
+    """The connection failed after a part of the request was sent: it may have been carried out."""
 
 
 class Garbled(Broken):
-    """The answer is not an HTTP reply; the request may have been carried out all the same."""
+    """The answer is not an HTTP reply; the request may still have been carried out."""
 
 
 class Carrier(Stream, Protocol):
@@ -59,10 +59,10 @@ class Carrier(Stream, Protocol):
         """Send all of it."""
 
     async def receive_within(self, seconds: float) -> bytes | None:
-        """Some bytes that arrived; None when nothing did in so many seconds."""
+        """Some bytes that arrived; None if nothing did within that many seconds."""
 
     async def fill(self, view: memoryview) -> bool:
-        """Receive until the memory is full; False when the other side has closed before."""
+        """Receive until the memory is full; False if the other side has closed before."""
 
     def close(self) -> None:
         """Close it at once."""
@@ -72,7 +72,7 @@ S = TypeVar("S", bound=Carrier)
 
 
 class Manners:
-    """Whether large bodies are announced to the server; no longer once it did not react to that."""
+    """Whether large bodies are announced to the server; False once it has not reacted to that."""
 
     __slots__ = ("announces",)
 
@@ -92,8 +92,8 @@ async def exchange(
 ) -> Reply:
     """Send one request and read its reply, of up to ``limit`` bytes.
 
-    With ``manners`` the bodies may be large: they are sent and received in pieces, each extends the deadline by the
-    time that it may take, and the request's is announced. The reply's may be received into a ``room``.
+    With ``manners`` the bodies may be large: they are sent and received in pieces, each of which extends the deadline
+    by the time that it may take, and the request's body is announced. The reply's may be received into a ``room``.
     """
     stream, born = await lane.acquire(within)
     done = False
@@ -113,7 +113,7 @@ async def exchange(
     finally:
         if done:
             lane.release(stream, born)
-        else:  # also when we are cancelled: a late reply must never meet the next request
+        else:  # also after a cancellation: the next request must never read this one's late reply
             lane.drop(stream)
 
 
@@ -144,7 +144,7 @@ async def _transfer(
         if not wanted:
             reply = await read_reply(stream, method, limit, arrived, fill)
             if reply.status < 300:
-                raise MalformedReply("a reply to a body that was not sent yet")
+                raise MalformedReply("it reports success before the body was sent")
             return reply, False
     else:
         await stream.send(head)
@@ -154,10 +154,10 @@ async def _transfer(
 
 
 async def _await_demand(stream: Carrier, manners: Manners) -> tuple[bool, bytes]:
-    """Whether the body is to be sent, and what has arrived of the reply."""
+    """Whether the server wants the body, and what has arrived of the reply."""
     arrived = await stream.receive_within(PATIENCE_SECONDS)
     if arrived is None:
-        manners.announces = False  # waiting each time would be worse than sending in vain now and then
+        manners.announces = False  # waiting each time costs more than sometimes sending in vain
         return True, b""
     while True:
         while (end := arrived.find(b"\r\n\r\n")) < 0:
@@ -166,7 +166,7 @@ async def _await_demand(stream: Carrier, manners: Manners) -> tuple[bool, bytes]
                 raise BrokenOff
             arrived += more
             if len(arrived) > MAX_HEAD:
-                raise MalformedReply("the head of the reply does not end")
+                raise MalformedReply("its head does not end")
         _, status, _ = parse_head(arrived[: end + 2])
         if status >= 200:
             return False, arrived
@@ -189,6 +189,6 @@ async def _send_body(
         except (OSError, MalformedReply):
             raise error from None
         if reply.status < 300:
-            raise error  # about a body that it cannot have
+            raise error  # a success cannot be about a body that was not sent
         return Reply(reply.status, reply.headers, reply.body, False)
     return await read_reply(stream, method, limit, arrived, fill)

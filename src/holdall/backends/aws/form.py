@@ -1,6 +1,6 @@
-"""Credentials from the forms in which others hand them over, checked. Pure.
+"""Credentials from the forms in which other programs provide them, checked. Pure.
 
-Nothing here repeats a value it was given: the errors name what is missing or wrong, and whose it was.
+No message repeats a value: the errors name what is missing or wrong, and where it came from.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NAMES = {
 
 
 def fits_a_header(text: str) -> bool:
-    """Whether the text can go into a request's header as it is."""
+    """Whether the text can be the value of a request's header."""
     return _HEADER_TEXT.fullmatch(text) is not None
 
 
 def credentials_from_parts(
     where: str, access_key: object, secret_key: object, token: object = None, expires: object = None
 ) -> Credentials:
-    """Credentials from their parts; `CredentialsError` names ``where`` they came from, not what they are."""
+    """Credentials from their parts; `CredentialsError` names ``where`` they came from, but not their values."""
     return Credentials(
         _header_text(where, "access key", access_key),
         _text(where, "secret key", secret_key),
@@ -52,24 +52,24 @@ def credentials_from(where: str, given: object) -> Credentials:
         parts = dict(zip(_NAMES, given, strict=False))
     else:
         raise CredentialsError(
-            f"{where} gave a {type(given).__name__} that holds no credentials",
-            hint="give Credentials, or (access key, secret key, session token or None, expiry or None)",
+            f"{where} returned a {type(given).__name__} without credentials",
+            hint="return Credentials, or (access key, secret key, session token or None, expiry or None)",
         )
     return credentials_from_parts(where, **parts)
 
 
 def credentials_from_document(where: str, document: bytes) -> Credentials:
-    """Credentials from the JSON that container and instance endpoints answer with."""
+    """Credentials from the JSON that container and instance endpoints return."""
     try:
         given = json.loads(document)
     except (ValueError, RecursionError):
-        given = None  # raised below, where the document is not the error's context
+        given = None  # raised below, so that the document is not in the error's context
     if not isinstance(given, dict):
-        raise CredentialsError(f"{where} gave an answer that is no JSON object")
+        raise CredentialsError(f"{where} returned a reply that is not a JSON object")
     code = given.get("Code", "Success")
     if code != "Success" and "AccessKeyId" not in given:
         shown = code if isinstance(code, str) and _CODE.fullmatch(code) else "an error"
-        raise CredentialsError(f"{where} answered with {shown} instead of credentials")
+        raise CredentialsError(f"{where} returned {shown} instead of credentials")
     return credentials_from(where, given)
 
 
@@ -79,19 +79,19 @@ def _first(given: Mapping[object, object], names: Sequence[str]) -> object:
 
 def _text(where: str, part: str, value: object) -> str:
     if value is None or value == "":
-        raise CredentialsError(f"{where} gave no {part}")
+        raise CredentialsError(f"{where}: the {part} is missing")
     if not isinstance(value, str):
-        raise CredentialsError(f"{where} gave a {part} that is a {type(value).__name__}, not text")
+        raise CredentialsError(f"{where}: the {part} must be text, not a {type(value).__name__}")
     stripped = value.strip()
     if not stripped:
-        raise CredentialsError(f"{where} gave no {part}")
+        raise CredentialsError(f"{where}: the {part} is missing")
     return stripped
 
 
 def _header_text(where: str, part: str, value: object) -> str:
     text = _text(where, part, value)
     if not fits_a_header(text):
-        raise CredentialsError(f"{where} gave a {part} with characters that no {part} has")
+        raise CredentialsError(f"{where}: the {part} has characters that are not allowed")
     return text
 
 
@@ -103,8 +103,8 @@ def _seconds(where: str, expires: object) -> float | None:
     moment = expires if isinstance(expires, datetime) else _moment(expires)
     if moment is None:
         raise CredentialsError(
-            f"{where} gave an expiry that is no time",
-            hint="give seconds since 1970, a datetime, or text like 2026-01-31T12:00:00Z",
+            f"{where}: the expiry is not a time",
+            hint="return seconds since 1970, a datetime, or text like 2026-01-31T12:00:00Z",
         )
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -1,8 +1,8 @@
 """How long a call may take: one deadline for waiting, connecting, all bytes and all attempts.
 
-Blocking and awaiting calls use the same deadline, and a server that sends a byte now and then cannot extend it. When
-the caller of an awaiting call is cancelled (`holdall.backends.port.notice`), the deadline moves nearer: to now while
-nothing of the request has left, otherwise to the end of the grace period.
+Sync and async calls use the same deadline, and a server that sends a byte now and then cannot extend it. When the
+caller of an async call is cancelled (`holdall.backends.port.notice`), the deadline moves nearer: to now while no part
+of the request has been sent, otherwise to the end of the grace period.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES = ("connect_timeout", "read_timeout", "total_timeout", "max_attempts", "ma
 
 
 def limits_of(settings: Settings, default: Limits) -> Limits:
-    """The limits from the settings; the service's own where a setting is missing."""
+    """The limits from the settings; the service's default if a setting is missing."""
     given = {name: value for name in NAMES if (value := getattr(settings, name)) is not None}
     return replace(default, **given)
 

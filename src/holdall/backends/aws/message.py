@@ -16,13 +16,13 @@ from holdall.core.frozen import dataclass
 MAX_HEAD = 64 * 1024
 MAX_BODY = 64 * 1024 * 1024
 LARGE = 128 * 1024
-"""From this size on a body is received in its place, where the stream can do that, and not put together of pieces."""
+"""From this size on, a body is received in place if the stream can do that, instead of being joined from pieces."""
 MAX_INTERIM = 32
 _WITHOUT_BODY = (204, 304)
 
 _STATUS = rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n"
 _HEADER = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n"
-_HEAD = re.compile(_STATUS + b"((?:" + _HEADER + b")*)")  # in one go, as every reply pays for it
+_HEAD = re.compile(_STATUS + b"((?:" + _HEADER + b")*)")  # one expression, because every reply pays for it
 _PAIR = re.compile("([^:]+):([^\r]*)\r\n")
 
 
@@ -37,11 +37,11 @@ class Stream(Protocol):
 
 
 Fill: TypeAlias = Callable[[memoryview], Awaitable[bool]]
-"""Receives until the memory is full; False when the other side has closed before."""
+"""Receives until the memory is full; False if the other side has closed before."""
 
 
 class MalformedReply(Exception):
-    """What came back is no reply: the connection is not to be used again."""
+    """The bytes received are not a reply: the connection must not be used again."""
 
 
 class BrokenOff(MalformedReply):
@@ -63,7 +63,7 @@ class Room:
         self._memory = bytearray()
 
     def take(self, size: int) -> memoryview:
-        """That many bytes of it."""
+        """A view of that many bytes."""
         if len(self._memory) < size:
             self._memory = bytearray(size)
         return memoryview(self._memory)[:size]
@@ -71,7 +71,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply. ``reusable`` says whether the connection is fit for another request."""
+    """A whole reply. ``reusable`` says whether the connection can take another request."""
 
     status: int
     headers: Mapping[str, str]
@@ -80,7 +80,7 @@ class Reply:
 
 
 def request_head(method: str, target: str, headers: Mapping[str, str], length: int, more: str = "") -> bytes:
-    """What goes before a body of this length; ``more`` are header lines."""
+    """The bytes before a body of this length; ``more`` are header lines."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     return f"{method} {target} HTTP/1.1\r\n{lines}{more}content-length: {length}\r\n\r\n".encode("latin-1")
 
@@ -100,12 +100,12 @@ async def read_reply(
     data = data or await stream.receive()
     while (end := data.find(b"\r\n\r\n")) < 0:
         if len(data) > MAX_HEAD:
-            raise MalformedReply("the head of the reply does not end")
+            raise MalformedReply("its head does not end")
         if not data or not (more := await stream.receive()):
             raise BrokenOff
         data += more
     if end > MAX_HEAD:
-        raise MalformedReply("the head of the reply is too long")
+        raise MalformedReply("its head is too long")
     version, status, headers = parse_head(data[: end + 2])
     length = headers.get("content-length")
     if status >= 200 and (method == "HEAD" or status in _WITHOUT_BODY):
@@ -113,7 +113,7 @@ async def read_reply(
     elif status < 200 or length is None or "transfer-encoding" in headers:
         return await _read_by_h11(stream, method, data, limit)
     elif not length.isascii() or not length.isdigit() or len(length) > 19 or int(length) > limit:
-        raise MalformedReply(f"a reply of length {length[:40]!r}")
+        raise MalformedReply(f"its content-length is {length[:40]!r}")
     else:
         size = int(length)
     start = end + 4
@@ -132,7 +132,7 @@ async def read_reply(
 
 
 async def _fill_body(fill: Fill, first: bytes, size: int, room: Room | None) -> bytes:
-    """A body of which some has arrived, received without being copied again: a BytesIO gives away its own memory."""
+    """A body of which a part has arrived, received without another copy: a BytesIO hands out its own memory."""
     if room is not None:
         body = room.take(size)
         body[: len(first)] = first
@@ -152,7 +152,7 @@ async def _fill_body(fill: Fill, first: bytes, size: int, room: Room | None) -> 
 
 
 async def _receive_rest(stream: Stream, data: bytes, size: int) -> bytes:
-    """The data, once there are so many bytes of it."""
+    """The data, once it has that many bytes."""
     parts = [data]
     have = len(data)
     while have < size:
@@ -167,9 +167,9 @@ def parse_head(data: bytes) -> tuple[int, int, dict[str, str]]:
     """The version (1.x), the status and the headers of a head up to its empty line; names in lower case."""
     matched = _HEAD.match(data)
     if matched is None:
-        raise MalformedReply(f"a reply that begins {data[:40]!r}")
+        raise MalformedReply(f"it begins with {data[:40]!r}")
     if matched.end() < len(data):
-        raise MalformedReply(f"a header {data[matched.end() :][:40]!r}")
+        raise MalformedReply(f"it has the header line {data[matched.end() :][:40]!r}")
     lines = _PAIR.findall(matched[3].decode("latin-1"))
     headers = {name.lower(): value.strip(" \t") for name, value in lines}
     if len(headers) < len(lines):
@@ -178,13 +178,13 @@ def parse_head(data: bytes) -> tuple[int, int, dict[str, str]]:
 
 
 def _join_repeated(lines: list[tuple[str, str]]) -> dict[str, str]:
-    """Headers of which some come more than once."""
+    """Headers, some of which come more than once."""
     headers: dict[str, str] = {}
     for name, value in lines:
         name, value = name.lower(), value.strip(" \t")
         if name in headers:
             if name in ("content-length", "transfer-encoding", "x-amz-crc32"):
-                raise MalformedReply(f"two headers {name}")
+                raise MalformedReply(f"it has two headers {name}")
             value = f"{headers[name]}, {value}"
         headers[name] = value
     return headers
@@ -212,13 +212,13 @@ async def _read_by_h11(stream: Stream, method: str, data: bytes, limit: int) -> 
             elif isinstance(event, h11.Data):
                 body += event.data
                 if len(body) > limit:
-                    raise MalformedReply("a reply over the size we take")
+                    raise MalformedReply(f"it has more than {limit:,} bytes")
             elif isinstance(event, h11.EndOfMessage):
                 break
             elif isinstance(event, h11.InformationalResponse):
                 interim += 1
                 if interim > MAX_INTERIM:
-                    raise MalformedReply("interim replies without end")
+                    raise MalformedReply("it consists of interim replies without end")
             else:
                 raise BrokenOff
     except h11.RemoteProtocolError as error:

@@ -1,6 +1,6 @@
-"""Credentials of the role of a container or an EC2 instance, from the endpoint beside it: never through a proxy.
+"""Credentials of the role of a container or an EC2 instance, from its local endpoint, never through a proxy.
 
-No redirect is followed. Errors repeat neither the question nor the answer, since both can hold secrets.
+Redirects are not followed. Errors repeat neither the request nor the reply, because both can contain secrets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_ANSWER = 64 * 1024
 
 
 class Unanswered(Exception):
-    """No useful answer came; the text says why. ``passing`` when asking again could help."""
+    """There was no usable reply; the text says why. ``passing`` if trying again could help."""
 
     def __init__(self, why: str, *, passing: bool) -> None:
         super().__init__(why)
@@ -30,7 +30,7 @@ class Unanswered(Exception):
 
 def answer(method: str, address: Address, headers: Mapping[str, str], timeout: float) -> bytes:
     """The body of a 200; anything else is `Unanswered`."""
-    import http.client  # only those who have such an endpoint pay for it
+    import http.client  # loaded only if there may be such an endpoint
 
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
     connection = kind(address.host, address.port, timeout=timeout)
@@ -40,18 +40,18 @@ def answer(method: str, address: Address, headers: Mapping[str, str], timeout: f
         status = response.status
         body = response.read(_LONGEST_ANSWER + 1)
         if len(body) < min(int(response.getheader("content-length", 0)), _LONGEST_ANSWER):
-            raise http.client.IncompleteRead(b"")  # which a bounded read does not say by itself
+            raise http.client.IncompleteRead(b"")  # a bounded read does not raise it by itself
     except TimeoutError:
         why = f"did not answer within {timeout:g} s"
     except OSError as error:
         why = f"cannot be reached ({error.strerror or type(error).__name__})"
     except (http.client.HTTPException, ValueError) as error:
-        why = f"broke off or spoke no HTTP ({type(error).__name__})"
+        why = f"sent an incomplete or invalid reply ({type(error).__name__})"
     else:
         if status != 200:
             raise Unanswered(f"answered {status}", passing=status == 429 or status >= 500)
         if len(body) > _LONGEST_ANSWER:
-            raise Unanswered("gave an answer of over 64 KB", passing=False)
+            raise Unanswered("sent a reply of more than 64 KB", passing=False)
         return body
     finally:
         connection.close()
@@ -61,7 +61,7 @@ def answer(method: str, address: Address, headers: Mapping[str, str], timeout: f
 def answer_in_tries(
     tries: int, method: str, address: Address, headers: Mapping[str, str], timeout: float
 ) -> bytes:
-    """The same, asked again when that could help."""
+    """The same, repeated if that could help."""
     import time
 
     for attempt in range(1, tries):
@@ -86,7 +86,7 @@ _TRIES = 3
 
 
 def container_credentials(environment: Mapping[str, str], *, ecs: str = _ECS) -> Credentials | str:
-    """The role's credentials, or why there can be none; `CredentialsError` when there should be.
+    """The role's credentials, or why there are none; `CredentialsError` if there should be some.
 
     ``ecs`` is where a relative URI leads.
     """
@@ -112,15 +112,15 @@ def _address(variable: str, url: str) -> Address:
     try:
         return parse_address(url)
     except ValueError as error:
-        raise CredentialsError(f"{variable} holds no usable URL: {error}") from None
+        raise CredentialsError(f"{variable} is not a valid URL: {error}") from None
 
 
 def _refuse_strangers(address: Address) -> None:
-    """Refuse to show the token, without TLS, to a host that is not certainly this machine or its container agent."""
+    """Refuse to send the token, without TLS, to a host that may not be this machine or its container agent."""
     if address.scheme == "https" or address.host in _PLAIN_HOSTS or _is_loopback(address.host):
         return
     raise CredentialsError(
-        f"{_FULL} names {address.host}, which is not asked for credentials over plain http",
+        f"{_FULL} names {address.host}, and credentials are not requested from it over plain http",
         hint=f"use https, a loopback address, or one of: {', '.join(sorted(_PLAIN_HOSTS))}",
     )
 
@@ -135,7 +135,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _token(environment: Mapping[str, str]) -> str | None:
-    """The token to show; its file is read every time, because it is rotated."""
+    """The token to send; its file is read every time, because it is rotated."""
     file = environment.get(_TOKEN_FILE)
     if file:
         try:
@@ -152,7 +152,7 @@ def _token(environment: Mapping[str, str]) -> str | None:
     if not token and not file:
         return None
     if not fits_a_header(token.replace(" ", "")):  # "Bearer …" has one
-        raise CredentialsError(f"{_TOKEN_FILE if file else _TOKEN} holds what cannot be a token")
+        raise CredentialsError(f"{_TOKEN_FILE if file else _TOKEN} does not contain a valid token")
     return token
 
 
@@ -166,13 +166,13 @@ _TOKEN_SECONDS = "21600"
 def instance_credentials(
     environment: Mapping[str, str], profile: Profile, clock: Callable[[], float]
 ) -> Credentials | str:
-    """The role's credentials, or why there are none: most machines are no instances.
+    """The role's credentials, or why there are none: most machines are not instances.
 
-    A service that gives no token is not asked without one: that older way lets an attacker who can make the machine
-    fetch a URL have its credentials.
+    The service is not used without a token: the older protocol lets an attacker who can make the machine fetch a URL
+    obtain its credentials.
     """
     if environment.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
-        return "switched off by AWS_EC2_METADATA_DISABLED"
+        return "disabled by AWS_EC2_METADATA_DISABLED"
     service = _service(environment, profile)
     where = f"the instance's metadata service {service.base.authority}"
     try:
@@ -185,9 +185,9 @@ def instance_credentials(
 
 
 def _extend_expired(found: Credentials, now: float) -> Credentials:
-    """When the service behind the metadata is down, it hands out credentials past their date, which AWS honours.
+    """Credentials past their expiry, which the metadata service returns during an outage and which AWS accepts.
 
-    They are then used for a while of random length, so that not all instances ask again at the same moment.
+    They are used for a random time, so that not all instances ask again at the same moment.
     """
     if found.expires is None or found.expires > now:
         return found
@@ -201,7 +201,7 @@ class _Service:
     tries: int
 
     def document(self) -> bytes:
-        # One try for the first question: on a machine that is not an instance it is never answered.
+        # by default, the first request is tried once: on a machine that is not an instance it is never answered
         token = self._ask("PUT", _TOKEN_PATH, {f"{_TOKEN_HEADER}-ttl-seconds": _TOKEN_SECONDS}, self.tries)
         shown = {_TOKEN_HEADER: self._one_word(token, "token")}
         more = max(self.tries, 2)
@@ -216,7 +216,7 @@ class _Service:
     def _one_word(given: bytes, what: str) -> str:
         lines = given.decode("latin-1").split()
         if not lines or not fits_a_header(lines[0]):
-            raise Unanswered(f"gave no {what}", passing=False)
+            raise Unanswered(f"returned no {what}", passing=False)
         return lines[0]
 
 
@@ -233,7 +233,7 @@ def _service(environment: Mapping[str, str], profile: Profile) -> _Service:
         base, timeout, tries = None, 0.0, 0
     if base is None or not 0 < timeout < 3600 or tries < 1:
         raise ConfigurationError(
-            "the settings of the instance metadata service are malformed",
+            "the settings for the instance metadata service are not valid",
             hint="check AWS_EC2_METADATA_SERVICE_ENDPOINT (a URL) and …_ENDPOINT_MODE (ipv4 or ipv6), "
             "AWS_METADATA_SERVICE_TIMEOUT and …_NUM_ATTEMPTS (numbers), and the same in the profile",
         )

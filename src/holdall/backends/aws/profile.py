@@ -1,6 +1,6 @@
-"""Profiles: the shared files ``~/.aws/credentials`` and ``~/.aws/config``, read as the AWS tools read them.
+"""Profiles: the shared files ``~/.aws/credentials`` and ``~/.aws/config``, read as AWS tools read them.
 
-An error names the line number in a file, never the line: it may be a secret.
+An error names the number of a line, but never quotes the line, which may contain a secret.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TypeAlias
 from holdall.errors import ConfigurationError
 
 Settings: TypeAlias = Mapping[str, "str | Settings"]
-"""Names in lower case; an indented block below a name is a mapping of its own."""
+"""Names in lower case; an indented block below a name is a nested mapping."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile:
-    """One profile: its section of each file, the ``services`` section it names, and what was (not) found where."""
+    """One profile: its section of each file, the ``services`` section that it names, and notes on what is missing."""
 
     name: str
     credentials: Settings
@@ -28,12 +28,12 @@ class Profile:
     notes: tuple[str, ...]
 
     def get(self, name: str) -> str | None:
-        """A setting of either file; that of the credentials file wins."""
+        """A setting from either file; the credentials file takes precedence."""
         value = self.credentials.get(name) or self.config.get(name)
         return value if isinstance(value, str) and value else None
 
     def find_setting(self, name: str, environment: Mapping[str, str]) -> str | None:
-        """A setting by its environment variable (``AWS_NAME``), else by the files; None when it is empty."""
+        """A setting from its environment variable (``AWS_NAME``), else from the files; None if it is empty."""
         return environment.get(f"AWS_{name.upper()}") or self.get(name)
 
     def find_nested(self, section: Settings, block: str, name: str) -> str | None:
@@ -47,7 +47,7 @@ class Profile:
 
 
 def read_profile(name: str | None, environment: Mapping[str, str]) -> Profile:
-    """The profile of this name, or the environment's, or ``default``, which alone may be missing."""
+    """The profile of this name, or the environment's, or ``default``; only ``default`` may be missing."""
     named = name or environment.get("AWS_DEFAULT_PROFILE") or environment.get("AWS_PROFILE")
     wanted = named or "default"
     secrets_path = _path(environment, "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
@@ -62,7 +62,7 @@ def read_profile(name: str | None, environment: Mapping[str, str]) -> Profile:
     if named and wanted not in secrets and wanted not in profiles:
         raise ConfigurationError(
             f"there is no AWS profile {wanted!r}: {'; '.join(note for note in notes if note)}",
-            hint="check the name (argument profile, AWS_DEFAULT_PROFILE, AWS_PROFILE) and the files",
+            hint="check the name (argument profile, AWS_DEFAULT_PROFILE or AWS_PROFILE) and the files",
         )
     own = profiles.get(wanted, {})
     return Profile(
@@ -83,7 +83,7 @@ def _path(environment: Mapping[str, str], variable: str, usual: str) -> Path:
     home = environment.get("HOME")
     if home and (text == "~" or text.startswith("~/")):
         text = home + text[1:]
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's own raises for a user that does not exist
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for an unknown user
 
 
 def _absence(path: Path, name: str, sections: Mapping[str, Settings]) -> str:
@@ -91,24 +91,25 @@ def _absence(path: Path, name: str, sections: Mapping[str, Settings]) -> str:
 
 
 def _sections(path: Path) -> tuple[dict[str, Settings], str]:
-    """The sections of a file, and why there are none where it cannot be read."""
+    """The sections of a file, and why there are none if it cannot be read."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return {}, f"{path} does not exist"
     except (OSError, ValueError) as error:
-        return {}, f"{path} cannot be read ({getattr(error, 'strerror', None) or 'it is no path'})"
+        return {}, f"{path} cannot be read ({getattr(error, 'strerror', None) or 'it is not a valid path'})"
     sections, wrong = _parse(content)
     if wrong:
         raise ConfigurationError(
-            f"{path} is malformed: {wrong}", hint="write it as [section] and name = value"
+            f"{path} is malformed: {wrong}", hint="write lines as [section] or name = value"
         )
     return sections, ""
 
 
 def _parse(content: bytes) -> tuple[dict[str, Settings], str]:
-    """The sections, or what is wrong; not raised here, lest the error keep the parser's, which quotes the line."""
-    from configparser import Error, RawConfigParser  # only where there is a file
+    """The sections, or what is wrong; not raised here, because the parser's error, which quotes the line, would be
+    chained."""
+    from configparser import Error, RawConfigParser  # loaded only if there is a file
 
     parser = RawConfigParser()
     try:
@@ -119,7 +120,7 @@ def _parse(content: bytes) -> tuple[dict[str, Settings], str]:
         }
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        return {}, f"line {line} is no UTF-8"
+        return {}, f"line {line} is not UTF-8"
     except Error as error:
         return {}, _line(error)
     except ValueError:
@@ -173,7 +174,7 @@ def _services(profile: str, settings: Settings, services: Mapping[str, Settings]
         return {}
     if name not in services:
         raise ConfigurationError(
-            f"the AWS profile {profile!r} names services {name!r}, which the config file does not have",
+            f"the AWS profile {profile!r} names the services section {name!r}, which is not in the config file",
             hint=f"add a section [services {name}], or remove the setting",
         )
     return services[name]

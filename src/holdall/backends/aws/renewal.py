@@ -1,11 +1,11 @@
 """Credentials that are renewed before they expire, once for all threads.
 
-A quarter of an hour before the end the first to ask starts a renewal in the background, and everybody goes on with
-the old ones. Ten minutes before the end everybody waits for one and the same renewal. One that fails is tried again
-a little later; until the old credentials have expired, they stay in use.
+From 15 minutes before the expiry on, the first caller starts a renewal in the background, and all callers continue with
+the old credentials. From 10 minutes before on, all callers wait for one common renewal. A renewal that fails is
+repeated a little later; the old credentials stay in use until they have expired.
 
-**Fork.** The thread that renews does not live on in a child, and a lock may be held by one that does not: the child
-begins with a new lock and no renewal under way.
+**Fork.** A forked child has neither the renewing thread nor a thread that may have held the lock, so it starts with a
+new lock and without a renewal in progress.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from holdall.errors import CredentialsError
 _EARLY = 15 * 60.0
 _LATE = 10 * 60.0
 _PAUSE = 30.0
-"""Between a renewal that failed and the next, so that a dead endpoint does not delay every request."""
+"""Seconds between a failed renewal and the next, so that an unreachable endpoint does not delay every request."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The credentials in use; from ``early`` on they are renewed beside the work, from ``late`` on before it."""
+    """The credentials in use; from ``early`` on they are renewed in the background, from ``late`` on callers wait."""
 
     credentials: Credentials
     early: float
@@ -36,7 +36,7 @@ class _Held:
 
 
 class _Renewal:
-    """One loading under way, that others can wait for."""
+    """A renewal in progress, for which other threads can wait."""
 
     __slots__ = ("ended", "error", "result")
 
@@ -47,10 +47,10 @@ class _Renewal:
 
 
 class RenewedCredentials:
-    """What ``load`` gives, kept while it is good. Safe to share between threads, and to keep over a fork.
+    """The result of ``load``, kept while it is valid. Safe to share between threads, and across a fork.
 
-    ``forget`` is called before a load that must not come from a cache: after the service rejected what we had, or
-    in the child of a fork that happened in the middle of a load.
+    ``forget`` is called before a load that must not come from a cache: after the service has rejected the credentials,
+    or in a child that was forked during a load.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class RenewedCredentials:
         return self.peek() or self._wait_for_renewal()
 
     def renew(self, rejected: Credentials) -> None:
-        """Drop these credentials, which the service would not take; those that replaced them already stay."""
+        """Drop these credentials, which the service rejected; if they have already been replaced, keep the new ones."""
         with self._lock:
             if self._held is not None and self._held.credentials == rejected:
                 self._held = None
@@ -102,7 +102,7 @@ class RenewedCredentials:
             threading.Thread(
                 target=self._perform, args=(renewal,), name="holdall-credentials", daemon=True
             ).start()
-        except RuntimeError:  # no threads to be had now: later, those who need new ones load them themselves
+        except RuntimeError:  # no thread can be started: later callers load the credentials themselves
             self._end(renewal)
 
     def _wait_for_renewal(self) -> Credentials:
@@ -121,7 +121,7 @@ class RenewedCredentials:
                 raise renewal.error
             if renewal.result is not None:
                 return renewal.result
-            # the thread that loaded was interrupted: another one has to load
+            # the loading thread was interrupted: another one must load
 
     def _perform(self, renewal: _Renewal) -> None:
         try:
@@ -133,7 +133,7 @@ class RenewedCredentials:
             with self._lock:
                 self._held = held
             renewal.result = loaded
-        except Exception as error:  # noqa: BLE001 - it goes to all who wait, or the old credentials do
+        except Exception as error:  # noqa: BLE001 - all waiting callers get it, or the old credentials
             renewal.result = self._keep_on(error)
             renewal.error = error if renewal.result is None else None
         finally:
@@ -152,16 +152,16 @@ class RenewedCredentials:
         left = loaded.expires - now
         if left <= 0:
             raise CredentialsError(
-                f"the credentials that were loaded had expired {-left:.0f} seconds before",
+                f"the loaded credentials expired {-left:.0f} seconds ago",
                 hint="check this machine's clock, and the source of the credentials",
             )
         if left > _EARLY:
             return _Held(loaded, loaded.expires - _EARLY, loaded.expires - _LATE)
-        # Born short-lived, or handed out again: asking at every request would not make them any fresher.
+        # short-lived, or the same as before: loading them for every request would not make them fresher
         return _Held(loaded, now + left / 2, now + left * 3 / 4)
 
     def _keep_on(self, error: Exception) -> Credentials | None:
-        """The old credentials if they are still good, with the next attempt put off; otherwise None."""
+        """The old credentials if they are still valid, and the next attempt is postponed; otherwise None."""
         with self._lock:
             held = self._held
             if held is None or held.credentials.expires is None:
@@ -172,17 +172,17 @@ class RenewedCredentials:
                 return None
             again = min(now + _PAUSE, end)
             self._held = _Held(held.credentials, again, max(held.late, again))
-        import logging  # only where there is something to say
+        import logging  # loaded only if there is something to log
 
         logging.getLogger(__name__).warning(
-            "renewing the AWS credentials failed (%s); those in use are good for another %.0f seconds",
+            "renewing the AWS credentials failed (%s); the current ones are valid for another %.0f seconds",
             error.message if isinstance(error, CredentialsError) else type(error).__name__,
             end - now,
         )
         return held.credentials
 
     def after_fork(self) -> None:
-        """Begin anew in a child: the other threads, and what they were doing, are not here."""
+        """Start afresh in a forked child, which has none of the other threads and their work."""
         self._lock = threading.Lock()
         if self._renewal is not None:
             self._renewal = None

@@ -1,4 +1,4 @@
-"""Signature Version 4: how a request proves who sent it.
+"""Signature Version 4, by which a request proves who sent it.
 
 Pure: the caller passes time, credentials and content. The key derived from the secret is kept for its day, which leaves
 one HMAC and two digests per request. A `PostTemplate` also keeps the text that its requests share.
@@ -16,7 +16,7 @@ from urllib.parse import quote
 from holdall.core.frozen import dataclass
 
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
-"""What S3 takes in the place of a body's digest."""
+"""What S3 accepts instead of a body's digest."""
 
 _UNSIGNED = frozenset(
     {
@@ -36,12 +36,12 @@ _UNSIGNED = frozenset(
         "x-amzn-trace-id",
     }
 )
-"""What those between us and the service may change or drop on the way."""
+"""Headers that proxies on the way to the service may change or drop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who signs. ``expires`` is in seconds since 1970, None for keys that do not expire."""
+    """The keys to sign with. ``expires`` is in seconds since 1970; None for keys that do not expire."""
 
     access_key: str
     secret_key: str
@@ -109,8 +109,8 @@ class Signer:
         credentials: Credentials,
         now: datetime,
     ) -> str:
-        """The query of a URL that is good for ``expires`` seconds, for a body of any kind, if it is sent with the
-        headers (``host`` among them)."""
+        """The query of a URL that is valid for ``expires`` seconds, for any body, if the request has these headers
+        (``host`` among them)."""
         stamp = _stamp(now)
         complete = {name.lower(): " ".join(value.split()) for name, value in headers.items()}
         names, signed_names = _list_signed(tuple(complete))
@@ -144,7 +144,7 @@ class Signer:
         return quote(_tidy(path), safe="/~")
 
     def derive_key(self, day: str, secret: str) -> bytes:
-        """The key of a day."""
+        """The signing key for a day."""
         kept_day, kept_secret, key = self._kept
         if day != kept_day or secret != kept_secret:
             key = f"AWS4{secret}".encode()
@@ -163,7 +163,7 @@ class PostTemplate:
     def __init__(
         self, signer: Signer, headers: Mapping[str, str], name: str, prefix: str, line: str, unsigned: str
     ) -> None:
-        """The varying header is ``name: prefix…``. ``line`` begins the request, ``unsigned`` are header lines that are
+        """The varying header is ``name: prefix…``. ``line`` is the request line, ``unsigned`` are header lines that are
         not signed."""
         self._signer = signer
         self._headers = headers
@@ -220,13 +220,13 @@ def _stamp(now: datetime) -> str:
 
 @lru_cache(256)
 def _list_signed(names: tuple[str, ...]) -> tuple[list[str], str]:
-    """Which headers are signed, in their order, and as the list that the signature names them in."""
+    """The headers to sign, in order, and the list of their names that goes into the signature."""
     signed = sorted(set(names) - _UNSIGNED)
     return signed, ";".join(signed)
 
 
 def _tidy(path: str) -> str:
-    """The path without empty segments, without ``.``, and with ``..`` taken at its word."""
+    """The path without empty segments and ``.``, and with ``..`` resolved."""
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
@@ -238,7 +238,7 @@ def _tidy(path: str) -> str:
 
 
 def query_text(query: Iterable[tuple[str, str]]) -> str:
-    """A query as it is signed: encoded, and in the order of its names."""
+    """A query as it is signed: encoded, and sorted by name."""
     if not query:
         return ""
     pairs = sorted((_encode(name), _encode(value)) for name, value in query)

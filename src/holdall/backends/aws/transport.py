@@ -38,7 +38,7 @@ class Waiter(Protocol):
     """One request in the line for a connection."""
 
     handed: list[Any]
-    """What it was handed: a kept connection, or None for the room to make one."""
+    """What it received: a kept connection, or None for permission to open one."""
 
     async def wait(self, limit: Limit) -> bool:
         """Wait for `wake`; False if it did not come before the deadline."""
@@ -68,10 +68,10 @@ class Lane(Generic[S]):
         self.end: AsyncGenerator[None, None] | None = None
 
     async def acquire(self, limit: Limit) -> tuple[S, float]:
-        """A connection that has begun its request, and the time it was made; `Unsent` when none can be had."""
+        """A connection that is ready for a request, and the time it was opened; `Unsent` if none is available."""
         now = time.monotonic()
         if now >= limit.deadline:
-            raise Unsent("there was no time left to send it", lasting=True)
+            raise Unsent("no time was left to send the request", lasting=True)
         try:  # taking from a list and adding to it need no lock, and every request pays for it
             kept = None if self._line else self._idle.pop()
         except IndexError:
@@ -90,7 +90,7 @@ class Lane(Generic[S]):
             stream = await self._connect(self._target, limit)
             stream.begin(limit)  # if it is closed already, the first byte will show
             return stream, time.monotonic()
-        except (OSError, UnicodeError) as error:  # UnicodeError: of a name that no host can have
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name cannot be a host's
             self._make_room()
             raise explain_trouble(error) from error
         except BaseException:
@@ -98,7 +98,7 @@ class Lane(Generic[S]):
             raise
 
     async def _take_room(self, limit: Limit) -> _Idle[S] | None:
-        """Room to make a connection (None), or one that another request returns."""
+        """Permission to open a connection (None), or one that another request has returned."""
         waiter = self._waiter()
         with self._lock:
             if self._open < self._target.max_connections:
@@ -156,12 +156,12 @@ class Lane(Generic[S]):
                 self._serve_line()
 
     def drop(self, stream: S) -> None:
-        """Close a connection that is not to be used again."""
+        """Close a connection that must not be used again."""
         stream.close()
         self._make_room()
 
     def _make_room(self) -> None:
-        """A connection is gone: one may be made in its place."""
+        """A connection is gone: another may be opened in its place."""
         with self._lock:
             if self._line:
                 self._hand_over(None)
@@ -169,7 +169,7 @@ class Lane(Generic[S]):
                 self._open -= 1
 
     def close(self) -> None:
-        """Close what is waiting, and from now on what comes back."""
+        """Close the idle connections, and from now on every connection that is returned."""
         self._closed = True
         while (kept := self._take_idle()) is not None:
             self.drop(kept[0])
@@ -226,9 +226,9 @@ class Transport:
 
 
 def _close_with_the_loop(lane: Lane[AwaitingStream]) -> None:
-    """See to it that the lane is closed when the running event loop ends, which is when it closes its generators.
+    """Close the lane when the running event loop ends, which is when it closes its async generators.
 
-    Afterwards nothing could be closed any more; and what stays open keeps the loop in memory.
+    Later, connections could no longer be closed, and an open connection keeps the loop in memory.
     """
 
     async def until_the_end() -> AsyncGenerator[None, None]:

@@ -1,12 +1,12 @@
-"""What is kept beside an object's bytes, as a small JSON file, and how the two find each other.
+"""An object's attributes, kept beside its bytes as a small JSON file, and how the two are matched.
 
 Pure. A file of attributes is named after the identity of its bytes: their size, and their time of modification in
-microseconds. Both go with the bytes when they are renamed, so whoever has the bytes finds the attributes that belong to
-them, or none: never those of the bytes that were there before. A put gives its bytes a time that no others of that
-size have under that key; the name of the attributes, which cannot be there twice, is its claim to it.
+microseconds. Both stay the same when the bytes are renamed, so a reader of the bytes finds the attributes that belong
+to them, or none, but never those of earlier bytes. A put gives its bytes a time that no other bytes of that size have
+under that key; it claims the time by creating the file of attributes, whose name can exist only once.
 
-Bytes without attributes are read all the same: Active Storage's, or what was put there by hand. A copied root need not
-keep the times: see `holdall.backends.disk.copy`.
+Bytes without attributes, such as those of Active Storage or files put there by hand, can still be read. A copied root
+need not keep the times: see `holdall.backends.disk.copy`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _HEADERS = ("content_type", "disposition", "cache_control")
 
 
 class Stat(Protocol):
-    """What is asked of an `os.stat_result`."""
+    """The part of an `os.stat_result` that is used here."""
 
     @property
     def st_size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
 
     @property
     def st_mtime_ns(self) -> int:
-        """When they were written."""
+        """When the bytes were written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What is known of an object besides its bytes; ``upload`` is the id of the upload that it came from, ``tags`` are
-    None where there are none."""
+    """What is known about an object besides its bytes; ``upload`` is the id of the upload that created it, and ``tags``
+    is None if there are none."""
 
     headers: ObjectHeaders = ObjectHeaders()
     md5: str | None = None
@@ -55,7 +55,7 @@ def etag_of(stat: Stat) -> str:
 
 
 def beside(name: str, etag: str) -> str:
-    """The name of the attributes of bytes."""
+    """The name of the file of attributes for bytes with this identity."""
     return f"{name}~{etag}"
 
 
@@ -68,7 +68,7 @@ def moment_of(etag: str) -> int:
 
 
 def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:
-    """What is told of an object."""
+    """The description of an object."""
     known = attributes or Attributes()
     return ObjectInfo(
         key,
@@ -83,49 +83,49 @@ def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:
 
 
 def list_object(key: str, stat: Stat) -> ListedObject:
-    """An object as it stands in a listing."""
+    """An object as it appears in a listing."""
     return ListedObject(key, stat.st_size, etag_of(stat), _convert_time(stat))
 
 
 def encode_attributes(key: str, etag: str, attributes: Attributes) -> bytes:
-    """The text of a file of attributes; it also says whose they are."""
+    """The text of a file of attributes, including the object that they belong to."""
     headers = attributes.headers
-    said: dict[str, Any] = {"key": key, "etag": etag}
-    said |= {name: getattr(headers, name) for name in _HEADERS}
-    said |= {name: getattr(attributes, name) for name in _DIGESTS}
+    facts: dict[str, Any] = {"key": key, "etag": etag}
+    facts |= {name: getattr(headers, name) for name in _HEADERS}
+    facts |= {name: getattr(attributes, name) for name in _DIGESTS}
     if headers.metadata:
-        said["metadata"] = dict(headers.metadata)
+        facts["metadata"] = dict(headers.metadata)
     if attributes.tags:
-        said["tags"] = dict(attributes.tags)
-    kept = {name: value for name, value in said.items() if value is not None}
+        facts["tags"] = dict(attributes.tags)
+    kept = {name: value for name, value in facts.items() if value is not None}
     return json.dumps(kept, separators=(",", ":")).encode()
 
 
 def of_note(text: bytes) -> Attributes | None:
-    """The attributes in a file; None for what we have not written, or not to its end."""
-    said = _parse_attributes(text)
-    metadata, tags = said.pop("metadata", {}), said.pop("tags", {})
-    if "key" not in said or not isinstance(metadata, dict) or not isinstance(tags, dict):
+    """The attributes in a file; None if another program wrote the file, or it is incomplete."""
+    facts = _parse_attributes(text)
+    metadata, tags = facts.pop("metadata", {}), facts.pop("tags", {})
+    if "key" not in facts or not isinstance(metadata, dict) or not isinstance(tags, dict):
         return None
-    if not all(isinstance(value, str) for value in (*said.values(), *metadata.values(), *tags.values())):
+    if not all(isinstance(value, str) for value in (*facts.values(), *metadata.values(), *tags.values())):
         return None
-    headers = ObjectHeaders(**{name: said.get(name) for name in _HEADERS}, metadata=metadata)
-    return Attributes(headers, **{name: said.get(name) for name in _DIGESTS}, tags=tags or None)
+    headers = ObjectHeaders(**{name: facts.get(name) for name in _HEADERS}, metadata=metadata)
+    return Attributes(headers, **{name: facts.get(name) for name in _DIGESTS}, tags=tags or None)
 
 
 def parse_key(text: bytes) -> tuple[str, str] | None:
-    """The key and the identity of the bytes that a file of attributes is for."""
-    said = _parse_attributes(text)
-    key, etag = said.get("key"), said.get("etag")
+    """The key and the identity of the bytes to which a file of attributes belongs."""
+    facts = _parse_attributes(text)
+    key, etag = facts.get("key"), facts.get("etag")
     return (key, etag) if isinstance(key, str) and isinstance(etag, str) else None
 
 
 def _parse_attributes(text: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(text)
+        facts = json.loads(text)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _moment(stat: Stat) -> int:

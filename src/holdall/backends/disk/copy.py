@@ -1,13 +1,13 @@
 """Finds the attributes of bytes that lost their modification time when their root was copied (``cp -r``, ``tar``).
 
 Attributes are named after the time of their bytes. If none have that name, but some have that key and size, the bytes
-are read, and the attributes with their digest belong to them. Attributes without a digest are not trusted, nor those of
-a put that is under way: they have a second name until it is done.
+are read, and the attributes with their digest belong to them. Attributes without a digest are not trusted, and neither
+are those of a put in progress, which have a second name until it is done.
 
-The open file then gets back the time that its attributes are named after. That is one step: a crash before it changes
-nothing, and a process that replaces the object meanwhile does so with another file. From then on the attributes are
-found as usual, and the object has the etag that it had before the copy. If the time cannot be restored (a read-only
-file system, another user's file), this process remembers what it has found.
+The time after which the attributes are named is then restored to the open file. That is one step: a crash before it
+changes nothing, and a process that replaces the object in the meantime does so with another file. From then on, the
+attributes are found as usual, and the object has the etag that it had before the copy. If the time cannot be restored
+(a read-only file system, another user's file), this process remembers what it has found.
 
 If the size matches and the digest does not, the copy damaged the bytes or another program wrote them. They are read
 like all bytes without attributes, and a warning is logged.
@@ -33,7 +33,7 @@ _Notes: TypeAlias = dict[str, list[str]]
 
 
 class Copies:
-    """What one service has found out about bytes without a known time."""
+    """What one service has found out about bytes that lost their time."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], Attributes | None] = {}
@@ -111,7 +111,7 @@ def _warn(key: str) -> None:
     import logging  # rarely needed, and slow to load
 
     logging.getLogger("holdall.files").warning(
-        "the bytes of %r are not those that were put: a copy damaged them, or another program wrote them;"
+        "the bytes of %r do not match their digest: a copy damaged them, or another program wrote them;"
         " they are read without their content type, metadata and digests",
         key,
     )

@@ -1,7 +1,7 @@
-"""Directories below a root: opened without following links, made to last, and removed when they are empty.
+"""Directories below a root: opened without following links, created durably, and removed when they are empty.
 
-Everything is named relative to an open directory, step by step from the root: a symbolic link on the way is an error,
-wherever it points, and no path is too long.
+Every name is resolved relative to an open directory, step by step from the root: a symbolic link on the way is an
+error, wherever it points, and no path is too long.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NO_LOCKS = {errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EI
 
 
 class Directories:
-    """The directories of one root. The root itself may be a link; it is made when something is to be written."""
+    """The directories of one root. The root itself may be a link; it is created by the first write."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @contextmanager
     def open(self, names: Sequence[str]) -> Iterator[int]:
-        """A directory that is there; `FileNotFoundError` or `NotADirectoryError` when there is none."""
+        """An existing directory; `FileNotFoundError` or `NotADirectoryError` if there is none."""
         handle = self._descend(names, make=False)
         try:
             yield handle
@@ -40,7 +40,7 @@ class Directories:
 
     @contextmanager
     def make(self, names: Sequence[str]) -> Iterator[int]:
-        """A directory, made if need be. As long as it is empty, a deletion in it may remove it again."""
+        """A directory, created if necessary. While it is empty, a deletion may remove it again."""
         handle = self._open_or_make(names)
         try:
             yield handle
@@ -48,17 +48,17 @@ class Directories:
             os.close(handle)
 
     def remove_empty(self, names: Sequence[str], keep: int) -> None:
-        """Remove a directory and those above it as far as they are empty, but for the first ``keep``."""
+        """Remove a directory and those above it while they are empty, except the first ``keep``."""
         for end in range(len(names), keep, -1):
             try:
                 with self.open(names[: end - 1]) as parent:
                     os.rmdir(names[end - 1], dir_fd=parent)
             except OSError:
-                return  # not empty, not there, or not ours to remove: it may as well stay
+                return  # not empty, already gone, or not permitted: then it stays
 
     def _open_or_make(self, names: Sequence[str]) -> int:
         for _ in range(_ATTEMPTS):
-            # what we have made is empty, and may be removed again by a deletion
+            # a new directory is empty, so a deletion may remove it again
             with suppress(FileNotFoundError):
                 return self._descend(names, make=True)
         return self._descend(names, make=True)
@@ -89,17 +89,17 @@ class Directories:
 
 @contextmanager
 def lock_file(file: int) -> Iterator[None]:
-    """Keep all others who ask for it, threads and processes, from working on an open file."""
+    """Hold an exclusive lock on an open file, against other threads and processes."""
     with _unlock(file, _lock(file, fcntl.LOCK_EX)):
         yield
 
 
 @contextmanager
 def lock_for_order(directory: int) -> Iterator[None]:
-    """The same for a directory and work of microseconds, for order's sake alone.
+    """The same for a directory and work of microseconds, where the lock only keeps things tidy.
 
-    Somebody may have been stopped in the middle of it: after a second we go on without. Likewise where there are no
-    locks for directories, as on NFS.
+    If another process was stopped while it held the lock, this one continues without it after a second. It also does so
+    if the file system has no locks for directories, like NFS.
     """
     for pause in _PAUSES:
         try:
@@ -115,9 +115,10 @@ def lock_for_order(directory: int) -> Iterator[None]:
 
 @contextmanager
 def lock_for_sure(directory: int) -> Iterator[None]:
-    """The same where something depends on it: without the lock nothing is done.
+    """The same where correctness depends on the lock: without it, nothing is done.
 
-    `StoreBusyError` when somebody has held it for half a minute, `ConfigurationError` where there are none.
+    `StoreBusyError` if another process has held it for half a minute, `ConfigurationError` if the file system has no
+    locks.
     """
     for pause in _PATIENCE:
         try:
@@ -127,19 +128,20 @@ def lock_for_sure(directory: int) -> Iterator[None]:
             continue
         if not locked:
             raise ConfigurationError(
-                "this file system has no locks for directories, without which nothing can depend on what is there",
+                "if_match needs locks for directories, which this file system does not have",
                 hint="keep the files on a local disk, or write without if_match",
             )
         with _unlock(directory, locked):
             yield
         return
     raise StoreBusyError(
-        "another process holds a directory of this service, and does not go on", hint="look what stopped it"
+        "another process has held the lock on a directory of this file service for half a minute",
+        hint="check whether that process is stopped or hangs",
     )
 
 
 def _lock(file: int, how: int) -> bool:
-    """Whether there is a lock now: some file systems have none."""
+    """Lock the file; False if the file system has no locks."""
     try:
         fcntl.flock(file, how)
     except OSError as error:
@@ -155,11 +157,11 @@ def _unlock(file: int, locked: bool) -> Iterator[None]:
         yield
     finally:
         if locked:
-            fcntl.flock(file, fcntl.LOCK_UN)  # closing it would not do: a forked child may still have it open
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a forked child may still have it open
 
 
 def _make(name: str, parent: int) -> None:
-    """A directory that survives a power cut before anything is put into it."""
+    """Create a directory so that it survives a power cut before anything is put into it."""
     try:
         os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:

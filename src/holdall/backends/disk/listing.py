@@ -1,12 +1,12 @@
-"""Listings: all objects in the order of their keys' bytes, whichever directories they lie in, without holding them all.
+"""Listings: all objects in the order of their keys' bytes, across directories, without holding all of them in memory.
 
-A heap holds what comes next: files under their keys, and shelves (directories) under what all keys in them begin with,
-which is never greater than any of them. So what is taken from the heap is in order, if a shelf's content is put there
-when its turn comes. Of a large directory only so much is held at a time; where that ends, the heap is told to look
-there again.
+A heap holds the next candidates: files under their keys, and shelves (directories) under the common prefix of their
+keys, which is never greater than any of them. So entries leave the heap in order, if a shelf's content is added when
+its turn comes. Only a part of a large directory is held at a time; at its end, the heap gets an entry that continues
+the directory there.
 
-The names of a large directory are kept for the next page, which would have to read and sort them all again. They are
-used only if nothing has been put into the directory, or removed from it, since they were read.
+The names of a large directory are kept for the next page, which would otherwise read and sort all of them again. They
+are used only if nothing has been added to the directory, or removed from it, since they were read.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from holdall.core.objects import ListedObject, ListObjects, ObjectPage
 
 _HELD = 2000
 _KEPT = 50_000
-_SETTLED = 2_000_000_000  # nanoseconds: file systems tell times of change only so finely
+_SETTLED = 2_000_000_000  # nanoseconds: file systems record times of change no more finely
 
 _Rank: TypeAlias = tuple[bytes, bool, str]
-"""An entry's place in the order: its key or what it covers, files before shelves, its name."""
+"""An entry's place in the order: its key or common prefix, files before shelves, its name."""
 
 _Next: TypeAlias = tuple[_Rank, bool, Shelf]
-"""What comes next: an entry of a shelf, or (True) whatever follows it there."""
+"""A candidate: an entry of a shelf, or (True) the entries that follow it there."""
 
 
 class _Window(NamedTuple):
-    """The first of the entries of a directory that a listing wanted from some place on; all of them if ``whole``."""
+    """The first entries of a directory from a position on that match a listing; all of them if ``whole``."""
 
     shelf: Shelf
     prefix: bytes
@@ -97,7 +97,7 @@ class _Walk:
     # --- entries ---
 
     def _add(self, shelf: Shelf, beyond: _Rank = (b"", False, "")) -> None:
-        """Put the content of a shelf on the heap, from some place in it on."""
+        """Put the content of a shelf on the heap, from a position on."""
         with suppress(FileNotFoundError, NotADirectoryError):
             with self._directories.open(shelf.directories) as here:
                 ranks, whole = self._reuse(shelf, here, beyond) or self._read(shelf, here, beyond)
@@ -107,7 +107,7 @@ class _Walk:
                 heappush(self._heap, (ranks[-1], True, shelf))
 
     def _read(self, shelf: Shelf, here: int, beyond: _Rank) -> tuple[list[_Rank], bool]:
-        """Some entries of a directory, and whether those were all; if there are many, also for the next page."""
+        """Some entries of a directory, and whether these are all; many entries are also kept for the next page."""
         changed, now = _read_change_time(here), time.time_ns()
         ranks = nsmallest(_KEPT, (rank for rank in self._ranks(shelf, here) if rank > beyond))
         if len(ranks) <= _HELD:
@@ -119,7 +119,7 @@ class _Walk:
         return ranks[:_HELD], False
 
     def _reuse(self, shelf: Shelf, here: int, beyond: _Rank) -> tuple[list[_Rank], bool] | None:
-        """The same from what was read for an earlier page, if it is there."""
+        """The same from what was read for an earlier page, if it was kept."""
         window = self._listings.window
         if window is None or (shelf, self._prefix, _read_change_time(here)) != window[:3]:
             return None
@@ -141,7 +141,7 @@ class _Walk:
                 directory = entry.is_dir(follow_symlinks=False)
                 meaning = inside(shelf, name, directory)
                 if meaning is None or (isinstance(meaning, Shelf) and meaning.kind == "ours"):
-                    continue  # what matters of ours is added by itself
+                    continue  # our own directory; its objects are added separately
                 covers = meaning.covers if isinstance(meaning, Shelf) else meaning
                 if self._wants(covers, directory):
                     yield covers, directory, name
@@ -160,14 +160,14 @@ class _Walk:
         key = key_at(shelf.directories, name)
         if key is None:
             return None
-        with suppress(FileNotFoundError, NotADirectoryError):  # it was deleted meanwhile
+        with suppress(FileNotFoundError, NotADirectoryError):  # it was just deleted
             found = os.stat(name, dir_fd=self._open_directory(shelf.directories), follow_symlinks=False)
             if stat.S_ISREG(found.st_mode):
                 return list_object(key, found)
         return None
 
     def _open_directory(self, names: tuple[str, ...]) -> int:
-        """A directory, kept open as the next object is likely to be in it too."""
+        """A directory, kept open because the next object is probably in it, too."""
         if self._open is None or self._open[0] != names:
             self._stack.close()
             self._open = None

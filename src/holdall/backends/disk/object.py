@@ -1,21 +1,22 @@
-"""Objects on the disk: found, put, copied and deleted, so that each is there whole or not at all.
+"""Objects on disk: found, put, copied and deleted, so that each exists completely or not at all.
 
 **How a put becomes visible, and why a crash is safe after each step.**
 
-1. The bytes are written to a draft, which nobody sees. After a crash it is litter.
-2. The draft is given the time that makes its identity, and is synced. Still litter.
-3. Its attributes are written, synced, and given their name beside the place. They are named after bytes that are not
-   there: readers of the old bytes look for another name. After a crash the litter says where that name is.
-4. The bytes take their place in one step (``rename``; ``link`` where nothing may be replaced). From here on readers
-   have the new bytes and, as these were there before, their attributes.
-5. The directory is synced; only then is the put acknowledged. A power cut before may take back step 4, or 4 and 3, as a
-   journal keeps their order.
-6. The attributes of the old bytes are removed. A crash before leaves them as a small file that nobody looks for.
+1. The bytes are written to a draft, which readers do not see. After a crash it is litter.
+2. The draft gets the time that makes up its identity, and is synced. Still litter.
+3. Its attributes are written, synced, and get their name in the object's directory. They are named after bytes that do
+   not exist there yet: readers of the old bytes look for another name. After a crash, the litter says what that name
+   is.
+4. The bytes get their name in one step (``rename``; ``link`` if nothing may be replaced). From here on, readers find
+   the new bytes and their attributes, which were there before.
+5. The directory is synced; only then is the put acknowledged. A power cut before that may undo step 4, or 4 and 3,
+   because a journal keeps their order.
+6. The attributes of the old bytes are removed. A crash before that leaves a small file that no reader looks for.
 
-Who replaces or deletes bytes holds a lock on their directory while looking what is there and taking its place: so it is
-known whose attributes step 6 removes. Where there are no locks, such a small file may stay. Nothing else depends on it
-but what is done to a certain object alone (``if_match``): that is not done without the lock. One thing stays open: who
-is stopped for over a second while holding the lock is overtaken by those who demand nothing, and may undo their work.
+A process that replaces or deletes bytes holds a lock on their directory while it looks at the old bytes and replaces
+them; so it knows which attributes step 6 removes. Without locks, such a small file may remain. Only operations with
+``if_match`` depend on the lock, and are refused without it. One gap remains: a process that is stopped for more than a
+second while it holds the lock is overtaken by operations without ``if_match``, and may undo their work.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Found(NamedTuple):
 
     @property
     def info(self) -> ObjectInfo:
-        """What is told of it."""
+        """Its description."""
         return info_of(self.key, self.stat, self.attributes)
 
 
@@ -68,7 +69,8 @@ class Objects:
 
     @contextmanager
     def open(self, key: str, if_match: str | None = None) -> Iterator[Found]:
-        """An object; `ObjectNotFoundError` or `PreconditionFailedError` when it is not there, or another."""
+        """An object; `ObjectNotFoundError` if it is missing, `PreconditionFailedError` if it is not the expected
+        one."""
         found = self._find(key)
         try:
             if if_match is not None and if_match != etag_of(found.stat):
@@ -78,12 +80,12 @@ class Objects:
             os.close(found.file)
 
     def check_absent(self, key: str) -> None:
-        """Refuse to replace an object."""
+        """Refuse to continue if the object exists."""
         with suppress(ObjectNotFoundError), self.open(key):
             raise _refuse_taken(key)
 
     def check_match(self, key: str, etag: str) -> None:
-        """Refuse to replace anything but the object with that etag."""
+        """Refuse to continue unless the object has that etag."""
         try:
             with self.open(key, etag):
                 return
@@ -93,7 +95,7 @@ class Objects:
     def publish(
         self, key: str, draft: Draft, attributes: Attributes, *, absent: bool, if_match: str | None = None
     ) -> ObjectInfo:
-        """Make a draft the object of a key; if ``absent``, only when there is none."""
+        """Make a draft the object of a key; with ``absent``, only if there is none."""
         directories, name = place_of(key)
         with self._scratch.draft(note=True) as note:
             for attempt in range(_ATTEMPTS):
@@ -102,13 +104,13 @@ class Objects:
                         publication = _Publication(key, name, directory, draft, note, attributes)
                         return publication.make(absent, if_match)
                     except FileNotFoundError:
-                        # An empty directory may be removed by a deletion before we have put anything into it.
+                        # a deletion may remove the empty directory before anything is put into it
                         if attempt == _ATTEMPTS - 1:
                             raise
         raise AssertionError("the last attempt returns or raises")
 
     def delete(self, keys: Iterable[str]) -> dict[str, OSError]:
-        """Delete objects; those that could not be deleted, each with why."""
+        """Delete objects; returns the error for each that could not be deleted."""
         failures: dict[str, OSError] = {}
         places = sorted((place_of(key), key) for key in set(keys))
         for directories, group in groupby(places, lambda pair: pair[0].directories):
@@ -125,7 +127,7 @@ class Objects:
         return failures
 
     def delete_match(self, key: str, etag: str) -> None:
-        """Delete the object with that etag; `PreconditionFailedError` when there is another."""
+        """Delete the object with that etag; `PreconditionFailedError` if it has another one."""
         directories, name = place_of(key)
         try:
             with self._directories.open(directories) as directory:
@@ -148,11 +150,11 @@ class Objects:
             if error.errno != errno.ELOOP:
                 raise
             raise ObjectNotFoundError(
-                f"there is only a symbolic link for {key!r}, which is not followed"
+                f"there is no object {key!r}, only a symbolic link, which is not followed"
             ) from None
 
     def _open(self, key: str, name: str, directory: int) -> Found | None:
-        """The object of a name in a directory; None if it was replaced meanwhile: open it again."""
+        """The object with a name in a directory; None if it was just replaced: open it again."""
         file = os.open(name, _READ, dir_fd=directory)
         try:
             found = os.fstat(file)
@@ -187,7 +189,7 @@ def _attributes(directory: int, name: str) -> Attributes | None:
 
 
 class _Publication(NamedTuple):
-    """A draft on its way to its place: the steps of a put from the second on."""
+    """A draft that becomes an object: the steps of a put from the second on."""
 
     key: str
     name: str
@@ -197,13 +199,13 @@ class _Publication(NamedTuple):
     attributes: Attributes
 
     def make(self, absent: bool, if_match: str | None) -> ObjectInfo:
-        """Go all the way, or leave everything as it was."""
+        """Take all steps, or leave everything as it was."""
         now = self._claim()
         beside_it = beside(self.name, etag_of(now))
         try:
             before = self._take_place(absent, if_match)
         except BaseException:
-            # An interrupt may come after the bytes have taken their place, and then the attributes have to stay.
+            # after an interrupt, the bytes may already have their name; then the attributes must stay
             if _etag_at(self.directory, self.name) != etag_of(now):
                 _tidy_away(self.directory, beside_it)
             raise
@@ -211,23 +213,25 @@ class _Publication(NamedTuple):
             os.fsync(self.directory)
         except OSError as error:
             raise OutcomeUnknown(
-                f"the object {self.key!r} is there, but may not outlast a power cut: {error.strerror}"
+                f"the object {self.key!r} was written, but may not survive a power cut: {error.strerror}"
             ) from error
         if before is not None and before != etag_of(now):
             _tidy_away(self.directory, beside(self.name, before))
         return info_of(self.key, now, self.attributes)
 
     def _claim(self) -> os.stat_result:
-        """Give the bytes an identity of their own, and their attributes the name that goes with it."""
+        """Give the bytes a unique identity, and their attributes the name that follows from it."""
         moment = time.time_ns() // _MICROSECOND * _MICROSECOND
         for doubling in range(_DOUBLINGS):
             os.utime(self.draft.file, ns=(moment, moment))
             os.fsync(self.draft.file)
-            now = os.fstat(self.draft.file)  # a file system may keep times less finely
+            now = os.fstat(self.draft.file)  # a file system may store times less precisely
             if self._attributes_named(etag_of(now)):
                 return now
             moment += _MICROSECOND << doubling
-        raise FileExistsError(errno.EEXIST, "this file system keeps no times by which to tell files apart")
+        raise FileExistsError(
+            errno.EEXIST, "the times of this file system are too coarse to distinguish files"
+        )
 
     def _attributes_named(self, etag: str) -> bool:
         text = encode_attributes(self.key, etag, self.attributes)
@@ -246,7 +250,7 @@ class _Publication(NamedTuple):
         return True
 
     def _take_place(self, absent: bool, if_match: str | None) -> str | None:
-        """Make the bytes visible; the identity of those that were there."""
+        """Make the bytes visible; returns the identity of those that they replaced."""
         take = os.link if absent else os.rename
         lock = lock_for_order if if_match is None else lock_for_sure
         with lock(self.directory):
@@ -299,14 +303,14 @@ def _etag_at(directory: int, name: str) -> str | None:
 
 
 def _tidy_away(directory: int, name: str) -> None:
-    """Remove what nobody looks for any more. If that fails, all is as it should be, but for a small file."""
+    """Remove a file that no reader looks for any more. If that fails, only a small file remains."""
     with suppress(OSError):
         os.unlink(name, dir_fd=directory)
 
 
 def _refuse_taken(key: str) -> PreconditionFailedError:
-    return PreconditionFailedError(f"there is an object {key!r} already")
+    return PreconditionFailedError(f"the object {key!r} already exists")
 
 
 def _refuse_other(key: str) -> PreconditionFailedError:
-    return PreconditionFailedError(f"the object {key!r} is not the one that it was")
+    return PreconditionFailedError(f"the object {key!r} does not have the expected etag")

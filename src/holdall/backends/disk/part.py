@@ -1,10 +1,10 @@
-"""The parts of an upload, as they lie in its directory.
+"""The parts of an upload in its directory.
 
-A part's bytes lie in ``data``, the file that all parts share, where they belong if their neighbours are as long as
-others are; or apart, in a file of their own, if they do not fit there. Its record is the name of a file, empty or with
-the bytes that lie apart: so a part is there with one step, and all are known from the names alone.
+A part's bytes are in ``data``, the file that all parts share, at the offset where they belong if the parts around them
+have the usual length; or in a separate file, if they do not fit there. Its record is the name of a file, which is empty
+or is that separate file: so a part appears in one step, and the names alone list all parts.
 
-Whoever changes anything here has ``data`` locked.
+A process that changes anything here has locked ``data``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WRITE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part as it is kept: from ``offset`` on in the file that all parts share, or apart (None).
+    """A stored part: from ``offset`` on in the file that all parts share, or in a separate file (None).
 
-    ``etag``, their checksum, tells its bytes; ``stamp`` tells it from all others that were ever kept under its number.
+    ``etag`` is the checksum of its bytes; ``stamp`` distinguishes it from all other parts ever stored under its number.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Piece:
 
 
 def piece_of(name: str) -> Piece | None:
-    """The part that a name is the record of."""
+    """The part that a name records; None if it is not a record."""
     found = _NAME.match(name)
     if found is None:
         return None
@@ -61,10 +61,10 @@ def piece_of(name: str) -> Piece | None:
 
 
 def offset_for(number: int, size: int, lower: Piece | None, upper: Piece | None) -> int | None:
-    """Where a part belongs in the file that all share, between its neighbours there; None if there is no room for it.
+    """Where a part belongs in the shared file, between its neighbours there; None if there is no room for it.
 
-    Parts in between that are not there yet are taken to be as long as a neighbour is. Wrong guesses cost time, not
-    bytes: no part ever lies where another does.
+    Missing parts in between are assumed to be as long as a neighbour. Wrong guesses cost time, not data: no part is
+    ever stored over another.
     """
     before, end = (lower.number, lower.end) if lower else (0, 0)
     neighbour = lower or upper
@@ -85,9 +85,9 @@ class Parts:
         return {piece.number: piece for piece in sorted(filter(None, found), key=lambda piece: piece.number)}
 
     def keep(self, number: int, size: int, data: int, write: Callable[[int, int], str]) -> Piece:
-        """Keep a part in place of one that has its number; ``write`` puts its bytes into a file, and gives their etag.
+        """Store a part instead of an earlier one with its number; ``write`` writes its bytes and returns their etag.
 
-        The record of the earlier one is gone before any byte is touched, and the new one is there when all are.
+        The record of the earlier part is removed before any byte is written, and the new one is created after all are.
         """
         names = self._names()
         mine = f"{number:05}."
@@ -108,7 +108,7 @@ class Parts:
 
     @contextmanager
     def open(self, piece: Piece) -> Iterator[tuple[int, int]]:
-        """The file that has a part's bytes, and where they begin."""
+        """The file with a part's bytes, and the offset where they begin."""
         file = os.open(piece.name if piece.offset is None else DATA, _READ, dir_fd=self._directory)
         try:
             yield file, piece.offset or 0
@@ -116,7 +116,7 @@ class Parts:
             os.close(file)
 
     def is_whole(self, piece: Piece) -> bool:
-        """Whether a part's bytes are those that its record speaks of."""
+        """Whether a part's bytes match its record."""
         with suppress(FileNotFoundError), self.open(piece) as (file, start):
             return checksum(pieces(file, start, piece.size)) == piece.etag
         return False
@@ -130,13 +130,13 @@ class Parts:
         try:
             yield file
         finally:
-            with suppress(OSError):  # it was renamed; or it goes with its upload
+            with suppress(OSError):  # it was renamed, or is removed with its upload
                 os.unlink(name, dir_fd=self._directory)
             os.close(file)
 
 
 def _neighbours(mine: str, names: list[str]) -> tuple[Piece | None, Piece | None]:
-    """The parts before and after one in the file that they share; there may be thousands, so only those are parsed."""
+    """The parts before and after a part in the shared file; there may be thousands, so only these two are parsed."""
     lower, upper = "", "~"
     for name in names:
         if name < mine:
@@ -148,7 +148,7 @@ def _neighbours(mine: str, names: list[str]) -> tuple[Piece | None, Piece | None
 
 
 def read_file(directory: int, name: str) -> bytes:
-    """All of a small file."""
+    """Read a small file."""
     file = os.open(name, _READ, dir_fd=directory)
     try:
         return read_range(file, 0, os.fstat(file).st_size)
@@ -157,7 +157,7 @@ def read_file(directory: int, name: str) -> bytes:
 
 
 def write_file(directory: int, name: str, text: bytes) -> None:
-    """A small file."""
+    """Write a small file."""
     file = os.open(name, _WRITE, 0o666, dir_fd=directory)
     try:
         write_at(file, text)

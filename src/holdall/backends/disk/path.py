@@ -1,18 +1,18 @@
-"""Where a key's bytes lie below a root, and which key a path is for.
+"""The path of a key's bytes below a root, and the key of a path.
 
-Pure. Keys shaped like those of Active Storage lie where its disk service has them: ``abcd…`` in ``ab/cd/abcd…``, and
-``variants/abcd…/0123…`` in ``va/ri/variants/abcd…/0123…``. All others lie in ``_/objects``, a directory for each
-segment. There a name has only ``a-z 0-9 . _ - %``, every other byte being written as ``%`` and two lower-case digits,
-and one of these ends:
+Pure. Keys shaped like those of Active Storage are stored where its disk service stores them: ``abcd…`` in
+``ab/cd/abcd…``, and ``variants/abcd…/0123…`` in ``va/ri/variants/abcd…/0123…``. All others are in ``_/objects``, with a
+directory for each segment. There a name has only the characters ``a-z 0-9 . _ - %``; every other byte is written as
+``%`` and two lower-case digits. A name ends with:
 
-- ``=`` a segment with more after it, so that ``a`` and ``a/b`` lie beside each other;
-- ``+`` a piece of a segment that is too long for one name;
-- neither: the last piece of the key, a file.
+- ``=`` for a segment with more after it, so that ``a`` and ``a/b`` can exist side by side;
+- ``+`` for a piece of a segment that is too long for one name;
+- neither for the last piece of the key, which is a file.
 
-After 32 segments the rest of a key counts as one. Dots at either end and names that Windows keeps for itself are
-written with ``%`` too, and an empty segment is a lone ``%``. So no two keys share a path, not even where case is
-ignored or Unicode is normalised, no path leads out of the root, and each key can be told from its path. A name with a
-``~`` has attributes, of the bytes beside it.
+After 32 segments, the rest of a key counts as one. Dots at either end and names that Windows reserves are written with
+``%``, too, and an empty segment is a single ``%``. So no two keys share a path, even if the file system ignores case or
+normalises Unicode, no path leads out of the root, and the key follows from the path. A file with a ``~`` in its name
+has the attributes of the bytes beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OWN = "_"
 
 _OBJECTS = (OWN, "objects")
 _DEEPEST = 32
-_LONGEST = 200  # with what may be added to a piece, and the attributes' ending, it stays below 255
+_LONGEST = 200  # with what is added to a piece, and the suffix of attributes, it stays below 255
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789._-")
 _UNITS = [chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in range(256)]
 _EMPTY = "%"
@@ -51,7 +51,7 @@ Kind: TypeAlias = Literal["root", "shard", "rails", "variants", "variant", "ours
 
 
 class Shelf(NamedTuple):
-    """A directory of bytes. All keys in it begin with ``covers``."""
+    """A directory with objects. All keys in it begin with ``covers``."""
 
     directories: tuple[str, ...]
     covers: bytes
@@ -62,7 +62,7 @@ ROOT = Shelf((), b"", "root")
 
 
 def place_of(key: str) -> Place:
-    """Where the bytes of a key lie."""
+    """The path of a key's bytes."""
     if _RAILS_KEY.match(key) or _RAILS_VARIANT.match(key):
         *between, name = key.split("/")
         return Place((key[:2], key[2:4], *between), name)
@@ -72,7 +72,7 @@ def place_of(key: str) -> Place:
 
 
 def key_at(directories: tuple[str, ...], name: str) -> str | None:
-    """The key whose bytes a file is; None for a file that is no key's."""
+    """The key of a file; None if the file does not belong to a key."""
     shelf: Shelf | bytes | None = ROOT
     for directory in directories:
         shelf = inside(shelf, directory, True) if isinstance(shelf, Shelf) else None
@@ -84,11 +84,11 @@ def key_at(directories: tuple[str, ...], name: str) -> str | None:
         check_key(key)
     except (UnicodeDecodeError, InvalidObjectKeyError):
         return None
-    return key if place_of(key) == (directories, name) else None  # another spelling is somebody else's
+    return key if place_of(key) == (directories, name) else None  # another program may spell it differently
 
 
 def own_shelf(prefix: bytes) -> Shelf:
-    """The innermost of our own directories that has all keys with a prefix (but for those at Active Storage's)."""
+    """The innermost of our own directories that has all keys with a prefix (except those at Active Storage's paths)."""
     segments = prefix.split(b"/", _DEEPEST)[:-1]
     covers = b"".join(segment + b"/" for segment in segments)
     return Shelf((*_OBJECTS, *_directories(segments)), covers, "own")
@@ -100,7 +100,7 @@ def permanent(directories: tuple[str, ...]) -> int:
 
 
 def inside(shelf: Shelf, name: str, directory: bool) -> Shelf | bytes | None:
-    """What a name on a shelf stands for: a shelf, the bytes of what may be a key, or nothing of ours."""
+    """What a name on a shelf means: another shelf, the bytes of a possible key, or None if it is not ours."""
     if shelf.kind == "own":
         return _inside_own(shelf, name, directory)
     return _inner_shelf(shelf, name) if directory else _rails_key(shelf, name)
@@ -151,7 +151,7 @@ def _directories(segments: list[bytes]) -> list[str]:
 
 
 def _count_down(pieces: list[str]) -> list[tuple[int, str]]:
-    """Each piece, with how many follow it."""
+    """Each piece with the number of pieces that follow it."""
     return [(len(pieces) - place, piece) for place, piece in enumerate(pieces, 1)]
 
 
@@ -171,7 +171,7 @@ def _pieces(segment: bytes) -> list[str]:
 
 
 def _safe(name: str) -> str:
-    """A name that means the same to all file systems."""
+    """A name that means the same on all file systems."""
     if not name:
         return _EMPTY
     if name[-1] == ".":

@@ -1,11 +1,11 @@
-"""Files that nobody sees yet: where they are made, and what becomes of those whose maker died.
+"""Drafts, which readers do not see yet: where they are written, and what happens to them if their process dies.
 
-They lie in ``_/temporary``, on the root's own file system, so that they can be renamed to where they belong. Each is
-locked by whoever works on it for as long as that process lives. What nobody has locked, and is an hour old, is litter;
-where a file system has no locks, litter stays.
+They are in ``_/temporary``, on the root's own file system, so that they can be renamed to their final place. The
+process that writes a draft holds a lock on it while it lives. A draft that is not locked and is an hour old is litter;
+on a file system without locks, litter stays.
 
-A draft of attributes gets its second name, beside the bytes, before these are there. Should its maker die in between,
-the draft says where that name is, and both go.
+A draft of attributes gets its second name, beside the bytes, before these are in place. If its process dies in between,
+the draft says what that name is, and both are removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Draft(NamedTuple):
-    """A file that is being made: its directory, its name there, and the file itself; the handles are open."""
+    """A file that is being written: its directory, its name there, and the file itself; the handles are open."""
 
     directory: int
     name: str
@@ -40,7 +40,7 @@ class Draft(NamedTuple):
 
 
 class Scratch:
-    """The place for what is being made."""
+    """The directory of drafts."""
 
     def __init__(self, directories: Directories, clock: Callable[[], float]) -> None:
         self._directories = directories
@@ -49,28 +49,28 @@ class Scratch:
         self._others: list[Callable[[float], None]] = []
 
     def sweep_too(self, sweep: Callable[[float], None]) -> None:
-        """Have somebody else's litter swept at the same times; the function is told how old litter is."""
+        """Also call this function when litter is swept, with the time before which files are litter."""
         self._others.append(sweep)
 
     @contextmanager
     def draft(self, *, note: bool = False) -> Iterator[Draft]:
-        """A new file, for bytes or for a note of attributes; its name here is gone at the end of the block."""
+        """A new file, for bytes or for attributes (``note``); its name here is removed at the end of the block."""
         self._sweep_at_times()
         with self._directories.make(_DIRECTORY) as directory:
             name = os.urandom(16).hex() + (_NOTE if note else "")
             file = os.open(name, _NEW, 0o666, dir_fd=directory)
             try:
-                with suppress(OSError):  # without locks nobody sweeps
+                with suppress(OSError):  # without locks, nothing is swept
                     fcntl.flock(file, fcntl.LOCK_EX)
                 yield Draft(directory, name, file)
             finally:
-                with suppress(OSError):  # it was renamed; or it stays as litter, whatever became of the work
+                with suppress(OSError):  # it was renamed, or it stays as litter
                     os.unlink(name, dir_fd=directory)
                 os.close(file)
 
     @contextmanager
     def draft_directory(self) -> Iterator[Draft]:
-        """A new directory, to be renamed by the end of the block."""
+        """A new directory, which the block must rename."""
         with self._directories.make(_DIRECTORY) as parent:
             name = os.urandom(16).hex()
             os.mkdir(name, dir_fd=parent)
@@ -82,7 +82,7 @@ class Scratch:
                 raise
 
     def remove_directory(self, parent: int, name: str) -> None:
-        """Take a directory away from where it is, in one step, and then all that is in it."""
+        """Remove a directory from its place in one step, and then delete everything in it."""
         with self._directories.make(_DIRECTORY) as here:
             away = os.urandom(16).hex()
             os.rename(name, away, src_dir_fd=parent, dst_dir_fd=here)
@@ -97,7 +97,7 @@ class Scratch:
         self._swept = now
         with suppress(OSError), self._directories.open(_DIRECTORY) as here:
             for name in os.listdir(here):  # noqa: PTH208 - an open directory
-                with suppress(OSError):  # litter that cannot be removed keeps nobody from writing
+                with suppress(OSError):  # litter that cannot be removed does not prevent writes
                     self._sweep(here, name, now - _AGE)
         for sweep in self._others:
             with suppress(OSError):
@@ -112,7 +112,7 @@ class Scratch:
             return
         file = os.open(name, _OLD, dir_fd=here)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused: somebody is at work on it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if a process is still writing it
             if name.endswith(_NOTE):
                 self._sweep_attributes(file)
             os.unlink(name, dir_fd=here)
@@ -120,7 +120,7 @@ class Scratch:
             os.close(file)
 
     def _sweep_attributes(self, file: int) -> None:
-        """Remove attributes whose bytes never came."""
+        """Remove attributes whose bytes were never put in place."""
         draft = os.fstat(file)
         whose = parse_key(read_range(file, 0, draft.st_size))
         if draft.st_nlink < 2 or whose is None:
@@ -142,8 +142,8 @@ def _has(directory: int, name: str, etag: str) -> bool:
 
 
 def _remove_tree(parent: int, name: str) -> None:
-    """Remove a directory with all that is in it. Somebody may still be putting files there, not knowing of it."""
-    import shutil  # rarely needed, and not quick to load
+    """Remove a directory with everything in it. Another process may still be adding files to it."""
+    import shutil  # rarely needed, and slow to load
 
     for _ in range(_ATTEMPTS):
         try:

@@ -1,4 +1,4 @@
-"""The service that keeps objects as files below a directory."""
+"""The service that stores objects as files below a directory."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ R = TypeVar("R")
 
 
 class DiskService:
-    """Objects as files below ``root``, which is made with the first of them; several processes may share it.
+    """Objects as files below ``root``, which is created with the first object; several processes may share it.
 
-    ``secret`` signs URLs, which begin with ``base_url``: where the web app serves this service's files. ``clock`` says
-    when they are out of date, and what is old enough to be litter.
+    ``secret`` signs URLs, which begin with ``base_url``, where the web application serves this service's files.
+    ``clock`` decides when URLs have expired, and which drafts are old enough to be litter.
     """
 
     def __init__(
@@ -112,28 +112,30 @@ class DiskService:
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request in this thread."""
         if self._closed:
-            raise StoreClosedError(f"the service of {self.root} was closed")
+            raise StoreClosedError(f"the file service of {self.root} is closed", hint="open it again")
         answer = self._answers.get(type(request))
         if answer is None:
-            raise InvalidRequestError(f"a service of objects has no answer to {type(request).__name__}")
+            raise InvalidRequestError(
+                f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
+            )
         check_object_request(cast("ObjectRequest[object]", request))
         try:
             return cast("R", answer(request))
         except HoldallError:
-            raise  # some of them are the system's errors, too
+            raise  # some of ours are also OSErrors
         except OSError as error:
             raise translate_error(error, self.root, request.writes) from error
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request in a thread, if there is anything to wait for; the event loop goes on."""
+        """Answer the request in a thread if it may block; the event loop goes on."""
         if type(request) in (DescribeService, SignUrl):
             return self.send_blocking(request)
-        import asyncio  # whoever awaits has it; others need not load it
+        import asyncio  # async programs have it; others need not load it
 
         from holdall.backends.port.awaiting import see_through
 
         answer = asyncio.to_thread(self.send_blocking, request)
-        # A write is seen through here too, for when a closing event loop cancels every task it has.
+        # a write is completed even if a closing event loop cancels all its tasks
         return await (see_through(answer) if request.writes else answer)
 
     def close(self) -> None:
@@ -141,11 +143,11 @@ class DiskService:
         self._closed = True
 
     def verified_download(self, token: str) -> Download:
-        """What a token of a URL for getting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        """What the token of a download URL permits; `InvalidTokenError` if it is forged or expired."""
         return verified_download(token, self._secret, self._clock())
 
     def verified_upload(self, token: str) -> DirectUpload:
-        """What a token of a URL for putting permits; `InvalidTokenError` when it is forged, or no longer good."""
+        """What the token of an upload URL permits; `InvalidTokenError` if it is forged or expired."""
         return verified_upload(token, self._secret, self._clock())
 
     # --- answers ---
@@ -189,7 +191,9 @@ class DiskService:
                 self._objects.check_absent(request.key)
             size = found.stat.st_size
             if copy_range(found.file, 0, size, draft.file, 0) != size:
-                raise PreconditionFailedError(f"{request.source!r} was cut short while it was copied")
+                raise PreconditionFailedError(
+                    f"the object {request.source!r} was truncated while it was copied"
+                )
             attributes = replace(found.attributes or Attributes(), put_id=request.if_absent, upload=None)
             return self._objects.publish(request.key, draft, attributes, absent=absent)
 
@@ -220,15 +224,15 @@ _NOT_WRITABLE = {
 
 
 def translate_error(error: OSError, root: Path, writes: bool) -> StoreError:
-    """What to raise instead of an error that came from the root of a service."""
+    """The error to raise for a system error in the root of a service."""
     why = error.strerror or str(error)
     if writes and error.errno in _FULL:
         return StoreFullError(
-            f"no space is left for {root} ({why})", hint="make room and try again; nothing was kept"
+            f"no space is left for {root} ({why})", hint="free some space and try again; nothing was written"
         )
     if writes and error.errno in _NOT_WRITABLE:
         return StoreNotWritableError(
             f"{root} cannot be written: {why}",
-            hint="check that it is a directory, that it and all in it are ours to write, and have no links in them",
+            hint="check that it is a directory without symbolic links, and that this process may write in it",
         )
     return StoreError(f"{root} cannot be {'written' if writes else 'read'}: {why}")

@@ -1,4 +1,4 @@
-"""Bytes between memory and open files, and from file to file; whole, however much the system moves at a time."""
+"""Moves bytes between memory and open files, and between files, until all are moved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CANNOT = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPER
 
 
 def checksum(pieces: Iterable[bytes | memoryview]) -> str:
-    """What tells bytes that are damaged or cut off; not those that were changed on purpose."""
+    """A checksum that detects damaged or truncated bytes, but not deliberate changes."""
     size = found = 0
     for piece in pieces:
         size += len(piece)
@@ -21,10 +21,10 @@ def checksum(pieces: Iterable[bytes | memoryview]) -> str:
 
 
 def write_at(file: int, body: bytes | memoryview, offset: int = 0) -> None:
-    """Write all bytes, from an offset of the file on; not more than a megabyte at once.
+    """Write all bytes from an offset of the file on, at most a megabyte at once.
 
-    Linux keeps what one call writes in pages as large as that, and has to make room for them, which may take longer
-    than writing does.
+    Linux keeps what one call writes in pages of that size, and making room for large pages may take longer than the
+    write itself.
     """
     rest = memoryview(body)
     while rest:
@@ -34,7 +34,7 @@ def write_at(file: int, body: bytes | memoryview, offset: int = 0) -> None:
 
 
 def read_range(file: int, start: int, size: int) -> bytes:
-    """Up to so many bytes; fewer only at the end of the file."""
+    """Up to ``size`` bytes; fewer only at the end of the file."""
     body = os.pread(file, size, start)
     if len(body) == size or not body:
         return body
@@ -47,7 +47,7 @@ def read_range(file: int, start: int, size: int) -> bytes:
 
 
 def pieces(file: int, start: int, size: int) -> Iterator[memoryview]:
-    """The bytes of a range one after the other, each until the next is asked for; fewer at the end of the file."""
+    """The bytes of a range in pieces, each valid until the next is requested; fewer bytes at the end of the file."""
     room = memoryview(bytearray(min(_PIECE, size)))
     while size:
         count = os.preadv(file, [room[: min(len(room), size)]], start)
@@ -59,7 +59,7 @@ def pieces(file: int, start: int, size: int) -> Iterator[memoryview]:
 
 
 def copy_range(source: int, start: int, size: int, target: int, offset: int) -> int:
-    """Copy a range into another file, and say how many bytes there were; by the system alone where it can."""
+    """Copy a range into another file, inside the kernel if possible; returns the number of bytes."""
     done = _copy_by_system(source, start, size, target, offset)
     for piece in pieces(source, start + done, size - done):
         write_at(target, piece, offset + done)
@@ -68,7 +68,7 @@ def copy_range(source: int, start: int, size: int, target: int, offset: int) -> 
 
 
 def _copy_by_system(source: int, start: int, size: int, target: int, offset: int) -> int:
-    """How much of it the system has copied, perhaps without reading any of it."""
+    """How many bytes the kernel has copied, perhaps without reading them."""
     done = 0
     if not hasattr(os, "copy_file_range"):
         return done

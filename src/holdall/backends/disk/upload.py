@@ -1,17 +1,17 @@
-"""Uploads in parts on the disk: a directory for each, which any process can go on with.
+"""Uploads in parts on disk: a directory for each, which any process can continue.
 
-Parts that come in order, or in any order if all but the last are of one length, make up the object in a file ``data``
-as they arrive; completing it then moves no bytes. Otherwise it is put together at the end. Whoever writes to ``data``,
-completes or aborts the upload has it locked.
+Parts that arrive in order, or in any order if all but the last have the same length, make up the object in a file
+``data`` as they arrive; completing the upload then moves no bytes. Otherwise the object is assembled at the end. A
+process that writes to ``data``, completes or aborts the upload has locked that file.
 
-**What a crash leaves.** A part is there once its record is: that of an earlier one is removed before the bytes are
-touched, and the new one is made after them. Parts are not synced one by one: after a power cut a record may be there
-without its bytes. So a part that this process has not written itself is read, and checked, before it is listed or made
-use of. The object is synced before it is visible, like any other (see `holdall.backends.disk.object`); its upload is
-removed after that. If it is still there, it counts as gone all the same: the file that became the object is no longer
-there, or has two names by now. That file is ``data``, or where ``done`` says so, the one that was put together.
+**After a crash.** A part exists once its record does: the record of an earlier part is removed before the bytes are
+written, and the new one is created after them. Parts are not synced one by one, so after a power cut a record may exist
+without its bytes. Therefore a part that this process has not written itself is read and checked before it is listed or
+used. The object is synced before it is visible, like any other (see `holdall.backends.disk.object`); after that its
+upload is removed. If the upload still exists then, it counts as gone anyway: the file that became the object is no
+longer in it, or has two names. That file is ``data``, or if there is a file ``done``, the assembled one.
 
-The digests of the whole are those that whoever sent the parts has taken of them; they are kept as they are given.
+The digests of the whole object are those that the sender of the parts computed; they are stored as given.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ABOUT, _TOGETHER, _DONE = "upload.json", "together", "done"
 
 
 class _Opened(NamedTuple):
-    """An upload that is there: its id, its directory and what it is to become."""
+    """An open upload: its id, its directory, and the key and attributes of the future object."""
 
     id: str
     directory: int
@@ -69,7 +69,7 @@ class _Opened(NamedTuple):
 
 
 class Uploads:
-    """The uploads under way below a root."""
+    """The uploads in progress below a root."""
 
     def __init__(self, directories: Directories, scratch: Scratch, objects: Objects) -> None:
         self._directories = directories
@@ -104,20 +104,22 @@ class Uploads:
         with self._objects.open(request.source, request.if_match) as found:
             if request.start + request.size > found.stat.st_size:
                 raise InvalidRequestError(
-                    f"{request.source!r} has {found.stat.st_size:,} bytes,"
-                    f" and no {request.size:,} from {request.start:,} on"
+                    f"the object {request.source!r} has {found.stat.st_size:,} bytes, so {request.size:,} bytes"
+                    f" from {request.start:,} on cannot be copied"
                 )
 
             def write(file: int, offset: int) -> str:
                 count = copy_range(found.file, request.start, request.size, file, offset)
                 if count != request.size:
-                    raise PreconditionFailedError(f"{request.source!r} was cut short while it was copied")
+                    raise PreconditionFailedError(
+                        f"the object {request.source!r} was truncated while it was copied"
+                    )
                 return checksum(pieces(file, offset, count))
 
             return self._keep_part(request.upload, request.number, request.size, write)
 
     def parts(self, upload: Upload, after: int | None) -> PartPage:
-        """The parts that an upload has, a page of them."""
+        """A page of the parts that an upload has."""
         with self._open(upload) as opened:
             found = [piece for number, piece in opened.parts.all().items() if number > (after or 0)]
             whole = [piece for piece in found[:_PAGE] if self._whole(opened, piece)]
@@ -146,12 +148,12 @@ class Uploads:
                 info = self._complete(request, opened, data)
         except ObjectNotFoundError:
             return self._find_completed(upload)
-        with suppress(OSError):  # the object is there, and its upload counts as gone
+        with suppress(OSError):  # the object exists, and its upload counts as gone
             self._remove(upload.id)
         return info
 
     def abort(self, upload: Upload) -> None:
-        """Give an upload up."""
+        """Abort an upload."""
         with suppress(ObjectNotFoundError), self._open(upload) as opened, self._data(opened):
             self._remove(upload.id)
 
@@ -181,14 +183,14 @@ class Uploads:
 
     @contextmanager
     def _data(self, opened: _Opened) -> Iterator[int]:
-        """The file of the parts, to be written by us alone."""
+        """The file of the parts, locked."""
         try:
             data = os.open(DATA, _WRITE, dir_fd=opened.directory)
         except FileNotFoundError:
             raise _explain_gone(opened.id) from None
         try:
             with lock_file(data):
-                if not _is_unfinished(opened.directory):  # by now, as we may have waited
+                if not _is_unfinished(opened.directory):  # another process may have finished it meanwhile
                     raise _explain_gone(opened.id)
                 yield data
         finally:
@@ -203,7 +205,7 @@ class Uploads:
         return Part(number, piece.etag, size)
 
     def _whole(self, opened: _Opened, piece: Piece) -> bool:
-        """Whether the bytes of a part are there; see what a crash leaves."""
+        """Whether the bytes of a part are intact; after a crash they may not be."""
         if piece.stamp in self._ours.get(opened.id, ()):
             return True
         if not opened.parts.is_whole(piece):
@@ -212,9 +214,9 @@ class Uploads:
         return True
 
     def _trust(self, id: str, piece: Piece) -> None:
-        """Remember a part that we have written, or checked."""
+        """Remember a part that this process has written or checked."""
         if len(self._ours) > _MOST:
-            self._ours.clear()  # of uploads that were left to lie; to forget one costs nothing but another look
+            self._ours.clear()  # mostly abandoned uploads; a forgotten part is only checked again
         self._ours.setdefault(id, set()).add(piece.stamp)
 
     # --- the end ---
@@ -229,7 +231,7 @@ class Uploads:
             opened.attributes, md5=request.md5, sha256=request.sha256, put_id=request.if_absent
         )
         with self._whole_object(opened, wanted, data) as draft:
-            # parts that are not wanted may lie behind those that are
+            # parts that were not named may follow those that were
             os.ftruncate(draft.file, sum(piece.size for piece in wanted))
             if draft.name == _TOGETHER:
                 write_file(opened.directory, _DONE, b"")
@@ -243,7 +245,7 @@ class Uploads:
 
     @contextmanager
     def _whole_object(self, opened: _Opened, wanted: Sequence[Piece], data: int) -> Iterator[Draft]:
-        """The file that has all parts, one after the other."""
+        """The file that contains all parts in order."""
         if _in_order(wanted):
             yield Draft(opened.directory, DATA, data)
             return
@@ -262,7 +264,7 @@ class Uploads:
             os.close(together)
 
     def _find_completed(self, upload: Upload) -> ObjectInfo:
-        """The object of an upload whose completion is repeated, as its reply was lost."""
+        """The object of an upload whose completion is repeated because its reply was lost."""
         with suppress(ObjectNotFoundError), self._objects.open(upload.key) as found:
             if found.attributes is not None and found.attributes.upload == upload.id:
                 return found.info
@@ -274,7 +276,7 @@ class Uploads:
             self._scratch.remove_directory(uploads, id)
 
     def _sweep_completed(self, before: float) -> None:
-        """Remove what is left of uploads that were completed by a process that died of it."""
+        """Remove what is left of uploads whose process died right after completing them."""
         with suppress(FileNotFoundError), self._directories.open(_UPLOADS) as uploads:
             for id in os.listdir(uploads):  # noqa: PTH208 - an open directory
                 old = os.stat(id, dir_fd=uploads, follow_symlinks=False).st_ctime < before
@@ -288,7 +290,7 @@ class Uploads:
 
 
 def _is_unfinished(directory: int) -> bool:
-    """Whether what is to become the object has not become it yet."""
+    """Whether the upload has not become an object yet."""
     name = _TOGETHER if _names(directory, _DONE) else DATA
     return _names(directory, name) == 1 == _names(directory, DATA)
 
@@ -309,14 +311,15 @@ def _unlink(directory: int, name: str) -> None:
 def _check_piece(key: str, part: Part, piece: Piece | None) -> Piece:
     if piece is None or piece.etag != part.etag:
         raise PreconditionFailedError(
-            f"part {part.number} of the upload of {key!r} is {'missing' if piece is None else 'another'}",
-            hint="ask which parts it has, and upload those that are missing",
+            f"part {part.number} of the upload of {key!r} "
+            + ("is missing" if piece is None else "was replaced by another upload of it"),
+            hint="list the parts of the upload, and upload those that are missing",
         )
     return piece
 
 
 def _in_order(wanted: Sequence[Piece]) -> bool:
-    """Whether the parts lie one after the other in the file that they share."""
+    """Whether the parts follow each other in the shared file."""
     size = 0
     for piece in wanted:
         if piece.offset != size:
@@ -337,12 +340,13 @@ def _put_together(opened: _Opened, wanted: Sequence[Piece], target: int) -> None
 
 def _explain_damage(key: str, piece: Piece) -> IntegrityError:
     return IntegrityError(
-        f"part {piece.number} of the upload of {key!r} is not as it was written",
+        f"part {piece.number} of the upload of {key!r} is damaged",
         hint="upload that part again",
     )
 
 
 def _explain_gone(id: str) -> ObjectNotFoundError:
     return ObjectNotFoundError(
-        f"there is no upload {id!r:.60} of that key", hint="it was completed or aborted; begin another"
+        f"there is no upload {id!r:.60} for that key",
+        hint="it was completed or aborted; start another",
     )

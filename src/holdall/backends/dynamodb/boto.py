@@ -1,7 +1,7 @@
-"""The DynamoDB backend over a boto3 client of the user's: slower, for where everything must go through the SDK.
+"""The DynamoDB backend over the user's boto3 client: slower, for programs in which everything must go through the SDK.
 
-The client sends again by itself. So every single write that gives nothing back goes as a transaction of one, whose
-token makes repetitions harmless; for the others it matters how each send ended, which the client's events tell.
+The client repeats requests by itself. So every single write that returns nothing is sent as a transaction of one, whose
+token makes repetitions harmless. For the others it matters how each send ended, which the client's events report.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BotoBackend(AwsBackend):
         super().__init__(DynamoFlow(self._courier, "token").answer, "database")
 
     def close(self) -> None:
-        """Refuse further requests; the client is the user's and stays open."""
+        """Refuse further requests; the client belongs to the user and stays open."""
         super().close()
         self._courier.close()
 
@@ -50,7 +50,7 @@ class _Sends(threading.local):
 
     unknown = False
     damaged = False
-    """Whether the last reply was not whole: the client reads what came of it as if it were."""
+    """Whether the last reply was incomplete: the client parses it as if it were complete."""
 
 
 class _BotoCourier:
@@ -61,19 +61,19 @@ class _BotoCourier:
         self._listening = False
 
     def _listen(self) -> None:
-        """Ask the client to tell of every send; asking twice is the same as once."""
+        """Have the client report every send; calling it twice is harmless."""
         if not self._listening:
             self._client.meta.events.register("needs-retry.dynamodb", self._note, unique_id=self._name)
             self._listening = True
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Stop listening to the client's events."""
         if self._listening:
             self._client.meta.events.unregister("needs-retry.dynamodb", unique_id=self._name)
             self._listening = False
 
     def _note(self, response: Any, caught_exception: Any, **event: Any) -> None:
-        """Hear how one send ended; whether to send again stays the client's decision."""
+        """Note how one send ended; the client still decides whether to send again."""
         self._sends.damaged = response is not None and _is_damaged(response[0])
         if response is not None:
             parsed = _convert(response[1], _text)
@@ -116,7 +116,7 @@ class _BotoCourier:
             answer = cast("Mapping[str, Any]", _convert(method(**_convert(call.payload, _raw)), _text))
             if not self._sends.damaged:
                 return answer
-            garbled = MalformedReplyError(f"{call.operation}: the reply was cut short or corrupted")
+            garbled = MalformedReplyError(f"{call.operation}: the reply was truncated or corrupted")
             failure = Failure(garbled, "server")
         except ClientError as error:
             response = _convert(error.response, _text)
@@ -128,7 +128,7 @@ class _BotoCourier:
 
 
 def _is_damaged(reply: Any) -> bool:
-    """Whether a reply is not as long as it says, or has another checksum."""
+    """Whether a reply does not have the length or the checksum that its headers state."""
     length, checksum = reply.headers.get("content-length"), reply.headers.get("x-amz-crc32")
     if length is not None and length != str(len(reply.content)):
         return True
@@ -136,7 +136,7 @@ def _is_damaged(reply: Any) -> bool:
 
 
 def _is_unsent(error: Exception) -> bool:
-    """Whether the client raised this before anything had left."""
+    """Whether the client raised this before it sent anything."""
     from botocore.exceptions import (
         ConnectTimeoutError,
         EndpointConnectionError,
@@ -173,7 +173,7 @@ def _snake(operation: str) -> str:
 
 
 def _reply(response: Mapping[str, Any]) -> Reply:
-    """A client's error as the reply it was made from."""
+    """The reply from which the client made its error."""
     metadata = response.get("ResponseMetadata", {})
     body = {
         **{name: part for name, part in response.items() if name not in ("Error", "ResponseMetadata")},
@@ -193,7 +193,7 @@ def _text(raw: bytes) -> str:
 
 
 def _convert(part: Any, binary: Any) -> Any:
-    """The same JSON with binary attributes in the other form: the SDK has bytes where we have base64 text."""
+    """The same JSON with binary attributes in the other form: the SDK uses bytes where we use base64 text."""
     if isinstance(part, Mapping):
         if len(part) == 1:
             ((kind, content),) = part.items()

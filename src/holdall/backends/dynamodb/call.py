@@ -1,7 +1,7 @@
 """Requests as DynamoDB calls: an operation's name and its JSON.
 
-Pure. Every name and value in an expression is aliased. A `BatchGet` or `BatchWrite` becomes one call; what the
-service leaves unprocessed is for the sender to ask again.
+Pure. Every name and value in an expression is aliased. A `BatchGet` or `BatchWrite` becomes one call; the sender
+repeats what the service leaves unprocessed.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _table(request: DescribeTable | DeleteTable | DescribeTtl) -> Payload:
 
 
 def set_ttl(request: SetTtl, current: str | None = None) -> Payload:
-    """What sets the attribute by which items expire, or ends that for the ``current`` one."""
+    """The payload that sets the attribute by which items expire, or turns off expiry by the ``current`` one."""
     name = request.attribute if request.attribute is not None else current
     enabled = request.attribute is not None
     specification = {"AttributeName": name, "Enabled": enabled}

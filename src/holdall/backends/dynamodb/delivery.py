@@ -1,4 +1,4 @@
-"""DynamoDB's calls on their way: how they are signed, what a reply means, and what to do when one was lost.
+"""Delivering calls to DynamoDB: how they are signed, what a reply means, and what to do when a reply was lost.
 
 The courier sends. Whether a write may be sent again after a lost reply depends on the write:
 
@@ -47,7 +47,7 @@ from holdall.errors import (
 _decoder: Any = json.JSONDecoder()
 _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 _encode: Callable[..., Iterable[str]] = _encoder.iterencode
-if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:  # what it makes anew for every text
+if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:  # json creates one for every text
     _plain = json.encoder.encode_basestring
     _encode = _make(None, _encoder.default, _plain, None, ":", ",", False, False, True)
 
@@ -121,15 +121,15 @@ class DynamoService:
         return payload
 
     def mend(self, failure: Failure) -> None:
-        """Nothing but credentials and clock can be put right."""
+        """Only credentials and clock can be corrected, and the courier does that."""
 
 
 def _explain_garbled(call: Call, why: str) -> Failure:
-    return Failure(MalformedReplyError(f"{call.operation}: the reply is garbled, {why}"), "server")
+    return Failure(MalformedReplyError(f"{call.operation}: the reply is garbled ({why})"), "server")
 
 
 class Delivery:
-    """Calls to one endpoint, in the name of one credential source."""
+    """Delivers calls to one endpoint, with the credentials of one source."""
 
     def __init__(
         self, endpoint: Endpoint, source: CredentialSource, transport: Transport, limits: Limits
@@ -197,5 +197,5 @@ def _explain_unknown(error: Exception, item: Mapping[str, Any] | None = None) ->
     return OutcomeUnknown(
         f"it is not known whether the write happened: its reply was lost, and then: {then}",
         item=item,
-        hint="look at the item before doing it again",
+        hint="read the item before you repeat the write",
     )

@@ -38,10 +38,10 @@ from holdall.errors import (
 def explain_failure(
     reply: Reply, operation: str, payload: Mapping[str, Any], secrets: Iterable[str | None] = ()
 ) -> Failure:
-    """The failure that a reply other than 200 means; it repeats none of the secrets.
+    """The failure for a reply with a status other than 200; it repeats none of the secrets.
 
-    After a wrong signature the message has, after an empty line, what the service would have signed: the session token
-    too.
+    After a wrong signature, the message contains, after an empty line, what the service would have signed, including
+    the session token.
     """
     body = _body(reply)
     code = str(body.get("__type", "")).rpartition("#")[2]
@@ -81,21 +81,21 @@ def _classify(reply: Reply, code: str, message: str, about: str, body: Mapping[s
     if code in _SKEWED and ("signature" in message.lower() or "time" in message.lower()):
         clock = "Signature expired" in message or "Signature not yet current" in message
         if clock or code == "RequestTimeTooSkewed":
-            wrong = AccessDeniedError(about, hint="set this machine's clock")
+            wrong = AccessDeniedError(about, hint="correct this machine's clock")
             return Failure(wrong, "skew", detail=reply.headers.get("date", ""))
     if status >= 500 or code in _SERVER_FAULTS:
         return Failure(ServiceUnavailableError(about), "server")
     if code in _REFUSED:
-        hint = "check the access key, its secret, and what they are allowed to do"
+        hint = "check the access key, its secret, and the permissions that they have"
         return Failure(AccessDeniedError(about, hint=hint), "final")
     if not code:
-        strange = MalformedReplyError(about, hint="another server answers at this endpoint: check it")
+        strange = MalformedReplyError(about, hint="check the endpoint: a server other than DynamoDB answered")
         return Failure(strange, "final")
     return Failure(_FINAL.get(code, _explain_unknown_code)(message, about), "final")
 
 
 def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
-    """The reasons; none when they do not look like any."""
+    """The reasons; none if they are malformed."""
     reasons = body.get("CancellationReasons")
     if not isinstance(reasons, list) or not all(isinstance(reason, Mapping) for reason in reasons):
         return []
@@ -111,10 +111,10 @@ def _item(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _explain_invalid(message: str, about: str) -> HoldallError:
-    """A ValidationException that our own checks could not foresee: it depends on what is stored."""
+    """A ValidationException that our own checks could not foresee, because it depends on stored data."""
     lowered = message.lower()
     if "item size" in lowered:
-        return ItemTooLargeError(about, hint="DynamoDB takes 409,600 bytes per item")
+        return ItemTooLargeError(about, hint="DynamoDB accepts at most 409,600 bytes per item")
     if "4mb" in lowered or "expressionattributevalues exceeds max size" in lowered:
         return TransactionTooLarge(about, hint="split the work into several transactions")
     if "index" in lowered and ("exist" in lowered or "duplicate" in lowered):
@@ -163,10 +163,10 @@ _FINAL: dict[str, Callable[[str, str], HoldallError]] = {
     "ResourceInUseException": lambda message, about: TableExistsError(about),
     "TableAlreadyExistsException": lambda message, about: TableExistsError(about),
     "IdempotentParameterMismatchException": lambda message, about: TokenReusedError(
-        about, hint="take a fresh token (port.new_id()) for each new transaction"
+        about, hint="use a new token (port.new_id()) for each new transaction"
     ),
     "ItemCollectionSizeLimitExceededException": lambda message, about: ItemTooLargeError(about),
     "UnknownOperationException": lambda message, about: ConfigurationError(
-        about, hint="the endpoint does not speak DynamoDB's protocol"
+        about, hint="check the endpoint: it does not speak DynamoDB's protocol"
     ),
 }

@@ -1,4 +1,4 @@
-"""Requests answered with calls to DynamoDB: checked by us first, then delivered; several calls where it takes them.
+"""Answers requests with calls to DynamoDB: checked locally first, then delivered, in several calls if necessary.
 
 Each table's schema is requested once, or taken from a description that another caller requested. It is requested again
 if a check fails, because the table may have changed since.
@@ -62,7 +62,7 @@ BATCH_SECONDS = 60.0
 
 
 class Courier(Protocol):
-    """Brings a call to the service and its answer back; raises one of our errors if there is none."""
+    """Delivers a call to the service and returns its answer; raises one of our errors if there is none."""
 
     async def deliver(self, pace: Pace, call: Call) -> Mapping[str, Any]:
         """The answer to a call that may be repeated."""
@@ -91,10 +91,12 @@ class DynamoFlow:
         kind = type(request)
         render = PAYLOADS.get(kind)
         if render is None:
-            raise InvalidRequestError(f"a table store has no answer to {kind.__name__}")
+            raise InvalidRequestError(
+                f"a database cannot answer {kind.__name__}", hint="send it to a file service"
+            )
         try:
             check(request, self._schemas.__getitem__)
-        except (KeyError, HoldallError):  # a table is not known yet, or was changed since
+        except (KeyError, HoldallError):  # a table is not known yet, or has changed
             await self._check_anew(pace, request)
         special = SPECIAL.get(kind)
         if special is not None:
@@ -110,7 +112,7 @@ class DynamoFlow:
             raise explain_malformed(kind.__name__, error) from error
 
     async def _check_anew(self, pace: Pace, request: Request[Any]) -> None:
-        """Our own checks, against the tables as we know them; when they fail, as they are now."""
+        """Check the request against the known schemas; if that fails, against the current ones."""
         known = {table: await self._schema(pace, table) for table in request.checked_tables}
         try:
             check(request, known.__getitem__)
@@ -121,13 +123,13 @@ class DynamoFlow:
             check(request, now.__getitem__)
 
     async def _schema(self, pace: Pace, table: str, stale: TableSchema | None = None) -> TableSchema:
-        """What the table looks like, as far as we know; but not that it looks like ``stale`` without asking."""
+        """The known schema of a table; described anew if there is none, or if it is ``stale``."""
         known = self._schemas.get(table)
         if known is not None and known is not stale:
             return known
 
         async def discover() -> TableSchema:
-            known = self._schemas.get(table)  # another caller may just have asked
+            known = self._schemas.get(table)  # another caller may just have described it
             if known is None or known is stale:
                 known = self._schemas[table] = (await self._describe(pace, table)).schema
             return known
@@ -188,7 +190,7 @@ class DynamoFlow:
     async def _process_all(
         self, pace: Pace, request: BatchGet | BatchWrite, left: str
     ) -> list[Mapping[str, Any]]:
-        """All answers to a batch: what the service leaves unprocessed is asked for again, with growing pauses."""
+        """All answers to a batch: what the service leaves unprocessed is sent again, with growing pauses."""
         payloads: list[Mapping[str, Any]] = []
         call = render_call(request)
         deadline = pace.now() + BATCH_SECONDS
@@ -206,7 +208,7 @@ class DynamoFlow:
             pause = 0.05 if progress or not pause else min(pause * 2, 5.0)
             if pace.now() + pause > deadline or limit.left <= 0:
                 raise ThrottledError(
-                    f"{call.operation}: some of the batch was still unprocessed after {BATCH_SECONDS:g} seconds",
+                    f"{call.operation}: a part of the batch was still unprocessed after {BATCH_SECONDS:g} seconds",
                     hint="send smaller batches, or give the table more capacity",
                 )
             await pace.sleep(pace.random() * pause)
@@ -255,7 +257,7 @@ class DynamoFlow:
         while True:
             try:
                 description = await self._describe(pace, table)
-            except TableNotFoundError:  # just created, and not yet known everywhere
+            except TableNotFoundError:  # it was just created, and is not known everywhere yet
                 pass
             else:
                 if description.status == "ACTIVE" and set(description.index_status.values()) <= {"ACTIVE"}:
@@ -266,7 +268,8 @@ class DynamoFlow:
     async def _wait(self, pace: Pace, deadline: float, limit: Limit, pause: float, what: str) -> float:
         if pace.now() + pause > deadline or limit.left <= 0:
             raise ServiceUnavailableError(
-                f"waited {WAIT_SECONDS:g} seconds for {what}", hint="ask again later"
+                f"waited {WAIT_SECONDS:g} seconds for {what}",
+                hint="check the table's status, and try again later",
             )
         await pace.sleep(pause)
         return min(pause * 1.5, 5.0)
@@ -288,14 +291,14 @@ SPECIAL: dict[type[Any], Any] = {
 
 
 def _begin_limit(pace: Pace, seconds: float) -> Limit:
-    """A limit on several calls in a row, the first of which has left: it moves nearer when the caller is cancelled."""
+    """A limit for several calls in a row after the first was sent: it moves nearer when the caller is cancelled."""
     limit = pace.limit(seconds)
     limit.has_left = True
     return limit
 
 
 def _understand(request: Request[Any], payload: Mapping[str, Any]) -> Any:
-    """The reply to a write; one that makes no sense does not show whether it happened."""
+    """The reply to a write; a malformed one does not show whether the write happened."""
     try:
         return REPLIES[type(request)](request, payload)
     except MALFORMED as error:

@@ -1,7 +1,6 @@
-"""Replies of DynamoDB as ours.
+"""DynamoDB's replies as ours.
 
-Pure. The parts that need more than one call (unprocessed batch items, waiting for a table) are put together by the
-sender.
+Pure. The sender handles what needs more than one call: unprocessed batch items, waiting for a table.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from holdall.errors import MalformedReplyError
 Payload = Mapping[str, Any]
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a reply raises that is not the service's."""
+"""What parsing a reply raises if it is malformed."""
 
 _LEAVES: dict[str, type[Any]] = {"S": str, "N": str, "B": str, "BOOL": bool, "NULL": bool}
 _SETS = ("SS", "NS", "BS")
@@ -47,11 +46,11 @@ STAMPED = "StampedItem"
 """Where `holdall.backends.dynamodb.delivery` puts the item whose stamp shows that a write has succeeded."""
 
 UNVOUCHED = "Unvouched"
-"""Where a reply without DynamoDB's checksum is noted: then every item of a page is checked."""
+"""Marks a reply without DynamoDB's checksum: then every item of a page is checked."""
 
 
 def decode_reply(request: Request[Any], payload: Payload) -> Any:
-    """The reply to a request that one call answers; `MalformedReplyError` when that is none."""
+    """The reply to a request that one call answers; `MalformedReplyError` if it is malformed."""
     try:
         return REPLIES[type(request)](request, payload)
     except MALFORMED as error:
@@ -61,13 +60,13 @@ def decode_reply(request: Request[Any], payload: Payload) -> Any:
 def explain_malformed(operation: str, error: Exception) -> MalformedReplyError:
     """The error for a reply that could not be parsed."""
     return MalformedReplyError(
-        f"{operation}: the answer is not the service's ({type(error).__name__}: {error!s:.200})",
+        f"{operation}: the reply does not look like DynamoDB's ({type(error).__name__}: {error!s:.200})",
         hint="check that the endpoint is a DynamoDB endpoint",
     )
 
 
 def capacity(payload: Payload) -> float:
-    """What the service says a call cost."""
+    """The cost of a call, as the service reports it."""
     consumed = payload.get("ConsumedCapacity")
     if type(consumed) is dict:
         return float(consumed.get("CapacityUnits", 0.0))
@@ -110,7 +109,7 @@ def _page_items(payload: Payload) -> tuple[Item, ...]:
     elif {*map(type, items)} <= {dict}:
         check_items(items[:1])
     else:
-        raise TypeError("an item that is not an object")
+        raise TypeError("an item is not an object")
     return items
 
 
@@ -187,7 +186,7 @@ REPLIES: dict[type[Any], Callable[[Any, Payload], Any]] = {
 
 
 def decode_batch_get(request: BatchGet, payloads: list[Payload]) -> BatchGetReply:
-    """The items of one or more calls, in the order of the reads and with the projection asked for."""
+    """The items of one or more calls, in the order of the reads and with the requested projection."""
     try:
         return _batch_get(request, payloads)
     except MALFORMED as error:

@@ -1,7 +1,7 @@
 """The catalog: which tables and indexes a store has, as of one version.
 
-A `Catalog` is an immutable snapshot. Every write compares its version inside its own transaction, so a table
-or index made by another process is honoured from the first write after it.
+A `Catalog` is an immutable snapshot. Every write compares its version inside its own transaction, so a table or index
+created by another process takes effect with the first write after it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Catalog:
     tables: Mapping[str, Table]
 
     def table(self, name: str) -> Table:
-        """The table of that name, or `TableNotFoundError`."""
+        """The table of that name; `TableNotFoundError` if there is none."""
         found = self.tables.get(name)
         if found is None:
             known = ", ".join(sorted(self.tables)) or "none"
             raise TableNotFoundError(
-                f"there is no table {name}", hint=f"create it first; the store has: {known}"
+                f"there is no table {name}", hint=f"create it first; this database has: {known}"
             )
         return found
 
@@ -63,11 +63,12 @@ class Catalog:
             return Catalog(version, stored["next"], tables)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise StoreCorruptError(
-                f"the store's catalog is damaged ({error})", hint="restore the store from a backup"
+                f"the database's list of tables is damaged ({error})",
+                hint="restore the database from a backup",
             ) from error
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Store this catalog as the successor of the version it says."""
+        """Store this catalog as the successor of its version."""
         tables = {name: _definition(table) for name, table in self.tables.items()}
         text = json.dumps({"next": self.next_number, "tables": tables})
         connection.execute("UPDATE catalog SET version = ?, definitions = ?", (self.version + 1, text))

@@ -1,11 +1,11 @@
 """SQLite connections: opening, sharing between threads, waiting for locks, and surviving a fork.
 
-**Fork.** SQLite keeps per-file lock state in process memory, and a child inherits it without the locks behind
-it: even a *new* connection in the child would then believe in locks it does not hold, and the WAL could be
-deleted under it. So just before a fork every store waits for its requests under way, closes its connections
-and holds its doors shut; afterwards both processes open new ones. A fork that Python does not announce (a C
-extension's) is noticed afterwards by the process id: the store then refuses to work in the child.
-A memory store has no file: the child simply has its own copy, like any other object's.
+**Fork.** SQLite keeps per-file lock state in process memory, and a child inherits it without the locks themselves: even
+a *new* connection in the child would rely on locks that it does not hold, and the WAL could be deleted under it. So
+just before a fork, every store waits for its running requests, closes its connections and admits no new requests;
+afterwards both processes open new connections. A fork that Python does not announce (by a C extension) is detected
+afterwards by the process id: the store then refuses to work in the child. A memory store has no file: the child simply
+has its own copy, as of any other object.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from holdall.errors import (
 T = TypeVar("T")
 
 _KEPT_IDLE = 8
-_MOST = 32  # each has descriptors and a page cache of its own
+_MOST = 32  # each has its own descriptors and page cache
 _LONGEST_PAUSE = 0.004
 _LOOK_AGAIN = 0.5
 _HEAD_PAUSE = 0.0005
 
 
 class _Loan:
-    """What one request has borrowed from a store: a connection, and perhaps the pen and a place in the line.
+    """What one request has borrowed from a store: a connection, and perhaps the right to write and a place in the line.
 
     A signal handler may raise between any two calls (a time limit, Ctrl-C), even before the first step of a
-    ``finally``. So the store remembers loans only weakly: one that could not be given back ends with its request, and
-    the next request reclaims what it had.
+    ``finally``. So the store holds loans only weakly: a loan that could not be returned ends with its request, and the
+    next request reclaims what it had.
     """
 
     __slots__ = ("__weakref__", "_store", "mark", "place", "thread")
@@ -102,7 +102,7 @@ class Connections:
         self._process = os.getpid()
         try:
             with _Loan(self) as loan:
-                with _registry:  # from here on a fork waits for us
+                with _registry:  # from here on, a fork waits for this request
                     _open_stores.add(self)
                     self._loans[loan.mark] = None
                 first = self._loans[loan.mark] = self.patiently(self._open)
@@ -115,7 +115,7 @@ class Connections:
     # --- lending ---
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do the work on a connection; the work makes its own snapshot."""
+        """Do the work on a connection; the work opens its own snapshot."""
         with _Loan(self) as loan:
             connection = self._lend(loan)
             assert connection is not None
@@ -130,13 +130,13 @@ class Connections:
             try:
                 return work(connection)
             except sqlite3.Error:
-                return None  # the patient way waits, or says what is wrong
+                return None  # the other path waits, or reports what is wrong
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do the work in a write transaction: all of it is committed, or an error means none of it is.
 
-        The lock is taken at the start (BEGIN IMMEDIATE), never by upgrading a read. What an error leaves open is
-        rolled back when the connection is taken back.
+        The lock is taken at the start (BEGIN IMMEDIATE), never by upgrading a read. A transaction that an error leaves
+        open is rolled back when the connection is returned.
         """
         deadline = time.monotonic() + self.patience
         with _Loan(self) as loan:
@@ -187,17 +187,17 @@ class Connections:
             self.check_open()
             if self._process != os.getpid():
                 raise StoreError(
-                    "this process was forked from one that had the store open, and the store could not prepare",
+                    "this process was forked while the database was open, in a way that Python did not announce",
                     hint="open the database after the fork",
                 )
-            # Broken off anywhere here, a connection may become nobody's, but not with a transaction open.
+            # an interrupt here may lose a connection, but never one with an open transaction
             self._loans[loan.mark] = connection = self._memory or (self._idle.pop() if self._idle else None)
         if connection is None:
             self._loans[loan.mark] = connection = self.patiently(self._open)
         return connection
 
     def _lend_pen(self, loan: _Loan, deadline: float) -> None:
-        """Make this request the one that writes."""
+        """Wait until this request may write: only one at a time does."""
         with self._pen:
             while self._writer is not None and self._writer() is not None:
                 left = deadline - time.monotonic()
@@ -212,7 +212,7 @@ class Connections:
         if connection is not None:
             full = self._memory is None and len(self._idle) >= _KEPT_IDLE
             if not _roll_back(connection) or full or self._closed:
-                connection.close()  # before it counts as back: a fork must not meet it half closed
+                connection.close()  # before it counts as returned: a fork must not see it half closed
                 connection = None
         loan.place = None
         with self._door:
@@ -225,7 +225,7 @@ class Connections:
             self._door.notify_all()
 
     def _reclaim(self) -> None:
-        """Take back what broken-off requests could not give back, rolling back what they had begun."""
+        """Reclaim what interrupted requests could not return, and roll back their transactions."""
         for mark, connection in list(self._loans.items()):
             if mark() is None:
                 if connection is self._memory and connection is not None:
@@ -238,7 +238,7 @@ class Connections:
         return self._closed or (not self._forking and len(self._loans) < self._most)
 
     def _wait_for_turn(self, loan: _Loan) -> None:
-        """First come, first served: nobody overtakes those who wait."""
+        """Wait in line: first come, first served."""
         self._queue.append(loan.mark)
         while self._queue[0] is not loan.mark or not self._admits():
             self._door.wait(_LOOK_AGAIN)
@@ -259,16 +259,16 @@ class Connections:
         except sqlite3.Error as error:
             if primary_code(error) != sqlite3.SQLITE_IOERR:
                 raise
-            # The pages may have reached the log before the disk failed: a later recovery could find them.
+            # the pages may have reached the log before the disk failed, so a later recovery could find them
             raise OutcomeUnknown(
                 f"{self.path} could not be synced to disk ({error}); the last write may or may not survive",
-                hint="check the disk, open the store again and read the item",
+                hint="check the disk, open the database again and read the item",
             ) from error
 
     def patiently(
         self, attempt: Callable[[], T], deadline: float | None = None, *, longest: float = _LONGEST_PAUSE
     ) -> T:
-        """Try until other processes let us, with growing random pauses; at last `StoreBusyError`."""
+        """Try until other processes release their locks, with growing random pauses; `StoreBusyError` in the end."""
         pause = 0.0005
         while True:
             try:
@@ -285,12 +285,12 @@ class Connections:
 
     def _explain_busy(self) -> StoreBusyError:
         return StoreBusyError(
-            f"{self.path or 'the memory store'} stayed locked for {self.patience:g} seconds",
-            hint="another process holds it: wait and try again, or end what keeps it open",
+            f"{self.path or 'the database in memory'} stayed locked for {self.patience:g} seconds",
+            hint="another process holds the lock: try again later, or end that process's long transaction",
         )
 
     def _open(self) -> sqlite3.Connection:
-        """A connection to the file that was opened first, and to no other."""
+        """A connection to the same file that was opened first."""
         if self.path is None:
             return open_file(None, self._durability)
         if self._file is None:
@@ -314,7 +314,7 @@ class Connections:
     # --- closing and forking ---
 
     def close(self) -> None:
-        """Wait for requests under way, then close all connections for good."""
+        """Wait for running requests, then close all connections for good."""
         with self._door:
             self._closed = True
             self._door.notify_all()
@@ -327,7 +327,7 @@ class Connections:
             _open_stores.discard(self)
 
     def before_fork(self) -> None:
-        """Admit nobody, and hold nothing of SQLite's over the fork."""
+        """Admit no requests, and keep no SQLite connection open during the fork."""
         with self._door:
             self._emptied = False
             self._forking = True
@@ -341,10 +341,10 @@ class Connections:
             if self._line is not None:
                 self._line.forget()
             self._writer = None
-            self._queue.clear()  # whoever waited does not exist here
+            self._queue.clear()  # the waiting threads do not exist here
             if self._emptied:
                 self._process = os.getpid()
-            else:  # a signal handler forked, or broke off the wait: what we inherited is neither used nor closed
+            else:  # a signal handler forked, or interrupted the wait: inherited connections are not used or closed
                 _parked.extend(self._idle)
                 self._idle.clear()
                 self._loans.clear()
@@ -358,7 +358,7 @@ class Connections:
         self._pen = threading.Condition(lock)
 
     def _none_lent(self) -> bool:
-        """Wait for the requests under way; False when one is this thread's own, and we are its signal handler."""
+        """Wait for the running requests; False if one is this thread's own, which runs a signal handler."""
         mine = threading.get_ident()
         self._reclaim()
         while (threads := self._borrowers()) - {mine}:
@@ -374,7 +374,7 @@ class Connections:
 
 
 _open_stores: weakref.WeakSet[Connections] = weakref.WeakSet()
-_registry = threading.RLock()  # held from before a fork until after it, so that two threads fork in turn
+_registry = threading.RLock()  # held from before a fork until after it, so that threads fork one at a time
 _forking: list[Connections] = []
 _parked: list[sqlite3.Connection] = []
 
@@ -397,7 +397,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _roll_back(connection: sqlite3.Connection) -> bool:
-    """Whether no transaction is open on the connection, after rolling back what a broken-off request left."""
+    """Roll back what an interrupted request left open; False if that failed and the connection was closed."""
     try:
         if connection.in_transaction:
             connection.rollback()

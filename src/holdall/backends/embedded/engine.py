@@ -1,4 +1,4 @@
-"""The embedded backend: plans each request against the catalog it knows, then does the work on a connection."""
+"""The embedded backend: plans each request against the known catalog, then does the work on a connection."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _READERS = 4
 
 
 class EmbeddedBackend:
-    """A store in one SQLite file, or in memory when ``path`` is None.
+    """A store in one SQLite file, or in memory if ``path`` is None.
 
-    ``patience`` is how long, in seconds, a request waits for other processes; ``clock`` gives the time by which
-    client tokens and items expire.
+    ``patience`` is how many seconds a request waits for other processes; ``clock`` returns the time by which client
+    tokens and items expire.
     """
 
     sees_through = True  # writes run to their end, even if the caller is cancelled
@@ -75,7 +75,7 @@ class EmbeddedBackend:
         clock: Callable[[], float] = read_seconds,
     ) -> None:
         if durability not in ("full", "normal"):
-            raise ConfigurationError(f"durability {durability!r} is unknown", hint='it is "full" or "normal"')
+            raise ConfigurationError(f'durability must be "full" or "normal", not {durability!r}')
         file = None if path is None else Path(path).absolute()
         self._connections = Connections(file, durability, patience)
         try:
@@ -147,7 +147,7 @@ class EmbeddedBackend:
             return Outcome(error=error)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer a get at once if nothing is in its way; everything else in the engine's threads."""
+        """Answer a get at once if it need not wait; everything else in the engine's threads."""
         if type(request) is GetItem:
             reply = self._get_at_once(request)
             if reply is not None:
@@ -159,7 +159,7 @@ class EmbeddedBackend:
         return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
 
     def close(self) -> None:
-        """Finish what is under way and close the file."""
+        """Finish running requests and close the file."""
         self._connections.close()
         self._threads.close()
 
@@ -169,7 +169,7 @@ class EmbeddedBackend:
             found = check(request, catalog.schema)
             return self._connections.read_at_once(lookup.plan_get(catalog, request, found))
         except (Stale, TableNotFoundError, InvalidRequestError):
-            return None  # the thread's way looks whether the catalog is another by now
+            return None  # the path through a thread checks whether the catalog has changed
 
     def _plan_request(self, request: Request[Any]) -> tuple[Catalog, Work[Any]]:
         while True:
@@ -178,12 +178,12 @@ class EmbeddedBackend:
                 found = check(request, catalog.schema)
                 return catalog, self._plans[type(request)](catalog, request, found)
             except HoldallError:
-                # Perhaps only our picture of the tables is old: another process may have made one.
+                # the known catalog may be outdated: another process may have created a table
                 if not self._refresh(catalog):
                     raise
 
     def _refresh(self, known: Catalog) -> bool:
-        """Read the catalog anew; whether it has changed from the known one."""
+        """Read the catalog again; returns whether it differs from the known one."""
         self._catalog = self._connections.read(_current_catalog)
         return self._catalog.version != known.version
 
@@ -201,13 +201,13 @@ def _write_on_savepoint(connection: sqlite3.Connection, work: Work[Any]) -> Outc
 
 
 def _current_catalog(connection: sqlite3.Connection) -> Catalog:
-    """The catalog, unless a newer Holdall has made the file its own meanwhile."""
+    """The catalog, unless a newer version of Holdall has upgraded the file in the meantime."""
     layout.file_version(connection)
     return Catalog.load(connection)
 
 
 class _Threads:
-    """The engine's threads for the awaiting colour: one that writes, as only one can, and some that read."""
+    """The engine's threads for async code: one that writes, because SQLite has one writer, and some that read."""
 
     _writer: Writer | None
     _readers: ThreadPoolExecutor | None
@@ -251,11 +251,11 @@ FIVE_YEARS = 5 * 365 * 24 * 3600
 
 
 class Upkeep:
-    """Says when it is time, and does it.
+    """Deletes expired tokens and items from time to time.
 
-    It rides in a write transaction that is happening anyway, at most once a minute per process. Like DynamoDB's own
-    expiry it comes some time after the moment, and ignores moments more than five years past (they are taken for
-    mistakes).
+    This happens inside a write transaction that runs anyway, at most once a minute per process. Like DynamoDB's expiry,
+    it comes some time after an item has expired, and ignores times more than five years in the past, which are probably
+    mistakes.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -263,9 +263,9 @@ class Upkeep:
         self._due = 0.0
 
     def combine(self, catalog: Catalog, work: Work[T]) -> Work[T]:
-        """The work, with housekeeping before it when it is due.
+        """The work, preceded by housekeeping if that is due.
 
-        Before, because the work checks that the catalog is still the plan's (and may change it).
+        Housekeeping comes first because the work checks that the catalog is still the plan's (and may change it).
         """
         now = self._clock()
         if self._due - EVERY_SECONDS <= now < self._due:  # a clock set back makes it due, too
@@ -274,18 +274,18 @@ class Upkeep:
         def both(connection: sqlite3.Connection) -> T:
             connection.execute("DELETE FROM tokens WHERE created < ?", (now - TOKEN_SECONDS,))
             rest = self._expire(connection, catalog, now)
-            # Also when the work fails: then it is undone once, and not again with every failing write.
+            # set even if the work fails: housekeeping is then undone once, not again with every failing write
             self._due = now if rest else now + EVERY_SECONDS
             try:
                 return work(connection)
             except Stale:
-                self._due = 0.0  # planned anew, and this with it
+                self._due = 0.0  # the work is planned again, with housekeeping
                 raise
 
         return both
 
     def _expire(self, connection: sqlite3.Connection, catalog: Catalog, now: float) -> bool:
-        """Delete some expired items; whether there may be more."""
+        """Delete some expired items; returns whether there may be more."""
         tables = {table.number: table for table in catalog.tables.values() if table.ttl is not None}
         if not tables:
             return False

@@ -1,4 +1,4 @@
-"""Opening a store's file: a connection, the file made a current store, and SQLite's errors in our words."""
+"""Opening a store's file: connections, creating and upgrading the file, and SQLite's errors as ours."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def open_file(path: Path | None, durability: Durability, *, make: bool = True) -
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the file a current store. Safe to repeat, and beside other processes that do the same."""
+    """Create or upgrade the file. Safe to repeat, and to do in several processes at once."""
     version = layout.file_version(connection)
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":  # fresh, or a vacuumed copy
         connection.execute("PRAGMA journal_mode = WAL")
@@ -63,7 +63,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def _make_parent(path: Path) -> None:
-    """The directory of the file; a new one is made durable before anything is put into it."""
+    """Create the directory of the file, durably, before anything is put into it."""
     if path.parent.is_dir():
         return
     _make_parent(path.parent)
@@ -99,18 +99,18 @@ def check_same_file(path: Path, known: tuple[int, int]) -> None:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process only holds a lock."""
+    """Whether the error only means that another process holds a lock."""
     return primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """SQLite's code, without its finer distinctions."""
+    """SQLite's primary error code."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def translate_error(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
-    """SQLite's errors in our words."""
-    where = path or "the memory store"
+    """SQLite's error as one of ours."""
+    where = path or "the database in memory"
     if isinstance(error, OSError):
         return StoreNotWritableError(
             f"{where} cannot be opened: {error.strerror}", hint="check the path and its permissions"
@@ -118,16 +118,16 @@ def translate_error(error: sqlite3.Error | OSError, path: Path | None) -> StoreE
     code = primary_code(error)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreCorruptError(
-            f"{where} is damaged or is no Holdall store ({error})",
-            hint="restore it from a backup; it was left as it is",
+            f"{where} is damaged, or not a Holdall database ({error})",
+            hint="restore it from a backup, or check the path; the file was not changed",
         )
     if code == sqlite3.SQLITE_FULL:
         return StoreFullError(
-            f"no space is left for {where}", hint="make room and try again; nothing was written"
+            f"no space is left for {where}", hint="free some space and try again; nothing was written"
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return StoreNotWritableError(
             f"{where} cannot be opened for writing ({error})",
-            hint="check that its directory exists and that both are writable",
+            hint="check that its directory exists, and that this process may write to both",
         )
     return StoreError(f"{where}: {error}")

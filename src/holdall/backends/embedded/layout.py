@@ -1,18 +1,18 @@
-"""What a store's file looks like, and how older files become current.
+"""The layout of a store's file, and how older files are upgraded.
 
-The schema is fixed once a file exists: tables and indexes of the user's are rows of ``catalog``, never DDL, so
-no statement prepared by another process is invalidated. ``user_version`` is the version of this layout;
-``application_id`` marks the file as ours. Creation and each upgrade are one SQLite transaction: a process
-killed in the middle leaves the file as it was, and the next one to open it starts again.
+The schema is fixed once a file exists: the user's tables and indexes are rows of ``catalog``, never DDL, so no
+statement prepared by another process is invalidated. ``user_version`` is the version of this layout; ``application_id``
+marks the file as ours. Creation and each upgrade are one SQLite transaction: a process that is killed in the middle
+leaves the file as it was, and the next process to open it starts again.
 
 Version 1:
 
 - ``catalog``: one row; ``version`` grows by one with every change of ``definitions`` (JSON).
 - ``items``: one row per item. ``pk`` and ``sk`` are the key attributes as bytes whose order is DynamoDB's
-  (`order`), ``sk`` empty where the table has none. ``body`` is the item as DynamoDB JSON, ``size`` its billed
-  bytes, ``ttl`` its expiry in seconds where the table has a TTL attribute.
-- ``entries``: one row per item and index that it is in, in the index's order; ties are broken by the item's
-  own key (``bpk``, ``bsk``), so that a page can start after an item that is gone by now.
+  (`order`); ``sk`` is empty if the table has no sort key. ``body`` is the item as DynamoDB JSON, ``size`` its billed
+  bytes, ``ttl`` its expiry in seconds if the table has a TTL attribute.
+- ``entries``: one row per item and index that contains it, in the index's order; ties are broken by the item's key
+  (``bpk``, ``bsk``), so that a page can start after an item that has been deleted.
 - ``tokens``: client tokens of the last ten minutes with a digest of their request.
 """
 
@@ -56,15 +56,15 @@ CREATE INDEX tokens_created ON tokens (created);
 Migration = Callable[[sqlite3.Connection], None]
 
 MIGRATIONS: Mapping[int, Migration] = {}
-"""For each older version, what turns it into the next one. None yet: version 1 is the first."""
+"""For each older version, the function that upgrades it to the next one. Empty: version 1 is the first."""
 
 
 def file_version(connection: sqlite3.Connection) -> int:
-    """The layout version of an open file, 0 for a fresh one.
+    """The layout version of an open file; 0 for a new one.
 
-    `StoreCorruptError` for somebody else's SQLite file, `StoreVersionError` for one of the future.
+    `StoreCorruptError` if another program wrote the SQLite file, `StoreVersionError` if a newer Holdall did.
     """
-    # One statement, hence one instant: another process may just be creating the file.
+    # one statement sees one state: another process may be creating the file right now
     application, version, objects = connection.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), "
         "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
@@ -73,13 +73,13 @@ def file_version(connection: sqlite3.Connection) -> int:
         return 0
     if application != APPLICATION_ID:
         raise StoreCorruptError(
-            "the file is an SQLite database, but not one of Holdall's",
-            hint="open another path; this file was left untouched",
+            "the file is an SQLite database, but not a Holdall database",
+            hint="open another path; this file was not changed",
         )
     if version > VERSION:
         raise StoreVersionError(
-            f"the file has layout version {version}; this Holdall knows up to {VERSION}",
-            hint="upgrade Holdall; this file was left untouched",
+            f"the file has layout version {version}, but this version of Holdall supports only up to {VERSION}",
+            hint="upgrade Holdall; this file was not changed",
         )
     return int(version)
 
@@ -90,7 +90,7 @@ def make_current(
     migrations: Mapping[int, Migration] = MIGRATIONS,
     target: int = VERSION,
 ) -> None:
-    """Create or upgrade the file, inside the write transaction that the caller has begun."""
+    """Create or upgrade the file, inside the caller's write transaction."""
     version = file_version(connection)
     if version == 0:
         for statement in _CREATE.split(";\n"):
@@ -101,6 +101,6 @@ def make_current(
     while version < target:
         migrations[version](connection)
         version += 1
-        # Older programs that have the file open plan anew, and then see that it is no longer for them.
+        # older programs that have the file open then plan again, and see that its version is too new for them
         connection.execute("UPDATE catalog SET version = version + 1")
     connection.execute(f"PRAGMA user_version = {version}")

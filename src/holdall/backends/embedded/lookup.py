@@ -1,4 +1,4 @@
-"""Plans of reads by key: get, batch get, transactional get."""
+"""Plans for reads by key: get, batch get, transactional get."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan_get(catalog: Catalog, request: GetItem, found: Sequence[Checked]) -> Wo
 
 
 def plan_batch_get(catalog: Catalog, request: BatchGet, found: Sequence[Checked]) -> Work[BatchGetReply]:
-    """Items one by one; no need for them to be of one instant."""
+    """Items one by one; they need not be from one snapshot."""
     gets = [plan_get(catalog, read, [each]) for read, each in zip(request.reads, found, strict=True)]
 
     def work(connection: sqlite3.Connection) -> BatchGetReply:
@@ -45,7 +45,7 @@ def plan_batch_get(catalog: Catalog, request: BatchGet, found: Sequence[Checked]
 def plan_transact_get(
     catalog: Catalog, request: TransactGet, found: Sequence[Checked]
 ) -> Work[BatchGetReply]:
-    """Items as of one instant: one snapshot, of 4 MB at the most."""
+    """Items from one snapshot, of at most 4 MB."""
     tables = [catalog.tables[read.table] for read in request.reads]
     keys = [table_key(table.schema, each.kept) for table, each in zip(tables, found, strict=True)]
 
@@ -69,9 +69,9 @@ def _show(read: GetItem, row: Row | None) -> Item | None:
 
 
 def snapshot(connection: sqlite3.Connection, catalog: Catalog, read: Callable[[], T]) -> T:
-    """Read everything as of one instant, and of the catalog that the plan saw.
+    """Read everything from one snapshot, with the catalog that the plan saw.
 
-    Not a generator: one that was broken off would end the transaction of whoever has the connection by then.
+    This is not a generator: an interrupted one would end the transaction of the connection's next user.
     """
     connection.execute("BEGIN")
     try:

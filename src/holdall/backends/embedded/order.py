@@ -24,7 +24,7 @@ def key_bytes(attribute: Attribute) -> bytes:
 
 
 def table_key(schema: TableSchema, item: Item) -> tuple[bytes, bytes]:
-    """The item's place in its table; without a sort key the second part is empty."""
+    """The item's place in its table; the second part is empty if there is no sort key."""
     sort = schema.sort
     return (
         key_bytes(item[schema.partition.name]),
@@ -33,9 +33,9 @@ def table_key(schema: TableSchema, item: Item) -> tuple[bytes, bytes]:
 
 
 def index_key(index: IndexSchema, item: Item) -> tuple[bytes, bytes] | None:
-    """The item's place in an index, or None when it is not in it: a key attribute is missing or unfit.
+    """The item's place in an index; None if it is not in the index, because a key attribute is missing or unsuitable.
 
-    New items that do not fit are refused before; old ones, met when an index is added, are left out.
+    New items that do not fit are refused earlier; existing items that do not fit a new index are left out.
     """
     first = _part(index.partition, item, MAX_PARTITION_KEY)
     second = b"" if index.sort is None else _part(index.sort, item, MAX_SORT_KEY)
@@ -81,6 +81,6 @@ def sort_range(condition: Compare | Between | BeginsWith | None) -> Range:
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """The least bytes above everything that begins with the prefix; None when there are none."""
+    """The smallest bytes above everything that begins with the prefix; None if there are none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

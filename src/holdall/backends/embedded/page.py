@@ -1,4 +1,4 @@
-"""Plans of paged reads: query and scan, in DynamoDB's order, in pages of at most 1 MB before filters."""
+"""Plans for paged reads: query and scan, in DynamoDB's order, in pages of at most 1 MB before filters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _query_sql(
     text, parameters, (_, *order) = _source(table, index)
     text += " AND r.pk = ?"
     parameters.append(pk)
-    # A start lies inside the range and is the tighter bound; SQLite would walk there from the looser one.
+    # a start is inside the range and is the tighter bound; with both, SQLite would walk from the looser one
     if within.low is not None and (start is None or reverse):
         text += f" AND r.sk {'>' if within.low_open else '>='} ?"
         parameters.append(within.low)
@@ -72,7 +72,7 @@ def _scan_sql(
     table: Table, index: IndexSchema | None, start: Item | None, segment: int, segments: int
 ) -> Sql:
     text, parameters, order = _source(table, index)
-    if segments > 1:  # an item keeps its row number for life, and with it its segment
+    if segments > 1:  # an item keeps its row number, and so its segment, for life
         text += f" AND {'r.id' if index is None else 'r.item'} % ? = ?"
         parameters += [segments, segment]
     if start is not None:
@@ -83,7 +83,7 @@ def _scan_sql(
 
 
 def _source(table: Table, index: IndexSchema | None) -> tuple[str, list[object], list[str]]:
-    """Rows of a table or an index as the beginning of a statement, with its parameters and the columns of its order."""
+    """The beginning of a statement for rows of a table or index, its parameters, and the columns of its order."""
     if index is None:
         return "SELECT r.body, r.size FROM items AS r WHERE r.t = ?", [table.number], ["r.pk", "r.sk"]
     text = "SELECT i.body, i.size FROM entries AS r JOIN items AS i ON i.id = r.item WHERE r.idx = ?"
@@ -91,7 +91,7 @@ def _source(table: Table, index: IndexSchema | None) -> tuple[str, list[object],
 
 
 def _place(table: Table, index: IndexSchema | None, key: Item) -> list[bytes]:
-    """Where a key stands in the table's or index's order, by the columns of that order."""
+    """A key's position in the order of the table or index, as values of the columns of that order."""
     own = table_key(table.schema, key)
     if index is None:
         return [*own]
@@ -113,7 +113,8 @@ def _page_plan(
         last: Item | None = None
         with closing(connection.execute(*sql)) as rows:
             for item, size in _hold(rows, held):
-                if total >= PAGE_BYTES:  # only now: a page that ends with the data is the last one
+                # checked here, because a page that ends with the data is the last one
+                if total >= PAGE_BYTES:
                     last = place
                     break
                 scanned += 1

@@ -17,11 +17,11 @@ from holdall.errors import StoreCorruptError
 T = TypeVar("T")
 
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
-"""What a plan comes down to: something to be done on a connection."""
+"""The result of planning: a function to call with a connection."""
 
 _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
-# The catalog's version is read in the same statement as the row, hence in the same snapshot.
+# the catalog's version is read in the same statement, and so in the same snapshot, as the row
 SELECT_ROW = (
     "SELECT c.version, i.id, i.body, i.size FROM catalog AS c "
     "LEFT JOIN items AS i ON i.t = ? AND i.pk = ? AND i.sk = ?"
@@ -29,11 +29,11 @@ SELECT_ROW = (
 
 
 class Stale(Exception):
-    """The catalog changed since the request was planned: plan it again."""
+    """The catalog has changed since the request was planned: plan it again."""
 
 
 class Row:
-    """A stored item; its body is decoded only when somebody looks."""
+    """A stored item; its body is decoded only when it is needed."""
 
     __slots__ = ("_body", "_item", "number", "size")
 
@@ -57,12 +57,12 @@ def load(body: str) -> dict[str, Attribute]:
         return json.loads(body)  # type: ignore[no-any-return]
     except ValueError as error:
         raise StoreCorruptError(
-            f"a stored item is damaged ({error})", hint="restore the store from a backup"
+            f"a stored item is damaged ({error})", hint="restore the database from a backup"
         ) from error
 
 
 def check_version(connection: sqlite3.Connection, catalog: Catalog) -> None:
-    """`Stale` when the transaction sees another catalog than the plan did."""
+    """Raise `Stale` if the transaction sees another catalog than the plan did."""
     (version,) = connection.execute("SELECT version FROM catalog").fetchone()
     if version != catalog.version:
         raise Stale
@@ -71,7 +71,7 @@ def check_version(connection: sqlite3.Connection, catalog: Catalog) -> None:
 def read_row(
     connection: sqlite3.Connection, catalog: Catalog, table: Table, pk: bytes, sk: bytes
 ) -> Row | None:
-    """The row under a key, or None; `Stale` when the catalog is another than the plan's."""
+    """The row under a key, or None; `Stale` if the catalog is not the plan's."""
     found = connection.execute(SELECT_ROW, (table.number, pk, sk)).fetchone()
     if found[0] != catalog.version:
         raise Stale
@@ -85,9 +85,9 @@ def replace_row(
     old: Row | None,
     new: tuple[Item, int] | None,
 ) -> float:
-    """Put the new item (None: nothing) in the old one's place, with its index entries.
+    """Replace the old item by the new one (None: no item), with its index entries; returns the write's cost.
 
-    Runs inside a write transaction, so a reader sees item and entries change together. Gives the write's cost.
+    It runs inside a write transaction, so a reader sees the item and its entries change together.
     """
     before = 0 if old is None else old.size
     if new is None:
@@ -157,7 +157,7 @@ def _entry_units(
     old: Item,
     new: Item,
 ) -> float:
-    """What the change costs in the index: nothing unless what it holds of the item changed."""
+    """What the change costs in the index: nothing unless the projected attributes changed."""
     held = table.schema.projected(index)
     before = {} if left is None else restrict(old, held)
     after = {} if entered is None else restrict(new, held)
@@ -169,12 +169,12 @@ def _entry_units(
 
 
 def restrict(item: Item, held: frozenset[str] | None) -> Item:
-    """What an index holds of an item."""
+    """The attributes of an item that an index contains."""
     return item if held is None else {name: item[name] for name in item if name in held}
 
 
 def expiry(table: Table, item: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """The second at which an item expires, if its table has a TTL attribute and it carries a number there."""
+    """When an item expires, in seconds, if its table has a TTL attribute and the item has a number there."""
     attribute = None if table.ttl is None else item.get(table.ttl)
     if attribute is None or "N" not in attribute:
         return None

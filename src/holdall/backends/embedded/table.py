@@ -1,7 +1,7 @@
-"""Plans of table work: describe, create, delete, add an index, set the TTL attribute.
+"""Plans for tables: describe, create, delete, add an index, set the TTL attribute.
 
-A new index is filled in the very transaction that adds it, so it is complete from its first instant and there
-is no CREATING to wait for; other writers wait meanwhile.
+A new index is filled in the transaction that adds it, so it is complete from the start, and there is no status CREATING
+to wait for; other writers wait in the meantime.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from holdall.errors import ConfigurationError, TableExistsError
 def plan_describe(
     catalog: Catalog, request: DescribeTable, found: Sequence[Checked]
 ) -> Work[TableDescription]:
-    """The table as it is."""
+    """Describe a table."""
     table = catalog.table(request.table)
 
     def work(connection: sqlite3.Connection) -> TableDescription:
@@ -43,10 +43,10 @@ def plan_describe(
 
 
 def plan_create(catalog: Catalog, request: CreateTable, found: Sequence[Checked]) -> Work[TableDescription]:
-    """A new table."""
+    """Create a table."""
     schema = request.schema
     if schema.name in catalog.tables:
-        raise TableExistsError(f"there is already a table {schema.name}", hint="use it, or delete it first")
+        raise TableExistsError(f"the table {schema.name} already exists", hint="use it, or delete it first")
     first = catalog.next_number
     numbers = {index.name: first + place for place, index in enumerate(schema.indexes, start=1)}
     table = Table(first, schema, numbers)
@@ -60,7 +60,7 @@ def plan_create(catalog: Catalog, request: CreateTable, found: Sequence[Checked]
 
 
 def plan_delete(catalog: Catalog, request: DeleteTable, found: Sequence[Checked]) -> Work[Done]:
-    """A table and everything in it, gone."""
+    """Delete a table and everything in it."""
     table = catalog.table(request.table)
 
     def work(connection: sqlite3.Connection) -> Done:
@@ -76,7 +76,7 @@ def plan_delete(catalog: Catalog, request: DeleteTable, found: Sequence[Checked]
 
 
 def plan_add_index(catalog: Catalog, request: AddIndex, found: Sequence[Checked]) -> Work[TableDescription]:
-    """An index, filled with what the table holds; items that do not fit it are left out, as DynamoDB does."""
+    """Add an index, filled with the table's items; items that do not fit it are left out, as in DynamoDB."""
     old = catalog.table(request.table)
     index = request.index
     schema = replace(old.schema, indexes=(*old.schema.indexes, index))
@@ -98,7 +98,7 @@ def plan_add_index(catalog: Catalog, request: AddIndex, found: Sequence[Checked]
 def plan_describe_ttl(
     catalog: Catalog, request: DescribeTtl, found: Sequence[Checked]
 ) -> Work[TtlDescription]:
-    """The attribute that expires items."""
+    """Describe the attribute by which items expire."""
     table = catalog.table(request.table)
 
     def work(connection: sqlite3.Connection) -> TtlDescription:
@@ -109,7 +109,7 @@ def plan_describe_ttl(
 
 
 def plan_set_ttl(catalog: Catalog, request: SetTtl, found: Sequence[Checked]) -> Work[TtlDescription]:
-    """Another attribute that expires items, for the ones already there too."""
+    """Set the attribute by which items expire, including the existing items."""
     old = catalog.table(request.table)
     if request.attribute is not None and old.ttl not in (None, request.attribute):
         raise ConfigurationError(
@@ -138,7 +138,7 @@ def _save(connection: sqlite3.Connection, catalog: Catalog, table: Table, *, use
 
 
 def _all_items(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[int, bytes, bytes, Item]]:
-    """Every row of a table in bounded memory, safe beside changes to other columns and tables."""
+    """Every row of a table, in bounded memory; other columns and tables may change meanwhile."""
     last = b"", b""
     while True:
         rows = connection.execute(

@@ -1,12 +1,13 @@
 """Client tokens: a transaction that is sent again with its token within ten minutes is not carried out again.
 
-A token is kept in the same SQLite transaction as the effects of its request: both exist or neither. Beside it is a
-digest of what the request does, so that the same token with another request is refused. The digest is taken of a text
-that is defined here and does not depend on how Python shows a value: JSON of the actions in their order, items and keys
-in the form in which they are stored, expressions as lists of their nodes' classes, forms and operands.
+A token is stored in the same SQLite transaction as the effects of its request: both exist or neither. With it is stored
+a digest of what the request does, so that the same token with another request is refused. The digest is computed from a
+text that is defined here and does not depend on Python's repr: JSON of the actions in their order, items and keys in
+their stored form, expressions as lists of their nodes' classes, forms and operands.
 
-The first byte of a digest is the version of that text. A digest without it was left by an older Holdall, which took it
-of Python's own text for the actions. For ten minutes after an upgrade such digests are compared with one of that kind.
+The first byte of a digest is the version of that text. A digest without it is from an older version of Holdall, which
+computed it from Python's repr of the actions. For ten minutes after an upgrade, such digests are compared in the old
+way.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ def is_done(connection: sqlite3.Connection, request: TransactWrite, digest: byte
         return False
     if row[0] != digest and (len(row[0]) != _OLD_SIZE or row[0] != _old_digest(request)):
         raise TokenReusedError(
-            "the client token belongs to another transaction of the last ten minutes",
-            hint="take a fresh token (port.new_id()) for each new transaction",
+            "the client token was used for another transaction within the last ten minutes",
+            hint="use a new token (port.new_id()) for each new transaction",
         )
     return True
 
 
 def keep_token(connection: sqlite3.Connection, token: str, digest: bytes, now: float) -> None:
-    """Remember that the transaction is carried out, inside of the SQLite transaction that does so."""
+    """Record the token, inside the SQLite transaction that carries out the request."""
     connection.execute(
         "INSERT OR REPLACE INTO tokens (token, digest, created) VALUES (?, ?, ?)", (token, digest, now)
     )

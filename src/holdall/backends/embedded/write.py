@@ -1,8 +1,8 @@
-"""Plans of writes: each is one SQLite transaction, so it happens as a whole or not at all.
+"""Plans for writes: each is one SQLite transaction, so it happens completely or not at all.
 
-What can be checked without the stored item was checked before (`holdall.core.validation`), and no lock is taken for it.
-A process that dies at any moment loses nothing that was acknowledged (the reply follows the commit) and leaves
-nothing half-written (SQLite rolls an uncommitted transaction back when the file is next opened).
+What can be checked without the stored item has been checked before (`holdall.core.validation`), without a lock. A
+process that dies at any moment loses nothing that was acknowledged (the reply follows the commit) and leaves nothing
+half-written (SQLite rolls back an uncommitted transaction when the file is next opened).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One checked action: where, under which condition, and what the stored item becomes."""
+    """One checked action: its place, its condition, and what the stored item becomes."""
 
     table: Table
     key: tuple[bytes, bytes]
@@ -56,7 +56,7 @@ class Action:
     writes: bool
 
     def refusal(self, row: Row | None) -> ConditionFailedError | None:
-        """Why the stored item does not let the action through, if so."""
+        """The error if the stored item does not satisfy the condition; otherwise None."""
         if self.condition is None or holds(self.condition, None if row is None else row.item):
             return None
         item = row.item if self.item_on_failure and row is not None else None
@@ -101,7 +101,7 @@ def plan_write(
         row = read_row(connection, catalog, action.table, *action.key)
         refusal = action.refusal(row)
         if refusal is not None:
-            if has_stamped(request, refusal.item):  # sent before, and done then
+            if has_stamped(request, refusal.item):  # an earlier send has done it
                 return WriteReply(refusal.item if returns == "new" else None)
             raise refusal
         new = action.become(row)
@@ -114,7 +114,7 @@ def plan_write(
 
 
 def plan_batch_write(catalog: Catalog, request: BatchWrite, found: Sequence[Checked]) -> Work[Done]:
-    """Puts and deletes; here they even happen together."""
+    """Puts and deletes; here they happen in one transaction."""
     actions = [_action(catalog, action, each) for action, each in zip(request.actions, found, strict=True)]
 
     def work(connection: sqlite3.Connection) -> Done:
@@ -130,7 +130,7 @@ def plan_batch_write(catalog: Catalog, request: BatchWrite, found: Sequence[Chec
 def plan_transact_write(
     catalog: Catalog, request: TransactWrite, found: Sequence[Checked], clock: Clock
 ) -> Work[Done]:
-    """All actions or none: first every condition and outcome, then every write."""
+    """All actions or none: first evaluate every condition and outcome, then write."""
     actions = [_action(catalog, action, each) for action, each in zip(request.actions, found, strict=True)]
     digest = digest_actions(request, found)
 
@@ -175,4 +175,4 @@ def _cancellation(request: TransactWrite, reasons: list[CancellationReason]) -> 
         for place, (action, reason) in enumerate(zip(request.actions, reasons, strict=True))
         if reason.code != "None"
     ]
-    return "the transaction was cancelled, nothing was written; action " + ", action ".join(failed)
+    return "the transaction was cancelled, and nothing was written; action " + ", action ".join(failed)

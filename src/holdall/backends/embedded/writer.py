@@ -2,8 +2,8 @@
 
 Handing a request to a thread, committing it and waking an event loop costs more than a small write itself. So the
 thread keeps running while there is work, writes waiting requests together, and delivers all answers that are ready in
-one wake-up of a loop. A write that was handed over runs to its end: a caller that is cancelled meanwhile waits for that
-end, and is cancelled then.
+one wake-up of a loop. A write that was handed over runs to its end: a caller that is cancelled in the meantime waits
+for that, and is then cancelled.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from holdall.core.port import Outcome
 
 _MOST_TOGETHER = 32
-"""How many requests are written together at most; meanwhile, other processes wait."""
+"""The most requests that are written together; other processes wait meanwhile."""
 
 
 class Writer:
-    """Answers requests in a thread of its own, for any number of callers on any number of loops.
+    """Answers requests in a separate thread, for any number of callers on any number of loops.
 
     ``send`` answers one request; ``send_together`` answers several, in their order.
     """
@@ -39,7 +39,7 @@ class Writer:
         self._answered: dict[asyncio.AbstractEventLoop, deque[_Call]] = {}
 
     async def write(self, request: Any) -> Any:
-        """Return the answer or raise the error; if cancelled meanwhile, wait for the end first."""
+        """Return the answer or raise the error; if the caller is cancelled, wait for the end first."""
         call = _Call(request)
         with self._lock:
             if not self._is_working:
@@ -80,7 +80,8 @@ class Writer:
             return [Outcome(error=error)] * len(calls)
 
     def _deliver(self, call: _Call) -> None:
-        """Wake a call's loop to look at its answer; a loop that was woken and has not looked yet sees it too."""
+        """Wake a call's loop to collect its answer; a loop that was woken but has not collected yet gets this one,
+        too."""
         with self._lock:
             waiting = self._answered.get(call.loop)
             if waiting is not None:

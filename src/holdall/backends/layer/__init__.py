@@ -1,1 +1,1 @@
-"""Layers that stand before a backend: spans for its requests, a cache for its reads, mirrors of its objects."""
+"""Layers in front of a backend: spans for its requests, a cache for its reads."""

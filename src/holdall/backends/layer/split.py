@@ -1,11 +1,11 @@
-"""A backend for reads before another: a cache that answers what may be a little old.
+"""A backend for reads in front of the main one: a cache that answers reads which may be slightly stale.
 
-Eventually consistent reads go to the one, everything else to the main one: writes, strongly consistent and
-transactional reads, what tables look like, and reads that have to be ``fresh``. Each request says which it is.
+Eventually consistent reads go to the backend for reads, everything else to the main one: writes, strongly consistent
+and transactional reads, descriptions of tables, and reads that must be ``fresh``. Each request states which it is.
 
-When the backend for reads cannot answer, its error is the caller's. The main one is not asked in its place: a table
-whose reads a cache has been taking would get them all at once, and be too slow for its writes as well. Each caller can
-decide otherwise, by asking again with ``consistent=True``; a transaction does, in its next attempt.
+When the backend for reads fails, the caller gets its error. The main backend is not used instead: a table whose reads a
+cache has been serving would suddenly get them all, and become too slow for its writes, too. A caller can decide
+otherwise by repeating the read with ``consistent=True``; a transaction does so in its next attempt.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import Request
 from holdall.errors import HoldallError
 
-_NOTE = "the reads= backend was asked, as the answer may be a little old; consistent=True asks the main one"
+_NOTE = "this read may be slightly stale, so it went to the reads= backend; consistent=True reads from the main one"
 
 
 class SplitBackend(Layer):
-    """Reads that may be old from one backend, everything else from the main one. Closing closes both.
+    """Reads that may be stale from one backend, everything else from the main one. Closing closes both.
 
-    A backend for reads that has a method ``beside`` is told of the main one, to ask it for what it cannot answer.
+    If the backend for reads has a method ``beside``, it is called with the main one, to use for what it cannot answer.
     """
 
     def __init__(self, main: Backend, reads: Backend) -> None:
@@ -33,7 +33,7 @@ class SplitBackend(Layer):
             beside(main)
 
     def through(self, main: Backend, reads: Backend) -> SplitBackend:
-        """The same, by way of others that stand before the two."""
+        """The same split between other backends, which stand in front of the two."""
         other = SplitBackend.__new__(SplitBackend)
         other.main, other.reads = main, reads
         return other
@@ -48,7 +48,7 @@ class SplitBackend(Layer):
             raise
 
     def close(self) -> None:
-        """Close both, the main one also when the other makes trouble."""
+        """Close both; the main one even if closing the other fails."""
         try:
             self.reads.close()
         finally:

@@ -1,8 +1,8 @@
-"""A span and measurements for each request, where OpenTelemetry is installed and the program has set it up.
+"""A span and measurements for each request, if OpenTelemetry is installed and the program has configured it.
 
-Whether to look at all is decided when a database is opened (`holdall.backends.configuration.observed`). Names are those
-of OpenTelemetry's conventions for databases and DynamoDB, where there are any. Told are operation, table, index,
-consistency, counts, and what it cost; never keys, values, items or expressions.
+Whether requests are observed at all is decided when a database is opened (`holdall.backends.configuration.observe`).
+Names follow OpenTelemetry's conventions for databases and DynamoDB where these exist. The reports contain the
+operation, table, index, consistency, counts and cost; never keys, values, items or expressions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def trace_backend(backend: Backend, settings: Settings) -> Backend:
-    """The backend, with its requests told of."""
+    """The backend, with its requests reported."""
     system = "aws.dynamodb" if settings.scheme == "dynamodb" else "holdall"
     if isinstance(backend, SplitBackend):
         return backend.through(
@@ -33,7 +33,7 @@ def trace_backend(backend: Backend, settings: Settings) -> Backend:
 
 
 class TracedBackend(Layer):
-    """A backend whose requests are told of."""
+    """A backend whose requests are reported to OpenTelemetry."""
 
     def __init__(self, backend: Backend, system: str, *, reads: bool = False) -> None:
         self._backend = backend
@@ -86,15 +86,15 @@ class _Exchange:
         self._tools = tools
         self._began = perf_counter()
         name = operation if self._single is None else f"{operation} {self._single}"
-        told = self._measured if tools.tracer is None else self._measured | _describe_request(request)
-        self._span: Span = start_span(tools, name, told, client=client)
+        facts = self._measured if tools.tracer is None else self._measured | _describe_request(request)
+        self._span: Span = start_span(tools, name, facts, client=client)
 
     def __enter__(self) -> Self:
         self._span.__enter__()
         return self
 
     def end(self, reply: Any) -> None:
-        """Tell of the reply: what it cost, and for a page how many items there were."""
+        """Report the reply: its cost, and for a page how many items it has."""
         capacity = getattr(reply, "capacity", None)
         if isinstance(reply, Page):
             self._span.set("aws.dynamodb.count", reply.count)
@@ -120,21 +120,21 @@ class _Exchange:
 
 
 def _describe_request(request: Request[Any]) -> dict[str, Any]:
-    """What is said of a request before it is sent."""
-    told: dict[str, Any] = {"aws.dynamodb.table_names": request.tables}
+    """The attributes of a request, known before it is sent."""
+    facts: dict[str, Any] = {"aws.dynamodb.table_names": request.tables}
     if request.parts != (request,):
-        told["db.operation.batch.size"] = len(request.parts)
+        facts["db.operation.batch.size"] = len(request.parts)
     consistent = getattr(request, "consistent", None)
     if consistent is not None:
-        told["aws.dynamodb.consistent_read"] = consistent
+        facts["aws.dynamodb.consistent_read"] = consistent
     if isinstance(request, Query | Scan):
         if request.index is not None:
-            told["aws.dynamodb.index_name"] = request.index
+            facts["aws.dynamodb.index_name"] = request.index
         if request.limit is not None:
-            told["aws.dynamodb.limit"] = request.limit
+            facts["aws.dynamodb.limit"] = request.limit
     if isinstance(request, Query):
-        told["aws.dynamodb.scan_forward"] = not request.reverse
+        facts["aws.dynamodb.scan_forward"] = not request.reverse
     if isinstance(request, Scan) and request.segments > 1:
-        told["aws.dynamodb.segment"] = request.segment
-        told["aws.dynamodb.total_segments"] = request.segments
-    return told
+        facts["aws.dynamodb.segment"] = request.segment
+        facts["aws.dynamodb.total_segments"] = request.segments
+    return facts

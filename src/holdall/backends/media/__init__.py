@@ -1,8 +1,8 @@
-"""Work on pictures, films, sound and documents that cannot be trusted: probe, transform, preview.
+"""Work on untrusted pictures, videos, audio files and documents: probe, transform, preview.
 
-- `delivery`, in the process that asks: hands a request to a warm child process and reads its answer;
+- `delivery`, in the calling process: passes a request to a warm child process and reads its answer;
 - `sandbox`, in that child: forks a process with limits for this one request, and waits for its end;
 - `work` and what it calls, in the forked process, the only one that parses content.
 
-The libraries are those of the extra ``media``; the process that asks never loads them.
+The libraries are those of the extra ``media``; the calling process never loads them.
 """

@@ -1,4 +1,4 @@
-"""Colours of pictures: modes that every operation can work with, and profiles that fit them or are applied."""
+"""Colours of pictures: modes that every operation can handle, and colour profiles, which are kept or applied."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SPACES = {b"RGB ": ("RGB", "RGBA"), b"GRAY": ("L", "LA"), b"CMYK": ("CMYK",)}
 
 
 class Palette:
-    """How the frames of one picture get their colours: grey or RGB, 8 bits, with alpha only if they have it.
+    """How the frames of one picture are converted: to grey or RGB, 8 bits, with alpha only if they have it.
 
-    A profile stays with the picture (``keep_profile``) if it fits the mode; otherwise the colours are converted to
-    sRGB, which is what pictures without a profile mean.
+    With ``keep_profile``, the picture keeps its profile if it fits the mode; otherwise the colours are converted to
+    sRGB, which is assumed for pictures without a profile.
     """
 
     def __init__(self, source: Image.Image, *, keep_profile: bool) -> None:
@@ -23,7 +23,7 @@ class Palette:
         self._keep = keep_profile
 
     def convert(self, frame: Image.Image) -> Image.Image:
-        """A frame in a mode of ours, the frame itself if it is in one."""
+        """The frame in one of the supported modes; the frame itself if it already is."""
         if frame.mode == "CMYK" or (self._profile is not None and not self._keep):
             converted = self._apply_profile(frame)
             if converted is not None:
@@ -36,7 +36,7 @@ class Palette:
         return frame if frame.mode == mode else frame.convert(mode)
 
     def find_profile(self, mode: str) -> bytes | None:
-        """The profile that belongs to pictures of this mode, if it is kept."""
+        """The profile for pictures of this mode, if it is kept."""
         if self._profile is None or not self._keep or mode not in _SPACES.get(self._profile[16:20], ()):
             return None
         return self._profile
@@ -51,7 +51,7 @@ class Palette:
             own = ImageCms.ImageCmsProfile(BytesIO(self._profile))
             converted = ImageCms.profileToProfile(frame, own, ImageCms.createProfile("sRGB"), outputMode=mode)
         except (ImageCms.PyCMSError, OSError, ValueError):
-            return None  # a broken profile is none
+            return None  # a broken profile is ignored
         return converted
 
 
@@ -64,7 +64,8 @@ def flatten(image: Image.Image) -> Image.Image:
 
 
 def sharpen_alpha(image: Image.Image) -> Image.Image:
-    """The picture with pixels that are either clear or not, as a GIF has them: it would show faint ones in full."""
+    """The picture with pixels that are either transparent or opaque, for a GIF, which would show faint ones as
+    opaque."""
     if image.mode not in ("RGBA", "LA"):
         return image
     sharp = image.convert("RGBA")
@@ -73,7 +74,7 @@ def sharpen_alpha(image: Image.Image) -> Image.Image:
 
 
 def _scale_greys(frame: Image.Image) -> Image.Image:
-    """Greys of 16 or more bits as 8 bits."""
+    """A grey picture of 16 or more bits, reduced to 8 bits."""
     wide = frame.convert("I") if frame.mode.startswith("I;16") else frame
     brightest: Any = wide.getextrema()[1]
     if brightest <= 255:

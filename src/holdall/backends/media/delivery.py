@@ -1,4 +1,4 @@
-"""Requests about media, in the process that makes them: a warm child of `backends.process` has each of them done."""
+"""Media requests in the calling process: a warm child of `backends.process` carries them out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def deliver_blocking(request: Request[R]) -> R:
 
 
 async def deliver_awaiting(request: Request[R]) -> R:
-    """Do the work; the event loop goes on. To be cancelled is to end the work."""
+    """Do the work; the event loop goes on. Cancelling it ends the work."""
     answer: R = _read(request, await children.call_awaiting(_call(request)))
     return answer
 
@@ -40,12 +40,12 @@ def _call(request: Request[Any]) -> CallFunction:
 
 
 def _read(request: Any, ending: Ending) -> Any:
-    """What a request's process found or made, or the error that its end means."""
+    """The result of a request's process, or the error that its end means."""
     what = f"a file of type {request.content_type}"
     if ending.missing is not None:
         raise MediaPackageMissingError(
             f"{what} needs the package {ending.missing}, which is not installed",
-            hint='install it: pip install "holdall[media]"',
+            hint='install it with: pip install "holdall[media]"',
         )
     if ending.signal is not None:
         raise _explain_signal(ending.signal, what, request)
@@ -56,20 +56,22 @@ def _read(request: Any, ending: Ending) -> Any:
 
 def _explain_signal(number: int, what: str, request: Any) -> MediaError:
     if number == signal.SIGXFSZ:
-        return MediaLimitError(f"{what} becomes a file of more than {request.limits.output} bytes")
-    if number in (signal.SIGXCPU, signal.SIGKILL):  # for its time, or by a system that is short of memory
-        return MediaLimitError(f"{what} takes longer than {request.limits.seconds:g} seconds, or more memory")
+        return MediaLimitError(f"{what} would produce a file of more than {request.limits.output:,} bytes")
+    if number in (signal.SIGXCPU, signal.SIGKILL):  # it took too long, or the system is short of memory
+        return MediaLimitError(
+            f"{what} takes more than {request.limits.seconds:g} seconds, or too much memory, to process"
+        )
     return MalformedMediaError(f"{what} crashed its reader (signal {number})")
 
 
 def _explain_refusal(refusal: Mapping[str, Any], what: str, request: Any) -> Exception:
     kind, text, number = refusal["kind"], refusal["text"], refusal.get("errno")
     if kind == "MemoryError":
-        return MediaLimitError(f"{what} takes more than {request.limits.memory} bytes of memory")
+        return MediaLimitError(f"{what} takes more than {request.limits.memory:,} bytes of memory to process")
     if kind == "DecompressionBombError":
-        return MediaLimitError(f"{what} has more than {request.limits.pixels} pixels")
+        return MediaLimitError(f"{what} has more than {request.limits.pixels:,} pixels")
     if kind == "UnidentifiedImageError":
-        return MalformedMediaError(f"{what} is not one of that type")
+        return MalformedMediaError(f"{what} does not have content of that type")
     if kind == "OSError" and number in _DISK:
         return OSError(number, os.strerror(number), getattr(request, "target", request.path))
     if kind in _REFUSALS:

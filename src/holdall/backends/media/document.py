@@ -1,4 +1,4 @@
-"""PDF documents: how many pages, and a picture of the first."""
+"""PDF documents: the number of pages, and a picture of the first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdall.errors import MalformedMediaError
 
 DOTS_PER_POINT = 150 / 72
 LONGEST_SIDE = 2000
-"""What a page of any size is drawn with at most: pages can be made a million times larger by one number."""
+"""The most pixels along one side of a drawn page: a single number in a file can make a page a million times larger."""
 
 
 def probe_document(request: ProbeMedia) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def draw_page(request: DrawPreview) -> tuple[int, int, str]:
     """Write a picture of the first page."""
     document = pypdfium2.PdfDocument(request.path)
     if not len(document):
-        raise MalformedMediaError("has no page")
+        raise MalformedMediaError("has no pages")
     page = document[0]
     longest = max(page.get_size())
     if not 0 < longest < float("inf"):

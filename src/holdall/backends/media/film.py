@@ -1,4 +1,4 @@
-"""Films and sound: what they say about themselves, and the first frame of a film."""
+"""Videos and audio files: their metadata, and the first frame of a video."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdall.errors import MalformedMediaError, UnsupportedMediaError
 
 
 def probe_film(request: ProbeMedia) -> dict[str, Any]:
-    """A film's or a sound's metadata, without what is not known."""
+    """The metadata of a video or audio file, without unknown values."""
     with _read(request) as container:
         if request.content_type.startswith("audio/"):
             found = _probe_sound(container)
@@ -31,7 +31,7 @@ def draw_frame(request: DrawPreview) -> tuple[int, int, str]:
     with _read(request) as container:
         stream = _find_film(container)
         if stream is None:
-            raise MalformedMediaError("has no film in it")
+            raise MalformedMediaError("has no video in it")
         check_pixels(stream.codec_context.width, stream.codec_context.height, request.limits.pixels)
         frame = _decode(container, stream)
         if frame is None:
@@ -69,10 +69,9 @@ def _find_film(container: av.container.InputContainer) -> Any:
 
 def _decode(container: av.container.InputContainer, stream: Any) -> Any:
     """The first frame; None if there is none."""
-    if stream.codec_context.name not in CODECS:  # the list of the container counts only while it is opened
-        raise UnsupportedMediaError(
-            f"has a film in {stream.codec_context.name}, for which there is no reader"
-        )
+    name = stream.codec_context.name
+    if name not in CODECS:  # the codec_whitelist applies only while the container is opened
+        raise UnsupportedMediaError(f"has a video in the format {name}, which is not supported")
     return next(container.decode(stream), None)
 
 
@@ -94,11 +93,11 @@ def _probe_picture(container: av.container.InputContainer, most: int) -> dict[st
 
 
 def _find_angle(container: av.container.InputContainer, stream: Any) -> int | None:
-    """By how many degrees, counted as FFmpeg does, a film is to be turned; only its frames say so."""
+    """By how many degrees, counted as FFmpeg does, a video must be rotated; only its frames say so."""
     try:
         frame = _decode(container, stream)
     except (av.FFmpegError, UnsupportedMediaError):
-        return None  # what the container says may still be right
+        return None  # the container's size may still be right
     return (frame.rotation if frame is not None else 0) or None
 
 

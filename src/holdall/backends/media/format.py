@@ -1,6 +1,6 @@
-"""Which content is read at all, and by which parser. Pure tables.
+"""The content types that are read, and their parsers. Pure tables.
 
-A type that is not here has no reader: a parser that nobody fuzzes is not worth its pictures.
+A type that is not listed here is not read: a parser that is not widely fuzzed is not worth the risk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ = {
     "image/heic": "HEIF",
     "image/heif": "HEIF",
 }
-"""Pillow's name of the one format that a picture of a type may have."""
+"""Pillow's name for the one format that a picture of a type may have."""
 
 PLUGINS = {
     "PNG": "PngImagePlugin",
@@ -31,7 +31,7 @@ PLUGINS = {
     "WEBP": "WebPImagePlugin",
     "AVIF": "AvifImagePlugin",
 }
-"""Where Pillow has a format; HEIF is a package of its own."""
+"""Pillow's module for each format; HEIF is in a separate package."""
 
 CONTAINERS = {
     **dict.fromkeys(("video/mp4", "video/x-m4v", "video/quicktime", "audio/mp4"), "mov"),
@@ -44,7 +44,7 @@ CONTAINERS = {
     "audio/flac": "flac",
     "audio/aac": "aac",
 }
-"""FFmpeg's name of the one container that a film or sound of a type may have."""
+"""FFmpeg's name for the one container that a video or audio file of a type may have."""
 
 CODECS = (
     *(

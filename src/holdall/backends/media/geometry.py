@@ -1,7 +1,7 @@
-"""Operations on a picture: each takes a picture, the size it stands for, its argument, and the most pixels it may have.
+"""Operations on a picture: each takes a picture, its nominal size, its argument, and the most pixels it may have.
 
-A JPEG is decoded smaller than it is when that will do. So the first operation reckons with the size of the whole
-picture, and applies what it finds to the pixels that it has.
+A JPEG is decoded at a reduced size if that is enough. So the first operation computes with the size of the whole
+picture, and applies the result to the pixels that were decoded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLACES = {"west": 0.0, "north": 0.0, "low": 0.0, "east": 1.0, "south": 1.0, "hi
 
 
 def measure_scale(name: str, argument: Any, size: Size) -> float:
-    """How much smaller a picture becomes by an operation, as a factor; 1 if it does not."""
+    """By which factor an operation shrinks a picture; 1 if it does not."""
     if not name.startswith("resize_"):
         return 1.0
     width, height, _ = _read_argument(argument)
@@ -32,19 +32,19 @@ def measure_scale(name: str, argument: Any, size: Size) -> float:
 
 
 def resize_to_limit(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
-    """Smaller, if it is larger."""
+    """Shrink the picture until it fits; smaller pictures stay as they are."""
     width, height, _ = _read_argument(argument)
     return _scale(image, size, min(1.0, _fit(size, width, height, min)), most)
 
 
 def resize_to_fit(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
-    """As large as fits."""
+    """Scale the picture to the largest size that fits."""
     width, height, _ = _read_argument(argument)
     return _scale(image, size, _fit(size, width, height, min), most)
 
 
 def resize_to_fill(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
-    """Exactly this size; what is too long is cut off on the sides that ``gravity`` is not at."""
+    """Scale the picture to exactly this size, and crop what exceeds it; ``gravity`` is the part that is kept."""
     width, height, options = _read_argument(argument)
     if width is None or height is None:
         return _scale(image, size, _fit(size, width, height, min), most)
@@ -62,7 +62,7 @@ def resize_to_fill(image: Image.Image, size: Size, argument: Any, most: int) -> 
 
 
 def resize_and_pad(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
-    """Exactly this size: as large as fits, on a ``background``."""
+    """Scale the picture to the largest size that fits, on a ``background`` of exactly this size."""
     width, height, options = _read_argument(argument)
     fitted = _scale(image, size, _fit(size, width, height, min), most)
     goal = (width or fitted.width, height or fitted.height)
@@ -80,15 +80,17 @@ def resize_and_pad(image: Image.Image, size: Size, argument: Any, most: int) -> 
 
 
 def crop(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
-    """The part that begins at (left, top) and is (width, height), as far as there is picture."""
+    """The part at (left, top) of this (width, height), as far as the picture reaches."""
     left, top, width, height = argument
     if left >= image.width or top >= image.height:
-        raise InvalidOptionsError(f"is {image.width} × {image.height} pixels: nothing of it is in the crop")
+        raise InvalidOptionsError(
+            f"has {image.width} × {image.height} pixels, so nothing of it is in the crop"
+        )
     return image.crop((left, top, min(left + width, image.width), min(top + height, image.height)))
 
 
 def rotate(image: Image.Image, size: Size, argument: Any, most: int) -> Image.Image:
-    """Turned clockwise; corners that become free are clear."""
+    """Rotate the picture clockwise; new corners are transparent."""
     angle = argument % 360
     turns = {90: Image.Transpose.ROTATE_270, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_90}
     if angle == 0:
@@ -110,7 +112,7 @@ OPERATIONS: dict[str, Operation] = {
     "crop": crop,
     "rotate": rotate,
 }
-"""By the names that variants use."""
+"""The operations, by the names that variants use."""
 
 
 def _read_argument(argument: Sequence[Any]) -> tuple[int | None, int | None, Mapping[str, Any]]:
@@ -119,7 +121,7 @@ def _read_argument(argument: Sequence[Any]) -> tuple[int | None, int | None, Map
 
 
 def _fit(size: Size, width: int | None, height: int | None, choose: Callable[[list[float]], float]) -> float:
-    """The factor by which a picture has to grow for its sides to be these, or for one of them to be."""
+    """The factor by which a picture must be scaled so that its sides, or the one given, have this length."""
     return choose([goal / side for goal, side in zip((width, height), size, strict=True) if goal is not None])
 
 
@@ -132,7 +134,7 @@ def _scale(image: Image.Image, size: Size, factor: float, most: int) -> Image.Im
 
 
 def _read_gravity(options: Mapping[str, Any]) -> tuple[float, float]:
-    """Where to stay, from 0 (west, north) to 1 (east, south)."""
+    """The part to keep, across and down, from 0 (west, north) to 1 (east, south)."""
     words = str(options.get("gravity") or options.get("crop") or "center").lower()
     across = next((_PLACES[each] for each in ("west", "east", "low", "high") if each in words), 0.5)
     down = next((_PLACES[each] for each in ("north", "south", "low", "high") if each in words), 0.5)

@@ -1,4 +1,4 @@
-"""Pictures as they are opened: by exactly one format, with a bound on their pixels, the right way up."""
+"""Opening pictures: with exactly one format, a limit on their pixels, and their orientation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ORIENTATION = 0x0112
 
 
 def open_image(path: str, content_type: str, most: int | None = None) -> Image.Image:
-    """The picture, of which only the head has been read; ``most`` bounds its pixels, and those of pictures inside."""
+    """The picture, of which only the header has been read; ``most`` limits its pixels, and those of nested pictures."""
     if content_type not in READ:
-        raise UnsupportedMediaError("has no reader")
-    warnings.simplefilter("ignore")  # about oddities in files, for people who cannot do anything about them
+        raise UnsupportedMediaError("is not supported")
+    warnings.simplefilter("ignore")  # about oddities in files, which the user cannot change
     Image.MAX_IMAGE_PIXELS = None if most is None else most // 2  # up to twice that, Pillow only warns
     image = Image.open(path, formats=(READ[content_type],))
     if most is not None:
@@ -28,14 +28,14 @@ def open_image(path: str, content_type: str, most: int | None = None) -> Image.I
 
 
 def check_pixels(width: int, height: int, most: int, frames: int = 1) -> None:
-    """Refuse a picture of this size before there is memory for it."""
+    """Refuse a picture that is too large, before memory is allocated for it."""
     if width * height * frames > most:
-        size = f"{width} × {height}" + (f" × {frames} frames" if frames > 1 else "")
-        raise MediaLimitError(f"has {size} pixels, more than {most}")
+        each = f" in each of {frames} frames" if frames > 1 else ""
+        raise MediaLimitError(f"has {width} × {height} pixels{each}, more than the limit of {most:,}")
 
 
 def read_exif(image: Image.Image) -> Image.Exif:
-    """What a camera wrote into the picture; nothing if that cannot be read."""
+    """The picture's EXIF data; empty if it cannot be read."""
     try:
         return image.getexif()
     except Exception:  # noqa: BLE001 - its parser raises anything; the picture itself may be fine
@@ -43,15 +43,15 @@ def read_exif(image: Image.Image) -> Image.Exif:
 
 
 def read_orientation(image: Image.Image) -> int:
-    """How the picture has to be turned to be shown, 1 to 8 as EXIF counts; 1 is: not at all."""
-    if image.format in ("TIFF", "HEIF"):  # Pillow turns these by itself
+    """How the picture must be rotated or flipped for display, 1 to 8 as in EXIF; 1 means not at all."""
+    if image.format in ("TIFF", "HEIF"):  # Pillow rotates these by itself
         return 1
     found = read_exif(image).get(ORIENTATION, 1)
     return found if found in range(1, 9) else 1
 
 
 def probe_image(request: ProbeMedia) -> dict[str, Any]:
-    """Width and height as the picture is shown."""
+    """The width and height of the picture as displayed."""
     with open_image(request.path, request.content_type) as image:
         width, height = image.size
         if read_orientation(image) >= 5:

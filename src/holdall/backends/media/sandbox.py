@@ -1,13 +1,13 @@
-"""A process for one request, in the child that has it: forked, limited, and gone afterwards.
+"""A process for one request: forked by the child that has the request, limited, and gone afterwards.
 
-A child of `backends.process` has a single thread, so it may fork; it has the libraries loaded, so a fork is all that a
-request costs; and it never reads content itself, so nothing of one file can reach the next. The forked process
+A child of `backends.process` has a single thread, so it may fork; it has the libraries loaded, so a request costs only
+a fork; and it never parses content itself, so nothing of one file can affect the next. The forked process
 
-- keeps no descriptor but one pipe, for its answer: not even the one on which the child talks to its parent;
-- has limits on memory, time of the processor, size and number of files, and leaves no core file;
-- is killed when its time by the clock is up, and when the child dies.
+- keeps only one descriptor, the pipe for its answer: not even the one between the child and its parent;
+- has limits on memory, processor time, and the size and number of files, and leaves no core file;
+- is killed when its wall-clock time is up, and when the child dies.
 
-What it writes to the request's ``target`` is removed unless it succeeded.
+What it writes to the request's ``target`` is removed unless it succeeds.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from holdall.core.media import PICTURE_FORMATS, DrawPreview, MediaLimits, Pictur
 from holdall.errors import HoldallError
 
 ANSWER_BYTES = 1 << 20
-"""No honest answer is longer."""
+"""The longest plausible answer."""
 CLOCK = 4.0
-"""How many times its processor time a request may take by the clock: a busy machine is not the file's fault."""
+"""How many times its processor time a request may take in wall-clock time: the machine may be busy."""
 
 MediaRequest: TypeAlias = ProbeMedia | TransformImage | DrawPreview
 
 TAGS, TAG_LENGTH = 64, 500
-"""How many tags of a sound are kept, and how much of each."""
+"""How many tags of an audio file are kept, and how many characters of each."""
 _OPEN_FILES = 64
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
@@ -53,15 +53,15 @@ class Ending(NamedTuple):
     refusal: Mapping[str, Any] | None = None
     signal: int | None = None
     missing: str | None = None
-    """The package that it would need."""
+    """The missing package."""
 
 
 def run(function: str, request: MediaRequest) -> Ending:
-    """Call ``module:name`` with the request, in a process of its own.
+    """Call ``module:name`` with the request, in a forked process.
 
-    The module also has ``load_libraries(request)``, which is called here: it imports what the work needs.
+    The module also has ``load_libraries(request)``, which is called here and imports what the work needs.
     """
-    Path(request.path).stat()  # a file that is not there is the caller's mistake, not the content's
+    Path(request.path).stat()  # a missing file is the caller's mistake, not the content's
     module, _, name = function.partition(":")
     work = import_module(module)
     try:
@@ -77,17 +77,19 @@ def run(function: str, request: MediaRequest) -> Ending:
 
 
 def read_answer(request: MediaRequest, answer: bytes) -> Ending:
-    """What a process said that may be under the control of its content: nothing but what it should say counts."""
+    """The answer of a process that its content may control: only a well-formed one is accepted."""
     try:
-        said = json.loads(answer)
-        if "refusal" in said:
-            text = str(said["text"])[:500].encode(errors="replace").decode().replace(request.path, "the file")
-            number = said.get("errno")
-            refusal = {"kind": str(said["refusal"]), "text": text}
+        facts = json.loads(answer)
+        if "refusal" in facts:
+            text = (
+                str(facts["text"])[:500].encode(errors="replace").decode().replace(request.path, "the file")
+            )
+            number = facts.get("errno")
+            refusal = {"kind": str(facts["refusal"]), "text": text}
             return Ending(refusal=refusal | {"errno": number if type(number) is int else 0})
-        return Ending(_check(request, said["result"]))
+        return Ending(_check(request, facts["result"]))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return Ending(refusal={"kind": "MalformedMediaError", "text": "made its reader answer nonsense"})
+        return Ending(refusal={"kind": "MalformedMediaError", "text": "made its reader return nonsense"})
 
 
 def _check(request: MediaRequest, result: Any) -> Mapping[str, Any] | Picture:
@@ -142,14 +144,14 @@ def _fork(work: Callable[[Any], Any], request: Any, limits: MediaLimits) -> tupl
         answer = _listen(near, limits.seconds * CLOCK)
     finally:
         os.close(near)
-        with suppress(ProcessLookupError):  # it has exited, and does not mind; or it is time that it does
+        with suppress(ProcessLookupError):  # it has exited, or its time is up
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
     return (os.WTERMSIG(status) if os.WIFSIGNALED(status) else None), answer
 
 
 def _listen(pipe: int, seconds: float) -> bytes:
-    """All that comes before the pipe is closed; what is too late or too long is no answer."""
+    """Everything sent before the pipe is closed; empty if it is too late or too long."""
     answer, until = bytearray(), time.monotonic() + seconds
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
@@ -165,7 +167,7 @@ def _listen(pipe: int, seconds: float) -> bytes:
 def _become_worker(
     work: Callable[[Any], Any], request: Any, limit: Callable[[], None], pipe: int
 ) -> NoReturn:
-    """Do the work and exit; never return into what the child was doing."""
+    """Do the work and exit; never return into the child's code."""
     status = 1
     try:
         _close_files(pipe)
@@ -184,16 +186,16 @@ def _answer(work: Callable[[Any], Any], request: Any) -> bytes:
     except HoldallError as error:
         answer = {"refusal": type(error).__name__, "text": str(error)}
     except OSError as error:
-        kind = "OSError" if error.errno else type(error).__name__  # Pillow's own have no number
+        kind = "OSError" if error.errno else type(error).__name__  # Pillow's errors have no number
         kind = "MediaLimitError" if error.errno == errno.EFBIG else kind
         answer = {"refusal": kind, "text": str(error), "errno": error.errno}
-    except Exception as error:  # noqa: BLE001 - parsers raise whatever broken content makes them stumble over
+    except Exception as error:  # noqa: BLE001 - broken content can make a parser raise anything
         answer = {"refusal": type(error).__name__, "text": str(error)}
     return json.dumps(answer).encode()
 
 
 def _close_files(pipe: int) -> None:
-    """Keep the pipe, as 3; libraries that print, print nowhere."""
+    """Close all descriptors but the pipe, which becomes 3; output of libraries is discarded."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for each in (0, 1, 2):
         os.dup2(nowhere, each)
@@ -203,9 +205,9 @@ def _close_files(pipe: int) -> None:
 
 
 def _prepare_limits(limits: MediaLimits) -> Callable[[], None]:
-    """What the forked process has to call; as much of it as possible is done before the fork.
+    """A function that sets the limits in the forked process; as much as possible is prepared before the fork.
 
-    Each page of memory that the forked process touches first costs it some microseconds.
+    The first access to each page of memory costs the forked process some microseconds.
     """
     seconds = ceil(limits.seconds)
     wanted = {
@@ -222,7 +224,7 @@ def _prepare_limits(limits: MediaLimits) -> Callable[[], None]:
     parent, control = os.getpid(), _load_prctl()
 
     def limit() -> None:
-        gc.disable()  # a collection would touch all memory that is shared with the child
+        gc.disable()  # a collection would touch all memory shared with the child
         for number in (signal.SIGXFSZ, signal.SIGPIPE):  # Python ignores both
             signal.signal(number, signal.SIG_DFL)
         for kind, pair in wanted.items():
@@ -230,7 +232,7 @@ def _prepare_limits(limits: MediaLimits) -> Callable[[], None]:
         if control is not None:
             control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             control(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        if os.getppid() != parent:  # it died before it could matter
+        if os.getppid() != parent:  # the child died before prctl was called
             os._exit(1)
 
     return limit
@@ -242,7 +244,7 @@ def _load_prctl() -> Callable[..., int] | None:
 
 
 def _count_mapped_bytes() -> int:
-    """What the interpreter and its libraries occupy already; 0 where the system does not say."""
+    """The memory that the interpreter and its libraries already occupy; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     except OSError:

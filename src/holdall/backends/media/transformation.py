@@ -1,4 +1,4 @@
-"""Pictures made of others: every frame is turned upright, goes through the operations, and is written in one format."""
+"""Transforming pictures: every frame is turned upright, goes through the operations, and is written in one format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall.backends.media.image import ORIENTATION, check_pixels, open_image, 
 from holdall.core.media import PICTURE_FORMATS, TransformImage
 from holdall.errors import InvalidOptionsError, UnsupportedMediaError
 
-_GAP = 2.0  # how much larger than its goal a JPEG is decoded, before the good filter makes it smaller
+_GAP = 2.0  # how much larger than needed a JPEG is decoded, before a good filter shrinks it
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -24,7 +24,7 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_SETTINGS = ("quality", "strip")  # of the file that is written, not of the picture
+_SETTINGS = ("quality", "strip")  # options of the written file, not of the picture
 _OPAQUE = ("JPEG", "BMP")
 _WITH_EXIF = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF")
 _MOST_EXIF = 65_000  # a JPEG has room for no more
@@ -35,9 +35,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def transform(request: TransformImage) -> tuple[int, int, str]:
-    """Write the picture; its width, height and type."""
+    """Write the picture; returns its width, height and type."""
     if request.format.lower() not in PICTURE_FORMATS:
-        raise UnsupportedMediaError(f"cannot become {request.format!r}")
+        raise UnsupportedMediaError(f"cannot be converted to {request.format!r}")
     content_type = PICTURE_FORMATS[request.format.lower()]
     writer = READ[content_type]
     unknown = [name for name, _ in request.operations if name not in (*OPERATIONS, *_SETTINGS)]
@@ -66,7 +66,7 @@ def transform(request: TransformImage) -> tuple[int, int, str]:
 
 
 def _count_frames(source: Image.Image, writer: str) -> int:
-    """How many frames are kept: all, where both formats move; the still picture of a GIF is its first."""
+    """How many frames are kept: all, if both formats are animated; otherwise the first."""
     moves = {"GIF": ("GIF", "WEBP", "AVIF"), "PNG": ("GIF", "WEBP", "AVIF", "PNG")}
     moves["WEBP"] = moves["AVIF"] = moves["GIF"]
     if writer in moves.get(source.format or "", ()):
@@ -77,10 +77,10 @@ def _count_frames(source: Image.Image, writer: str) -> int:
 def _draw(
     source: Image.Image, request: TransformImage, palette: Palette, writer: str, frames: int
 ) -> Iterator[tuple[Image.Image, int]]:
-    """The frames as they are to be written, each with its time in milliseconds."""
+    """The frames to write, each with its duration in milliseconds."""
     operations = [each for each in request.operations if each[0] not in _SETTINGS]
     if source.format == "TIFF":
-        source.load()  # turns it
+        source.load()  # this also turns it upright
     turn = read_orientation(source)
     size = (source.height, source.width) if turn >= 5 else source.size
     if frames == 1 and operations and source.format in ("JPEG", "MPO"):
@@ -99,9 +99,8 @@ def _draw(
             image = OPERATIONS[name](image, shown, argument, request.limits.pixels // frames)
             shown = image.size
         if image is source:
-            image = (
-                source.copy()
-            )  # writers would look for more than pixels in it, and the next frame replaces it
+            # writers would use more of it than its pixels, and the next frame replaces it
+            image = source.copy()
         if writer in _OPAQUE:
             image = flatten(image)
         elif writer == "GIF":
@@ -111,7 +110,7 @@ def _draw(
 
 
 def _repeat(info: Mapping[Any, Any], writer: str) -> dict[str, Any]:
-    """How often an animation is shown: 0 is for ever; a GIF that does not say is shown once."""
+    """How often an animation is repeated: 0 means forever; a GIF without that information plays once."""
     loop = info.get("loop")
     if writer == "AVIF":
         return {}
@@ -121,7 +120,7 @@ def _repeat(info: Mapping[Any, Any], writer: str) -> dict[str, Any]:
 
 
 def _read_kept_exif(source: Image.Image) -> bytes:
-    """What a camera wrote, but for the orientation, which is applied."""
+    """The EXIF data without the orientation, which has been applied."""
     if "exif" not in source.info:
         return b""
     exif = Image.Exif()
@@ -130,5 +129,5 @@ def _read_kept_exif(source: Image.Image) -> bytes:
         exif.pop(ORIENTATION, None)
         kept = exif.tobytes() if len(exif) else b""
         return kept if len(kept) <= _MOST_EXIF else b""
-    except Exception:  # noqa: BLE001 - tags that cannot be written again are lost; the picture is not
+    except Exception:  # noqa: BLE001 - tags that cannot be written again are dropped
         return b""

@@ -1,4 +1,4 @@
-"""What the forked process does with a request: the type of the content picks the one parser that sees it."""
+"""The work of the forked process: the content type selects the one parser that is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdall.errors import UnsupportedMediaError
 
 
 def load_libraries(request: ProbeMedia | TransformImage | DrawPreview) -> None:
-    """Import what the work will need, in the child that forks; `ImportError` if it is not installed."""
+    """Import what the work needs, in the child before it forks; `ImportError` if it is not installed."""
     import PIL.Image
 
     kind = request.content_type
@@ -66,4 +66,4 @@ def do(request: ProbeMedia | TransformImage | DrawPreview) -> Any:
             return film.probe_film(request)
         if not kind.startswith("audio/"):
             return film.draw_frame(request)
-    raise UnsupportedMediaError("has no reader")
+    raise UnsupportedMediaError("is not supported")

@@ -1,1 +1,1 @@
-"""The two ports, blocking and awaiting: how flows reach the backends, threads, clocks and chance."""
+"""The two ports, for sync and async code: how flows reach the backends, threads, clocks and random numbers."""

@@ -1,4 +1,4 @@
-"""The port of the awaiting colour: every method may suspend, the event loop goes on meanwhile."""
+"""The port for async code: every method may suspend, and the event loop goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AwaitingPort(World):
         self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the store, a service or a child process, as its class says."""
+        """Send a request to the store, a service or a child process, depending on its class."""
         if insisting.get():
             request = insist(request)
         backend = self._backend
@@ -59,16 +59,16 @@ class AwaitingPort(World):
         return await see_through(backend.send_awaiting(request))
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
-        """Run flows side by side; outcomes in their order."""
+        """Run flows concurrently; returns their outcomes in order."""
         if limit < 1:
-            raise ValueError(f"gather with a limit of {limit}")
+            raise ValueError(f"the limit of gather must be 1 or more, not {limit}")
         everything = list(flows)
         outcomes: list[Any] = [None] * len(everything)
         waiting = iter(range(len(everything)))
 
         async def work() -> None:
             for place in waiting:
-                # a task of its own gives each flow its own context variables
+                # a separate task gives each flow its own context variables
                 task = asyncio.ensure_future(everything[place])
                 await asyncio.wait([task])
                 if task.cancelled():
@@ -89,7 +89,7 @@ class AwaitingPort(World):
         return outcomes
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
-        """Run a flow to its end, even when we are cancelled meanwhile."""
+        """Run a flow to its end, even if the caller is cancelled in the meantime."""
         return await see_through(flow)
 
     async def read(self, source: Any, size: int) -> bytes:
@@ -101,11 +101,11 @@ class AwaitingPort(World):
         if isawaitable(data):
             data = await data
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
+            raise TypeError(f"{type(source).__name__}.read must return bytes, not {type(data).__name__}")
         return bytes(data)
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
-        """Call a function of the user's."""
+        """Call a function that the user passed."""
         result = function(*args)
         if isawaitable(result):
             result = await result
@@ -155,9 +155,9 @@ class AwaitingPort(World):
 async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
     """Wait for the work to end even if this task is cancelled; then be cancelled.
 
-    A write that has been sent cannot be unsent: leaving at once would only hide whether it happened. So the work gets
-    notice, and ends soon. If it cannot find out about a write by then, its `OutcomeUnknown` is raised, with the
-    cancellation as its cause.
+    A write that has been sent cannot be taken back: leaving at once would only hide whether it happened. So the work is
+    notified, and ends soon. If it cannot find out by then whether a write happened, its `OutcomeUnknown` is raised,
+    with the cancellation as its cause.
     """
     notice = Notice(current_notice.get())
     token = current_notice.set(notice)

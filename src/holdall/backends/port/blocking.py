@@ -1,4 +1,4 @@
-"""The port of the blocking colour: every method finishes before it returns, so flows never suspend."""
+"""The port for sync code: every method finishes before it returns, so flows never suspend."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BlockingPort(World):
         self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request to the store, a service or a child process, as its class says."""
+        """Send a request to the store, a service or a child process, depending on its class."""
         if insisting.get():
             request = insist(request)
         if request.destination != "store":
@@ -53,7 +53,7 @@ class BlockingPort(World):
         return self._backend.send_blocking(request)
 
     async def gather(self, flows: Iterable[Coroutine[Any, Any, T]], limit: int = 8) -> list[Outcome[T]]:
-        """Run flows side by side; outcomes in their order."""
+        """Run flows concurrently; returns their outcomes in order."""
         return _Gathering(list(flows), limit).outcomes()
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
@@ -64,17 +64,17 @@ class BlockingPort(World):
         """Up to ``size`` bytes of a user's stream; empty at its end."""
         data = _require_plain(source.read(size), source.read)
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"{type(source).__name__}.read gave {type(data).__name__}, not bytes")
+            raise TypeError(f"{type(source).__name__}.read must return bytes, not {type(data).__name__}")
         return bytes(data)
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
-        """Call a function of the user's."""
+        """Call a function that the user passed."""
         result = _require_plain(function(*args), function)
         refuse_generator(result, function)
         return result  # type: ignore[no-any-return]
 
     async def offload(self, function: Callable[..., T], *args: Any) -> T:
-        """Run blocking work of our own: here, as no other work waits for this thread."""
+        """Run blocking work: in this thread, because no other work waits for it."""
         return function(*args)
 
     async def sleep(self, seconds: float) -> None:
@@ -100,35 +100,35 @@ class BlockingPort(World):
 
 
 def _require_plain(result: Any, function: Callable[..., Any]) -> Any:
-    """The result, unless it has to be awaited."""
+    """The result, unless it must be awaited."""
     if not isinstance(result, Awaitable):
         return result
     if isinstance(result, Coroutine):
         result.close()
     raise AwaitableRefused(
-        f"{name_of(function)} is async, and this is the blocking API",
-        hint="hand over a plain function or stream, or use AsyncDatabase",
+        f"{name_of(function)} is async, but this is the sync API",
+        hint="pass a plain function or stream, or use AsyncDatabase",
     )
 
 
 class _Gathering:
-    """Flows being run by the calling thread and, beside it, by threads of the pool.
+    """Flows run by the calling thread and, concurrently, by threads of the pool.
 
-    The calling thread always takes part, and takes helpers only from threads that are free at once. So a gather waits
-    for nothing but flows that are running, however deeply gathers are nested and however busy the pool is: there is no
-    deadlock. Before each of its own flows the calling thread looks for helpers that have become free.
+    The calling thread always takes part, and uses only helper threads that are free at once. So a gather waits only for
+    flows that are running, however deeply gathers are nested and however busy the pool is: there is no deadlock. Before
+    each of its own flows, the calling thread looks for helpers that have become free.
     """
 
     def __init__(self, flows: list[Coroutine[Any, Any, Any]], limit: int) -> None:
         if limit < 1:
-            raise ValueError(f"gather with a limit of {limit}")
+            raise ValueError(f"the limit of gather must be 1 or more, not {limit}")
         self._flows = flows
         self._outcomes: list[Any] = [None] * len(flows)
         self._waiting = deque(range(len(flows)))
         self._most_helpers = limit - 1
         self._helpers: list[Future[None]] = []
         self._stopped = False
-        self._context = copy_context()  # the caller's, also for flows that run in other threads
+        self._context = copy_context()  # the caller's context, also for flows in other threads
 
     def outcomes(self) -> list[Any]:
         try:
@@ -136,7 +136,7 @@ class _Gathering:
                 self._find_helpers()
                 self._work_once()
         finally:
-            self._stopped = True  # after an interrupt, flows that have not begun are not begun
+            self._stopped = True  # after an interrupt, no more flows are started
             for helper in self._helpers:
                 helper.result()
             for place in self._waiting:
@@ -164,7 +164,7 @@ class _Gathering:
             return  # another thread was faster
         try:
             value = self._context.copy().run(run, self._flows[place])
-        except Exception as error:  # noqa: BLE001 - every failure is an outcome, for the caller
+        except Exception as error:  # noqa: BLE001 - every failure is an outcome for the caller
             self._outcomes[place] = Outcome(error=error)
         else:
             self._outcomes[place] = Outcome(value)

@@ -1,6 +1,6 @@
-"""Notice of a cancellation: a write's caller was cancelled, and the work under way must end soon.
+"""Notice of a cancellation: a write's caller was cancelled, and the running work must end soon.
 
-A send cannot simply be cancelled: a write that has left may happen, and its caller must learn whether it did. So
+A send cannot simply be cancelled: a write that was sent may happen, and its caller must learn whether it did. So
 `holdall.backends.port.awaiting.see_through` holds the cancellation back and rings a notice instead. Calls that wait for
 the network have joined the notice of their context, and shorten their wait.
 """
@@ -12,7 +12,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 GRACE_SECONDS = 2.0
-"""How many seconds a request that has left may still wait for its reply after its caller was cancelled."""
+"""How many seconds a request that was sent may still wait for its reply after its caller was cancelled."""
 
 
 class Listener(Protocol):

@@ -1,9 +1,10 @@
-"""Finding something out once, though many ask: `holdall.core.context.Once` for threads, and what it shares with tasks.
+"""Finding something out once for many callers: `holdall.core.context.Once` for threads, and what it shares with tasks.
 
-Several flights may be under way for one finding, one for all threads and one for each event loop, but each caller waits
-only for its own kind: waiting for another loop, or for a thread, could be waiting for oneself.
+Several flights may be in progress for one finding, one for all threads and one for each event loop, but each caller
+waits only for its own kind: waiting for another loop, or for a thread, could be a deadlock.
 
-**Fork.** A flight of another thread does not arrive in a child: there it is forgotten, with the lock it may hold.
+**Fork.** A flight of another thread never ends in a forked child, so it is forgotten there, with the lock that it may
+hold.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ T = TypeVar("T")
 
 
 class Finding:
-    """What was found out, or nothing yet. One for both twins of a database.
+    """What was found out, if anything. The sync and the async side of a database share it.
 
-    It has no lock: what is kept says which generation it is of, and one that was forgotten meanwhile is not believed.
+    It needs no lock: a stored outcome has its generation, and one of a forgotten generation is ignored.
     """
 
     def __init__(self) -> None:
@@ -36,19 +37,19 @@ class Finding:
         return kept[1] if kept is not None and kept[0] == self.generation else None
 
     def keep(self, flight: Flight[Any]) -> None:
-        """Keep what a flight brought; an error, or the nothing of an interrupted one, never."""
+        """Keep the outcome of a flight, unless it failed or was interrupted."""
         if flight.outcome is not None and flight.outcome.error is None:
             self._kept = flight.generation, flight.outcome
 
     def forget(self) -> None:
-        """Know nothing again."""
+        """Forget the outcome."""
         self.generation += 1
 
 
 class Flight(Generic[E]):
-    """One finding-out under way; ``ended`` is what the others wait for.
+    """One attempt in progress; the other callers wait for ``ended``.
 
-    It ends without an outcome if the caller that does it is interrupted. Then another caller does it.
+    It ends without an outcome if the caller that makes it is interrupted. Then another caller tries.
     """
 
     def __init__(self, ended: E, generation: int) -> None:
@@ -58,7 +59,7 @@ class Flight(Generic[E]):
 
 
 class SharedOnce(Generic[E]):
-    """One flight at a time; those who ask meanwhile wait for it."""
+    """One flight at a time; concurrent callers wait for it."""
 
     def __init__(self, finding: Finding) -> None:
         self._finding = finding
@@ -78,20 +79,20 @@ class SharedOnce(Generic[E]):
                 return cast("T", outcome.result())
 
     def forget(self) -> None:
-        """Let the next to ask find out anew."""
+        """Make the next caller find out again."""
         self._finding.forget()
 
     async def _fly(self, flight: Flight[E], flow: Coroutine[Any, Any, Any]) -> None:
         try:
             flight.outcome = Outcome(await flow)
-        except Exception as error:  # noqa: BLE001 - it is for all who wait
+        except Exception as error:  # noqa: BLE001 - all waiting callers get it
             flight.outcome = Outcome(error=error)
         finally:
             self._finding.keep(flight)
             self._land(flight)
 
     def _board(self) -> tuple[Flight[E], bool]:
-        """The flight to wait for, and whether it is ours to fly."""
+        """The flight to wait for, and whether this caller must make it."""
         raise NotImplementedError
 
     async def _wait(self, flight: Flight[E]) -> None:
@@ -129,6 +130,6 @@ class BlockingOnce(SharedOnce[threading.Event]):
         flight.ended.set()
 
     def after_fork(self) -> None:
-        """Begin anew in a child."""
+        """Start afresh in a forked child."""
         self._lock = threading.Lock()
         self._flight = None

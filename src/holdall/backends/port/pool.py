@@ -1,4 +1,4 @@
-"""Threads of this process, started when first needed, at most so many; a forked child starts with none."""
+"""A limited number of threads, started when first needed; a forked child starts with none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Pool:
-    """A pool that lives as long as the process; there are few, each made by the module that uses it."""
+    """A pool that lives as long as the process; each is created by the module that uses it."""
 
     def __init__(self, name: str, threads: int) -> None:
         self._name = name
@@ -48,7 +48,7 @@ class Pool:
         return self.submit(work)
 
     def _reset(self) -> None:
-        """The parent's threads do not exist in a child; nor may it wait for the parent's lock."""
+        """Start afresh in a forked child, which has neither the parent's threads nor the holder of its lock."""
         self._executor = None
         self._lock = threading.Lock()
         self._free = threading.Semaphore(self._threads)

@@ -1,4 +1,4 @@
-"""Time and chance: what both ports say without waiting for anything."""
+"""Time and random numbers: what both ports provide without waiting."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from holdall.backends import clock
 
 
 class World:
-    """The clock, fresh ids and random numbers of this process."""
+    """The clock, new ids and random numbers of this process."""
 
     def now(self) -> datetime:
         """The time, in UTC."""
         return clock.now()
 
     def new_id(self) -> str:
-        """A fresh random id of 36 characters."""
-        from uuid import uuid4  # takes a while to load, and readers need none
+        """A new random id of 36 characters."""
+        from uuid import uuid4  # takes a while to load, and reads do not need it
 
         return str(uuid4())
 

@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, or of whatever speaks its protocol."""
+"""Objects in a bucket of S3, or of any server that speaks its protocol."""
 
 from holdall.backends.s3.service import S3Service
 

@@ -1,7 +1,7 @@
-"""Requests as calls to S3: which path, which headers, which body.
+"""Requests as calls to S3: path, headers and body.
 
-Pure. A call is all of a request but the sender, the time and the host. A value that the user passes and a header
-carries is checked here, unless the rules of all services have checked it.
+Pure. A call is a whole request except the sender, the time and the host. A value that the user passes and that goes
+into a header is checked here, unless the rules for all services have already checked it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ NO_HEADERS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked of which key, or of the bucket when there is none.
+    """A request about a key, or about the bucket if ``key`` is None.
 
-    ``digest`` is the SHA-256 of the body, if it is known; ``unsigned`` leaves it to a Content-MD5 among the headers to
-    vouch for the body, over a connection on which an attacker cannot change both. ``document``: the answer is one,
-    which may report a failure under any status. ``name`` is the key as the caller knows it. ``room`` is where the bytes
-    of a large object may be received.
+    ``digest`` is the SHA-256 of the body, if it is known. With ``unsigned``, only a Content-MD5 among the headers
+    protects the body, over a connection on which an attacker cannot change both. ``document``: the answer is an XML
+    document, which may report a failure under any status. ``name`` is the key as the caller knows it. ``room`` is where
+    the bytes of a large object may be received.
     """
 
     operation: str
@@ -81,13 +81,13 @@ class Calls:
         self._storage = storage
 
     def key(self, key: str) -> str:
-        """A key as the bucket has it."""
+        """A key as it is in the bucket, with the prefix."""
         if not self.prefix:
             return key
         whole = self.prefix + key
         if len(whole.encode()) > MAX_KEY:
             raise InvalidObjectKeyError(
-                f"the key {key!r:.60} and the prefix {self.prefix!r:.60} together are over {MAX_KEY:,} bytes"
+                f"the key {key!r:.60} with the prefix {self.prefix!r:.60} has more than {MAX_KEY:,} bytes"
             )
         return whole
 
@@ -138,7 +138,7 @@ class Calls:
         return Call("ListParts", "GET", self.key(key), key, query, document=True)
 
     def list_uploads(self, prefix: str, after: tuple[str, str] | None) -> Call:
-        """Asks for uploads that are under way."""
+        """Asks for uploads in progress."""
         query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self.prefix + prefix)]
         if after is not None:
             query += [("key-marker", after[0]), ("upload-id-marker", after[1])]
@@ -155,10 +155,10 @@ class Calls:
         unmarked: bool = False,
         extra: Mapping[str, str] = NO_HEADERS,
     ) -> Call:
-        """Puts bytes; with ``refuse`` only where there are none, with ``extra`` headers that we have no words for.
+        """Puts bytes; with ``refuse``, only if there is no object; ``extra`` are headers that `ObjectHeaders` lacks.
 
-        It leaves ``put_id``, or the id of the request, unless it is ``unmarked``. A digest that was given vouches for
-        the bytes: they are not digested again to be signed.
+        It leaves ``put_id``, or the id of the request, unless it is ``unmarked``. If the request has a digest, that is
+        signed, and the bytes are not digested again.
         """
         headers = {
             **http_headers(request.headers, None if unmarked else put_id or _put_id(request.if_absent)),
@@ -195,8 +195,8 @@ class Calls:
         *,
         refuse: bool = False,
     ) -> Call:
-        """Copies an object that is still the one with the etag, with its tags; ``replaced`` takes the place of its
-        headers. With ``refuse`` only where there is nothing."""
+        """Copies an object if it still has the etag, with its tags; ``replaced`` replaces its headers. With ``refuse``,
+        only if there is no object at the target."""
         headers = {**self._source(source, etag), **(replaced or {}), **self._storage}
         headers["x-amz-metadata-directive"] = "COPY" if replaced is None else "REPLACE"
         if refuse:
@@ -210,13 +210,13 @@ class Calls:
         return Call("DeleteObject", "DELETE", self.key(request.key), request.key, headers=headers)
 
     def put_tags(self, key: str, tags: Mapping[str, str]) -> Call:
-        """Gives an object its tags."""
+        """Sets the tags of an object."""
         body = tag_set(tags)
         headers = {**_XML, "content-md5": md5_text(body)}
         return Call("PutObjectTagging", "PUT", self.key(key), key, _TAGS, headers, body)
 
     def delete_many(self, keys: tuple[str, ...]) -> Call:
-        """Deletes objects; `documents.fits_xml` says which can be named so."""
+        """Deletes objects; `document.fits_xml` says which keys a document can name."""
         body = deletion(map(self.key, keys))
         headers = {**_XML, "content-md5": md5_text(body)}
         return Call(
@@ -248,7 +248,7 @@ class Calls:
         return self._part("UploadPart", request, {}, request.body)
 
     def copy_part(self, request: CopyPart) -> Call:
-        """Takes a part from an object."""
+        """Copies a part from an object."""
         headers = self._source(request.source, request.if_match)
         headers["x-amz-copy-source-range"] = f"bytes={request.start}-{request.start + request.size - 1}"
         return self._part("UploadPartCopy", request, headers, b"")
@@ -273,7 +273,7 @@ class Calls:
         )
 
     def complete(self, request: CompleteUpload, *, refuse: bool = False) -> Call:
-        """Makes the object; with ``refuse`` only where there is none."""
+        """Completes an upload; with ``refuse``, only if there is no object."""
         headers = {**_XML, **_match_header("if-match", request.if_match)}
         if refuse:
             headers["if-none-match"] = "*"
@@ -290,7 +290,7 @@ class Calls:
         )
 
     def abort(self, request: AbortUpload) -> Call:
-        """Gives an upload up."""
+        """Aborts an upload."""
         key = request.upload.key
         return Call("AbortMultipartUpload", "DELETE", self.key(key), key, (("uploadId", request.upload.id),))
 
@@ -324,15 +324,15 @@ def _match_header(name: str, etag: str | None) -> dict[str, str]:
     if etag is None:
         return {}
     if not _VISIBLE.fullmatch(etag):
-        raise InvalidRequestError(f"{etag!r:.60} cannot be an etag")
+        raise InvalidRequestError(f"{etag!r:.60} is not a valid etag", hint="use the etag of an ObjectInfo")
     return {name: f'"{etag}"'}
 
 
 def _put_id(put_id: str | None) -> str | None:
     if put_id is not None and not _VISIBLE.fullmatch(put_id):
         raise InvalidRequestError(
-            f"{put_id!r:.60} cannot be the id of a put",
-            hint=f"it is kept as the header {PUT_ID}: visible ASCII",
+            f"{put_id!r:.60} is not a valid id for a put",
+            hint=f"use visible ASCII characters: it is sent in the header {PUT_ID}",
         )
     return put_id
 
@@ -343,5 +343,5 @@ def _digest(kind: str, text: str) -> str:
     except (Error, ValueError):
         size = 0
     if size != _DIGEST_SIZES[kind]:
-        raise InvalidRequestError(f"{text!r:.60} is no {kind} in base64")
+        raise InvalidRequestError(f"{text!r:.60} is not a base64-encoded {kind} digest")
     return text

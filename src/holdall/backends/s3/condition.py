@@ -1,8 +1,8 @@
 """Which conditions the server honours.
 
-A server that ignores a condition would replace or delete what is there without a word. AWS honours all of
-them; any other server is put to the test before the first request that depends on one: an object of our own is put, and
-then put again, or deleted, on a condition that does not hold.
+A server that ignores a condition would silently replace or delete the existing object. AWS honours all conditions; any
+other server is tested before the first request that depends on one: a test object is put, and then put again, or
+deleted, with a condition that does not hold.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from holdall.errors import (
 
 PROBE = ".holdall-probe-"
 _NO_ETAG = "0" * 32
-"""The etag of nothing: that of an empty object is another."""
+"""An etag that no object has, not even an empty one."""
 
 
 class Conditions:
-    """The conditions of one server. ``able`` says whether it honours them; None: that is to be found out."""
+    """The conditions of one server. ``able`` says whether it honours them; None means that it must be tested."""
 
     def __init__(self, delivery: Delivery, able: bool | None) -> None:
         self._delivery = delivery
@@ -40,11 +40,11 @@ class Conditions:
 
     @property
     def absence_is_known(self) -> bool:
-        """Whether it is certain already that the server refuses to create what is there."""
+        """Whether it is already certain that the server refuses to create an object that exists."""
         return bool(self._absence)
 
     async def absence(self, pace: Pace) -> bool:
-        """Whether the server can refuse a put where there is something (``If-None-Match``)."""
+        """Whether the server can refuse a put if the object exists (``If-None-Match``)."""
         if self._absence is None:
             await pace.alone(self._absence_probe(pace))
         return bool(self._absence)
@@ -54,19 +54,19 @@ class Conditions:
         if self._match is None:
             await pace.alone(self._match_probe(pace))
         if not self._match:
-            raise self.explain_ignored("puts", "whatever is there would be replaced", "If-Match")
+            raise self.explain_ignored("puts", "any existing object would be replaced", "If-Match")
 
     async def demand_match_of_deletions(self, pace: Pace) -> None:
         """`UnsupportedConditionError` unless the server can refuse to delete another object."""
         if self._match_of_deletions is None:
             await pace.alone(self._match_probe(pace))
         if not self._match_of_deletions:
-            raise self.explain_ignored("deletions", "whatever is there would be deleted", "If-Match")
+            raise self.explain_ignored("deletions", "any existing object would be deleted", "If-Match")
 
     def explain_ignored(
         self, what: str, then: str, header: str, otherwise: str = ""
     ) -> UnsupportedConditionError:
-        """What to raise where the server ignores a condition, and nothing else helps."""
+        """The error if the server ignores a condition, and there is no substitute."""
         place = self._delivery.place
         return UnsupportedConditionError(
             f"{place.scheme}://{place.authority} ignores conditions on {what}: {then}",
@@ -77,7 +77,7 @@ class Conditions:
 
     def _absence_probe(self, pace: Pace) -> Callable[[], Awaitable[None]]:
         async def probe() -> None:
-            if self._absence is None:  # unless another caller has just found out
+            if self._absence is None:  # another caller may just have tested it
                 put = _make_probe()
                 await self._delivery.deliver(pace, self._calls.put(put))
                 try:
@@ -113,11 +113,11 @@ class Conditions:
         return False
 
     async def _clear(self, pace: Pace, key: str) -> None:
-        """Delete what the test has left; who may not delete has learned all the same."""
+        """Delete the test object; if that is not permitted, the test was still successful."""
         try:
             await self._delivery.deliver(pace, self._calls.delete(DeleteObject("", key)))
         except ServiceError as error:
-            warn("s3", "an empty object of a test could not be deleted: %s", error.code)
+            warn("s3", "the empty object of a test of conditions could not be deleted: %s", error.code)
 
 
 def _make_probe() -> PutObject:

@@ -1,13 +1,13 @@
 """Copies within a bucket, of objects of any size.
 
-The source is looked at first: for its size, since S3 copies 5 GB at once and the rest in parts; for its
-etag, so that what is copied is what was looked at; and for its headers, since the id of a put is not to be copied with
-them. A copy that must not replace anything is AWS's own; elsewhere it goes the way of a put or of an upload, as not
-every server that honours conditions there does so for copies. Then the source is looked at by reading what a small one
-has, so that two requests are enough for it.
+The source is examined first: for its size, because S3 copies up to 5 GB at once and larger objects in parts; for its
+etag, so that the copy is of the object that was examined; and for its headers, because the id of a put must not be
+copied with them. AWS itself makes copies that must not replace anything; elsewhere they are made by a put or an upload,
+because not every server that honours conditions there does so for copies. In that case the source is examined by
+reading the first bytes, so that a small object takes only two requests.
 
-A copy has the tags of its source. Where we make it, they are asked for if there are any, which the reply to a GET says,
-and that to a HEAD not with every server.
+A copy has the tags of its source. If they must be copied by hand, they are read if there are any: the reply to a GET
+says so, but the reply to a HEAD does not on every server.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from holdall.errors import MalformedReplyError, PreconditionFailedError
 LARGEST_COPY = MAX_PART
 PART = 1024**3
 _UNNAMED = ("content-encoding", "content-language", "expires")
-"""Headers that others may have put an object with, and that a copy keeps."""
+"""Headers that another program may have put an object with, and that a copy keeps."""
 
 _COUNT = "x-amz-tagging-count"
 
@@ -73,12 +73,12 @@ class Copier:
             return await self._create(pace, request, request.if_absent)
         room = self._rooms.pop() if self._rooms else Room()
         info = await self._create_by_hand(pace, request, request.if_absent, room)
-        self._rooms[:] = [room]  # not after a failure: its bytes may still be on their way
+        self._rooms[:] = [room]  # not after a failure: bytes may still arrive in it
         return info
 
     async def _replace(self, pace: Pace, request: CopyObject) -> ObjectInfo:
-        """A copy in place of whatever is there; anew when the source changes between two looks, unless the caller
-        demanded a certain one."""
+        """A copy that may replace an object; repeated if the source changes meanwhile, unless the caller passed its
+        etag."""
         for left in reversed(range(TRIES)):
             source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
             try:
@@ -88,7 +88,7 @@ class Copier:
             except PreconditionFailedError:
                 if not left or request.if_match is not None:
                     raise
-        raise AssertionError("a loop that returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     async def _replace_once(
         self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply
@@ -101,7 +101,7 @@ class Copier:
         return await self._describe_copy(pace, request, source, answer)
 
     async def _create(self, pace: Pace, request: CopyObject, put_id: str) -> ObjectInfo:
-        """A copy to where there is nothing, by AWS itself."""
+        """A copy that must not replace anything, made by AWS itself."""
         source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
         if source.size > LARGEST_COPY:
             return await self._in_parts(pace, request, source, reply)
@@ -118,10 +118,10 @@ class Copier:
     async def _describe_copy(
         self, pace: Pace, request: CopyObject, source: ObjectInfo, answer: Answer
     ) -> ObjectInfo:
-        """What there is after a copy."""
+        """The object after a copy."""
         result = answer.read()
         etag = unquote(result.get("ETag") or "")
-        if not etag:  # some servers do not say what they have made
+        if not etag:  # some servers do not return it
             return await self._reader.head(pace, request.key)
         return replace(
             source,
@@ -133,7 +133,7 @@ class Copier:
         )
 
     async def _create_by_hand(self, pace: Pace, request: CopyObject, put_id: str, room: Room) -> ObjectInfo:
-        """A copy to where there is nothing: a small one put as it was read, a larger one in parts."""
+        """A copy that must not replace anything: a small object is read and put, a larger one is copied in parts."""
         wanted = GetObject(request.service, request.source, 0, MIN_PART, request.if_match)
         found, reply = await self._reader.get_in_full(pace, wanted, room)
         if reply is None:  # it is empty, and so has no range
@@ -146,7 +146,7 @@ class Copier:
             del found
             return await self._in_parts(pace, request, source, reply, tags)
         if len(found.body) != source.size:
-            raise MalformedReplyError(f"only some bytes of {request.source!r} came back")
+            raise MalformedReplyError(f"the reply has only a part of the object {request.source!r}")
         put = PutObject(
             request.service,
             request.key,
@@ -161,13 +161,13 @@ class Copier:
         )
 
     async def _tags(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
-        """The tags of an object, asked for if a reply to a GET says that it has some."""
+        """The tags of an object, read if a reply to a GET says that it has some."""
         if reply.headers.get(_COUNT, "0") == "0":
             return {}
         return await self._reader.get_tags(pace, GetTags("", source.key))
 
     async def _tags_after_head(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
-        """The same where there is only a reply to a HEAD, which need not say so: one byte is read to hear it."""
+        """The same after a HEAD, whose reply need not say so: then one byte is read to find out."""
         if _COUNT not in reply.headers:
             look = GetObject("", source.key, 0, 1, source.etag)
             _, answered = await self._reader.get_in_full(pace, look)
@@ -182,7 +182,7 @@ class Copier:
         reply: Reply,
         tags: Mapping[str, str] | None = None,
     ) -> ObjectInfo:
-        """A large one, or one that must not replace anything, as an upload whose parts S3 takes from the source."""
+        """A copy as an upload whose parts S3 copies from the source: for large objects, and to replace nothing."""
         if tags is None:
             tags = await self._tags_after_head(pace, source, reply)
         put_id = None if request.unmarked else request.if_absent
@@ -210,7 +210,8 @@ class Copier:
         except Exception:
             await self._uploader.abort(pace, AbortUpload(service, upload))
             raise
-        if tags and not self._delivery.place.amazon:  # not every server keeps those an upload was begun with
+        # not every server keeps the tags that an upload starts with
+        if tags and not self._delivery.place.amazon:
             await self._delivery.deliver(pace, self._calls.put_tags(request.key, tags))
         return info
 

@@ -1,12 +1,12 @@
-"""Writes that depend on what is there: puts and uploads that must not replace anything, or only a certain object.
+"""Writes that depend on the existing object: puts and uploads that must not replace anything, or only a certain object.
 
-A server that ignores ``If-None-Match`` would replace what is there without a word (see `Conditions`). What
-cannot refuse must not be asked to create, unless there are `Claims`.
+A server that ignores ``If-None-Match`` would silently replace the existing object (see `Conditions`). Nothing is
+created on such a server unless there are `Claims`.
 
-After a lost reply, a repetition is refused because of what the first send created; so is a single send that the network
-delivers twice. So every refusal is followed by a look. The id that a put has left shows whether the object is ours; for
-an upload, whether the upload is still there. If after a lost reply there is yet another object, it cannot be known
-whether the first send came before it.
+After a lost reply, a repetition is refused because of the object that the first send created; so is a single send that
+the network delivers twice. So after every refusal, the object is examined. The id that a put has left shows whether the
+object is ours; for an upload, it matters whether the upload still exists. If there is another object after a lost
+reply, it cannot be known whether the first send happened before it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from holdall.errors import (
 
 
 class Claims(Protocol):
-    """Who may create a key, recorded elsewhere: for servers that would replace what is there without a word.
+    """The right to create a key, recorded elsewhere: for servers that would silently replace an existing object.
 
-    A put that must not replace anything claims its key first. A claim is good as long as the object: it ends when the
-    object is deleted through this service, or when the put certainly came to nothing. Two limits stay, since the server
+    A put that must not replace anything claims its key first. A claim lasts as long as the object: it ends when the
+    object is deleted through this service, or when the put has certainly failed. Two limits remain, because the server
     itself refuses nothing: a plain put at the same moment may be replaced, and a creation that died after its claim
-    leaves the key taken until the claims are released. Keys are those that callers know, without the service's prefix.
+    leaves the key claimed until the claims are released. Keys are without the service's prefix.
     """
 
     def claim_blocking(self, key: str, id: str) -> bool:
-        """Whether the key is claimed by the id, now or already before; False when another id has it."""
+        """Claim the key for the id, which may have it already; False if another id has it."""
 
     async def claim_awaiting(self, key: str, id: str) -> bool:
         """The same; the event loop goes on."""
@@ -55,7 +55,7 @@ class Claims(Protocol):
 
 
 class Creation:
-    """Creates objects in one bucket, and replaces certain ones."""
+    """Creates objects in one bucket, and replaces objects with a given etag."""
 
     def __init__(
         self, delivery: Delivery, reader: Reader, conditions: Conditions, claims: Claims | None
@@ -76,10 +76,10 @@ class Creation:
         verified: bool = False,
         unmarked: bool = False,
     ) -> ObjectInfo:
-        """Put an object where there is none; `PreconditionFailedError` where there is one.
+        """Put an object that does not exist yet; `PreconditionFailedError` if it does.
 
-        ``verified``: the bytes are just as the service gave them, and need not be held to their digest. ``unmarked``:
-        no id is left with them.
+        ``verified``: the bytes come from the service itself, and need not be checked against their digest.
+        ``unmarked``: no id is left with them.
         """
         assert request.if_absent is not None
         able = await self._can_refuse(pace)
@@ -102,7 +102,7 @@ class Creation:
         return put_info(request, answer.reply, self._etags)
 
     async def replace(self, pace: Pace, request: PutObject) -> ObjectInfo:
-        """Put an object in place of the one with the etag; `PreconditionFailedError` when that is not there."""
+        """Replace the object with the etag; `PreconditionFailedError` if there is no such object."""
         put_id = os.urandom(16).hex()
         call = self._calls.put(request, put_id=put_id)
         if not self._delivery.place.amazon:
@@ -118,11 +118,11 @@ class Creation:
                 raise
             return found
         except ObjectNotFoundError as error:
-            raise PreconditionFailedError(f"there is no object {request.key!r} to be replaced") from error
+            raise PreconditionFailedError(f"there is no object {request.key!r} to replace") from error
         return put_info(request, answer.reply, self._etags, put_id)
 
     async def copy(self, pace: Pace, call: Call, key: str, put_id: str) -> Answer | ObjectInfo:
-        """Have the server itself copy an object to where there is none; the object itself when it was looked at."""
+        """Have the server copy an object to a key without one; returns the object if it had to be examined."""
         try:
             return await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
@@ -134,8 +134,8 @@ class Creation:
             return found
 
     async def complete(self, pace: Pace, request: CompleteUpload) -> Answer | ObjectInfo:
-        """Complete an upload, where that is asked only if there is nothing, or a certain object; the object itself when
-        it was looked at."""
+        """Complete an upload whose condition is that there is no object, or one with an etag; returns the object if it
+        had to be examined."""
         if request.if_match is not None:
             await self._conditions.demand_match(pace)
         able = False
@@ -163,7 +163,7 @@ class Creation:
             raise refusal from error
 
     async def forget(self, pace: Pace, keys: tuple[str, ...]) -> None:
-        """These were deleted: release their claims, which another process may have made."""
+        """These keys were deleted: release their claims, which another process may have made."""
         if self._claims is None or self._conditions.absence_is_known:
             return
         for key in keys:
@@ -172,20 +172,23 @@ class Creation:
     # --- where the server cannot refuse ---
 
     async def _can_refuse(self, pace: Pace) -> bool:
-        """Whether the server honours conditions; `ConfigurationError` when it does not, and nothing else helps."""
+        """Whether the server honours conditions; an error if it does not and there are no claims."""
         able = await self._conditions.absence(pace)
         if able or self._claims is not None:
             return able
         raise self._conditions.explain_ignored(
-            "puts", "whatever is there would be replaced", "If-None-Match", ", or give the service claims"
+            "puts",
+            "any existing object would be replaced",
+            "If-None-Match",
+            ", or pass claims to the service",
         )
 
     async def _claim(self, pace: Pace, key: str, id: str) -> ObjectInfo | None:
-        """Claim a key; the object when an earlier claim of the same id has already led to it."""
+        """Claim a key; returns the object if an earlier claim of the same id has already created it."""
         assert self._claims is not None
         claims = self._claims
         if not await pace.choose(claims.claim_blocking, claims.claim_awaiting, key, id):
-            raise PreconditionFailedError(f"the key {key!r} is claimed by another creation")
+            raise PreconditionFailedError(f"another put has claimed the key {key!r}")
         try:
             found = await self._reader.head(pace, key)
         except ObjectNotFoundError:
@@ -193,10 +196,10 @@ class Creation:
         if found.put_id == id:
             return found
         await self._release(pace, key, able=False)
-        raise PreconditionFailedError(f"there is already an object {key!r}")
+        raise PreconditionFailedError(f"the object {key!r} already exists")
 
     async def _release(self, pace: Pace, key: str, able: bool) -> None:
-        """Nothing came of a creation, and that is certain: leave the key to others."""
+        """The creation has certainly failed: release the key."""
         if not able and self._claims is not None:
             await pace.choose(self._claims.release_blocking, self._claims.release_awaiting, key)
 
@@ -207,7 +210,7 @@ class Creation:
             raise explain_unknown(doubt.error) from doubt.error
         try:
             found = await self._reader.head(pace, key)
-        except HoldallError as error:  # gone again, or not to be asked: the first send may have been first
+        except HoldallError as error:  # deleted again, or unreachable: the first send may have created it
             raise explain_unknown(error) from error
         if found.put_id == put_id:
             return found
@@ -229,7 +232,7 @@ class Creation:
             raise explain_unknown(error) from error
         try:
             if isinstance(error, PreconditionFailedError) and await self._is_under_way(pace, request):
-                raise error  # it is still an upload, so it has not become an object
+                raise error  # the upload still exists, so it has not become an object
             found = await self._reader.head(pace, upload.key)
         except PreconditionFailedError:
             raise
@@ -249,7 +252,7 @@ class Creation:
 
 
 def _etag_of_parts(request: CompleteUpload) -> str | None:
-    """The etag that S3 gives to an object of these parts: a digest of their digests, where their etags are such."""
+    """The etag that S3 gives to an object of these parts: a digest of their digests, if their etags are digests."""
     try:
         digests = b"".join(bytes.fromhex(part.etag) for part in request.parts)
     except ValueError:
@@ -258,14 +261,14 @@ def _etag_of_parts(request: CompleteUpload) -> str | None:
 
 
 def _refusal(request: CompleteUpload, error: Exception) -> Exception:
-    """The error of a completion: that there is no object to be replaced is a failed precondition like any other."""
+    """The error of a completion: if there is no object to replace, that is a failed precondition, too."""
     if request.if_match is None or getattr(error, "service_code", None) != "NoSuchKey":
         return error
-    return PreconditionFailedError(f"there is no object {request.upload.key!r} to be replaced")
+    return PreconditionFailedError(f"there is no object {request.upload.key!r} to replace")
 
 
 async def _recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
-    """The object, if a write was refused because of its own effect. No reply was lost: otherwise it is refused."""
+    """The object, if a write was refused because of its own effect; otherwise None. No reply was lost."""
     try:
         return await settlement
     except (OutcomeUnknown, PreconditionFailedError):
@@ -277,5 +280,5 @@ def explain_unknown(error: Exception, done: str = "created") -> OutcomeUnknown:
     then = error.message if isinstance(error, HoldallError) else type(error).__name__
     return OutcomeUnknown(
         f"it is not known whether the object was {done}: a reply was lost, and then: {then}",
-        hint="look at the object before doing it again",
+        hint="check the object before you repeat the request",
     )

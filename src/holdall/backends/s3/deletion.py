@@ -1,4 +1,4 @@
-"""Deletions: of one object, or of many at once."""
+"""Deletions of one object, or of many at once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Deleter:
         return Done()
 
     async def _delete_matching(self, pace: Pace, request: DeleteObject) -> None:
-        """Delete a certain object. A refusal may be of nothing at all, which is fine, with some servers."""
+        """Delete an object with a given etag. Some servers refuse if there is no object, which counts as success."""
         call = self._calls.delete(request)
         await self._conditions.demand_match_of_deletions(pace)
         lost = False
@@ -65,9 +65,7 @@ class Deleter:
             return
         if isinstance(refusal, PreconditionFailedError) and await self._is_missing(pace, request.key):
             return
-        if (
-            lost
-        ):  # by now there is another object, or it cannot be known: the first send may have come before it
+        if lost:  # there is another object, or it is not known: the first send may have happened before it
             raise explain_unknown(refusal, "deleted") from refusal
         raise refusal
 
@@ -81,7 +79,7 @@ class Deleter:
         return False
 
     async def many(self, pace: Pace, request: DeleteObjects) -> DeleteReport:
-        """Delete objects all at once, but for those whose keys XML has no form for."""
+        """Delete objects all at once, except those whose keys XML cannot express."""
         keys = tuple(dict.fromkeys(request.keys))
         fitting = tuple(key for key in keys if fits_xml(self._prefix + key))
         others = tuple(key for key in keys if not fits_xml(self._prefix + key))
@@ -96,7 +94,7 @@ class Deleter:
         return DeleteReport(failures)
 
     async def _delete_together(self, pace: Pace, keys: tuple[str, ...]) -> dict[str, str]:
-        """What could not be deleted, and why; what failed in passing was tried again."""
+        """The keys that could not be deleted, and why; temporary failures are retried."""
         failures: dict[str, str] = {}
         left = keys
         for turn in range(TURNS):
@@ -122,7 +120,7 @@ class Deleter:
         return failures
 
     def _read_refusals(self, result: Document) -> dict[str, tuple[str, str]]:
-        """Which keys were not deleted, with the code and why."""
+        """The keys that were not deleted, with the code and the reason."""
         refused = {}
         for error in result.all("Error"):
             code = error.text("Code")

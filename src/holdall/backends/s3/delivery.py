@@ -1,7 +1,7 @@
-"""S3's calls on their way: where the bucket is, how a call is signed, and what a reply means.
+"""Delivering calls to S3: where the bucket is, how a call is signed, and what a reply means.
 
-The courier sends. A creation is delivered in the manner ``settle``: a refusal may be about what an earlier send has
-created, so after a lost reply the caller has to look.
+The courier sends. A creation is delivered in the manner ``settle``: a refusal may be about an object that an earlier
+send has created, so after a lost reply the caller must examine the object.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Answer:
 
 
 class S3Site:
-    """A bucket's place, and what is needed to send something there."""
+    """A bucket's address, and what is needed to send requests there."""
 
     name = "s3"
 
@@ -68,7 +68,7 @@ class S3Site:
         headers = {"host": self.authority, "x-amz-content-sha256": digest, **call.headers}
         moment = datetime.fromtimestamp(now, UTC)
         signed = self.signer.sign(call.method, path, call.query, headers, digest, credentials, moment)
-        signed.update(call.headers)  # the signature takes spaces for one space; an object keeps them
+        signed.update(call.headers)  # the signature collapses spaces, but an object keeps them
         signed["accept-encoding"] = "identity"
         signed["user-agent"] = "holdall"
         prefix, lines = self._relay
@@ -77,9 +77,10 @@ class S3Site:
         return call.method, head, call.body, self._manners, call.limit, call.room
 
     def digest(self, call: Call) -> str:
-        """What the signature says about the body.
+        """The digest of the body for the signature.
 
-        On a plain connection an attacker could change the body and its Content-MD5: there the body is always signed.
+        On a plain connection, an attacker could change the body and its Content-MD5, so there the body is always
+        signed.
         """
         if not call.body:
             return _EMPTY
@@ -102,7 +103,7 @@ class S3Site:
         raise explain_failure(reply, call, self.place, (credentials.token, credentials.secret_key))
 
     def mend(self, failure: Failure) -> S3Site | None:
-        """Ask in the bucket's own region, or send bodies without announcing them."""
+        """Switch to the bucket's region, or send bodies without announcing them."""
         if failure.remedy == "unannounced":
             self._manners.announces = False
             return self
@@ -110,12 +111,13 @@ class S3Site:
             return None
         place: Place = failure.detail
         proxy = find_proxy(place.scheme, place.host, place.port, os.environ)
-        warn("s3", "the bucket is in the region %s, not in %s", place.region, self.place.region)
+        message = "the bucket is in the region %s, not in %s; set region to avoid this detour"
+        warn("s3", message, place.region, self.place.region)
         return S3Site(place, replace(self._target, host=place.host, proxy=proxy))
 
 
 class Delivery:
-    """Calls to one bucket, in the name of one credential source, and what is known about the bucket's server."""
+    """Delivers calls to one bucket, with the credentials of one source; knows the bucket's server."""
 
     def __init__(
         self, calls: Calls, place: Place, source: CredentialSource, target: Target, limits: Limits
@@ -130,7 +132,7 @@ class Delivery:
 
     @property
     def place(self) -> Place:
-        """Where the bucket is, as far as we know."""
+        """Where the bucket is, as far as is known."""
         return self._site.place
 
     def close(self) -> None:
@@ -152,7 +154,7 @@ class Delivery:
         headers: dict[str, str],
         expires: int,
     ) -> str:
-        """A URL that allows its holder to do this, with these headers, for so many seconds."""
+        """A URL that permits this request, with these headers, for ``expires`` seconds."""
         credentials, now = await self._courier.find_credentials(pace)
         site = self._site
         path, moment = site.place.path(key), datetime.fromtimestamp(now, UTC)

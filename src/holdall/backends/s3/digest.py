@@ -1,8 +1,8 @@
-"""Digests: what vouches for bytes, and when an etag is one.
+"""Digests that protect bytes, and etags that are digests.
 
-AWS holds a put to the digests that come with it. Not every server does that, so for the others it is done here, before
+AWS checks a put against the digests that come with it. Not every server does, so for the others it is done here, before
 anything is sent. AWS also documents when an etag is the MD5 of an object, or of the MD5s of its parts; another server
-is trusted once it has returned a correct etag for bytes whose MD5s we knew.
+is trusted once it has returned a correct etag for bytes with known MD5s.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from holdall.core.digests import Digests, etag_of_parts
 from holdall.core.objects import Checksum, PutObject
 
 UNHURRIED = 512 * 1024
-"""From this size on bytes are digested where that does not hold up the event loop."""
+"""From this size on, bytes are digested in a thread, to keep the event loop free."""
 
 _HEX = re.compile("[0-9a-f]{32}")
 _OF_PARTS = re.compile("[0-9a-f]{32}-([1-9][0-9]{0,4})")
 
 
 class Etags:
-    """When the etags of one server are digests."""
+    """Whether the etags of one server are digests."""
 
     def __init__(self, *, amazon: bool) -> None:
         self._amazon = amazon
@@ -32,12 +32,12 @@ class Etags:
         self._proven_for_parts = amazon
 
     def learn(self, etag: str, md5: str | None, headers: Mapping[str, str]) -> None:
-        """Bytes of a known MD5 were given this etag."""
+        """Bytes with a known MD5 got this etag."""
         if not self._proven and md5 is not None and self._plain(headers):
             self._proven = _HEX.fullmatch(etag) is not None and _base64(bytes.fromhex(etag)) == md5
 
     def md5(self, etag: str, headers: Mapping[str, str]) -> str | None:
-        """The MD5 of an object in base64, if its etag is that: it was put in one piece, and not encrypted otherwise."""
+        """The MD5 of an object in base64, if its etag is one: it was put in one piece, without special encryption."""
         if not self._proven or not _HEX.fullmatch(etag) or not self._plain(headers):
             return None
         return _base64(bytes.fromhex(etag))
@@ -62,7 +62,7 @@ class Etags:
 
 
 async def verify(pace: Pace, request: PutObject) -> None:
-    """Hold the bytes of a put to the digests that came with them."""
+    """Check the bytes of a put against the digests that came with them."""
     wanted: list[Checksum] = []
     if request.sha256 is not None:
         wanted.append("sha256")

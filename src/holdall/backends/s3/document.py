@@ -1,8 +1,8 @@
-"""The XML of S3: documents read warily, and the few that are sent.
+"""S3's XML: documents read with care, and the few that are sent.
 
-Pure. No document of S3's declares anything, so one that does is refused before a parser sees it. Keys may have
-characters in them that XML has no form for: listings are asked for in the encoding of URLs, and where a server has put
-such a character into a document all the same, it is read around.
+Pure. S3's documents declare no types or entities, so one that does is refused before a parser sees it. Keys may contain
+characters that XML cannot express: listings are requested in URL encoding, and if a server still puts such a character
+into a document, it is parsed anyway.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from urllib.parse import unquote_plus
 from holdall.core.objects import Part
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import (
-        Element,
-    )  # at run time where there is a document: it takes a while to load
+    # at run time only where there is a document: it takes a while to load
+    from xml.etree.ElementTree import Element
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _MISFITS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\r|&#(?:x0*[0-9a-fA-F]{1,5}|0*[0-9]{1,6});")
@@ -27,7 +26,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;",
 
 
 class NoDocument(Exception):
-    """What was read is no document of S3's; the text says why."""
+    """The bytes are not a document of S3; the text says why."""
 
 
 class Document:
@@ -42,7 +41,7 @@ class Document:
 
     @property
     def name(self) -> str:
-        """What kind of document it is."""
+        """The kind of document."""
         return self._element.tag[len(self._namespace) :]
 
     def all(self, name: str) -> Iterable[Document]:
@@ -50,52 +49,52 @@ class Document:
         return (Document(found, self._mark) for found in self._element.findall(self._namespace + name))
 
     def get(self, name: str) -> str | None:
-        """The text of an element below; None when there is none."""
+        """The text of an element below; None if there is none."""
         text = self._element.findtext(self._namespace + name)
         return _unmark(text, self._mark) if text is not None and self._mark else text
 
     def text(self, name: str) -> str:
-        """The text of an element that has to be there."""
+        """The text of a required element."""
         text = self.get(name)
         if text is None:
             raise NoDocument(f"it has no {name}")
         return text
 
     def number(self, name: str) -> int:
-        """The number in an element that has to be there."""
+        """The number in a required element."""
         try:
             return int(self.text(name))
         except ValueError:
-            raise NoDocument(f"its {name} is no number") from None
+            raise NoDocument(f"its {name} is not a number") from None
 
     def time(self, name: str) -> datetime:
-        """The time in an element that has to be there."""
+        """The time in a required element."""
         try:
             found = datetime.fromisoformat(self.text(name))
         except ValueError:
-            raise NoDocument(f"its {name} is no time") from None
+            raise NoDocument(f"its {name} is not a time") from None
         return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
     def key(self, name: str, encoding: str | None) -> str:
-        """The key in an element that has to be there, in the encoding that the document names."""
+        """The key in a required element, in the encoding that the document names."""
         text = self.text(name)
         return unquote_plus(text, errors="replace") if encoding == "url" else text
 
     def is_true(self, name: str) -> bool:
-        """Whether an element says so."""
+        """Whether an element is "true"."""
         return (self.get(name) or "").strip().lower() == "true"
 
 
 def read_document(body: bytes) -> Document:
-    """The document in a body; `NoDocument` when there is none."""
+    """The document in a body; `NoDocument` if there is none."""
     from xml.etree.ElementTree import ParseError, fromstring
 
     try:
-        text = body.decode().lstrip()  # some servers keep a slow reply alive with spaces before it
+        text = body.decode().lstrip()  # some servers send spaces first, to keep a slow reply alive
     except UnicodeDecodeError:
         raise NoDocument("it is not UTF-8") from None
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise NoDocument("it declares a type of its own")
+        raise NoDocument("it declares a document type or an entity")
     trouble: ParseError | None = None
     for reading in (_mark_misfits, _keep_misfits) if "\r" in text else (_keep_misfits, _mark_misfits):
         tried, mark = reading(text)
@@ -111,7 +110,7 @@ def _keep_misfits(text: str) -> tuple[str, str]:
 
 
 def _mark_misfits(text: str) -> tuple[str, str]:
-    """The text with everything that a parser refuses or changes written otherwise, between marks that are not in it."""
+    """The text with every character that a parser refuses or changes written as a code between unused marks."""
     root = re.search("<[A-Za-z]", text)
     start, end = (0, 0) if root is None else (root.start(), text.rfind(">"))
     mark = next(chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
@@ -129,7 +128,7 @@ def _unmark(text: str, mark: str) -> str:
     return re.sub(f"{mark}([0-9a-f]+){mark}", lambda found: chr(int(found[1], 16)), text)
 
 
-# --- what is sent -----------------------------------------------------------------------------------------
+# --- documents to send ------------------------------------------------------------------------------------
 
 
 def fits_xml(key: str) -> bool:
@@ -138,13 +137,13 @@ def fits_xml(key: str) -> bool:
 
 
 def deletion(keys: Iterable[str]) -> bytes:
-    """Asks for the deletion of keys, and to hear of failures only."""
+    """A request to delete keys, and to report only failures."""
     objects = "".join(f"<Object><Key>{key.translate(_ESCAPES)}</Key></Object>" for key in keys)
     return f'<Delete xmlns="{_NAMESPACE}"><Quiet>true</Quiet>{objects}</Delete>'.encode()
 
 
 def completion(parts: Iterable[Part]) -> bytes:
-    """Says which parts an object is made of."""
+    """The parts of an object."""
     listed = "".join(
         f"<Part><PartNumber>{part.number}</PartNumber><ETag>&quot;{part.etag.translate(_ESCAPES)}&quot;</ETag></Part>"
         for part in parts
@@ -153,7 +152,7 @@ def completion(parts: Iterable[Part]) -> bytes:
 
 
 def tag_set(tags: Mapping[str, str]) -> bytes:
-    """Says which tags an object is to have."""
+    """The tags of an object."""
     listed = "".join(
         f"<Tag><Key>{name.translate(_ESCAPES)}</Key><Value>{value.translate(_ESCAPES)}</Value></Tag>"
         for name, value in tags.items()
@@ -162,7 +161,7 @@ def tag_set(tags: Mapping[str, str]) -> bytes:
 
 
 def bucket_configuration(region: str) -> bytes:
-    """Says where a bucket is to be. The oldest region is the one that has no name here."""
+    """The region of a new bucket; empty for the oldest region, which is the default."""
     if region == "us-east-1":
         return b""
     return (

@@ -31,25 +31,25 @@ from holdall.errors import (
 
 
 def explain_failure(reply: Reply, call: Call, place: Place, secrets: Iterable[str | None] = ()) -> Failure:
-    """The failure that a reply means; it repeats none of the secrets."""
+    """The failure for a reply; it repeats none of the secrets."""
     try:
-        said: Document | None = read_document(reply.body) if reply.body else None
+        document: Document | None = read_document(reply.body) if reply.body else None
     except NoDocument:
-        said = None
-    if said is not None and said.name != "Error":
-        said = None
-    code = ((said.get("Code") if said is not None else None) or "").strip()
-    message = ((said.get("Message") if said is not None else None) or "").strip()
+        document = None
+    if document is not None and document.name != "Error":
+        document = None
+    code = ((document.get("Code") if document is not None else None) or "").strip()
+    message = ((document.get("Message") if document is not None else None) or "").strip()
     for secret in filter(None, secrets):
         message = message.replace(secret, "…")
     if not code and (call.method == "HEAD" or reply.status == 416):
         code = _CODES.get(reply.status, "")
-    failure = _explain_elsewhere(reply, code, said, call, place) or _classify(
+    failure = _explain_elsewhere(reply, code, document, call, place) or _classify(
         reply, code, message, call, place
     )
     if reply.status == 417 and not code:
         failure.remedy = "unannounced"
-    if call.method == "HEAD" and reply.status in (400, 403):  # its reply has no body that would say why
+    if call.method == "HEAD" and reply.status in (400, 403):  # the reply has no body with the reason
         failure.probe = replace(call, method="GET", headers={**call.headers, "range": "bytes=0-0"})
     failure.error.service_code = code or str(reply.status)
     failure.error.request_id = reply.headers.get("x-amz-request-id")
@@ -57,8 +57,8 @@ def explain_failure(reply: Reply, call: Call, place: Place, secrets: Iterable[st
 
 
 def explain_garbled(call: Call, why: str) -> Failure:
-    """What came back makes no sense."""
-    return Failure(MalformedReplyError(f"{_about(call)}: the reply is garbled, {why}"), "server")
+    """The failure for a reply that makes no sense."""
+    return Failure(MalformedReplyError(f"{_about(call)}: the reply is garbled ({why})"), "server")
 
 
 def _about(call: Call) -> str:
@@ -66,21 +66,22 @@ def _about(call: Call) -> str:
 
 
 def _explain_elsewhere(
-    reply: Reply, code: str, said: Document | None, call: Call, place: Place
+    reply: Reply, code: str, document: Document | None, call: Call, place: Place
 ) -> Failure | None:
-    """The failure of a request that came to the wrong region."""
+    """The failure of a request that was sent to the wrong region."""
     if not 300 <= reply.status < 400 and code not in _WRONG_REGION:
         return None
-    region = reply.headers.get("x-amz-bucket-region") or (said.get("Region") if said is not None else None)
-    if region is None and said is not None:
-        region = find_region(place, said.get("Endpoint") or "")
+    stated = None if document is None else document.get("Region")
+    region = reply.headers.get("x-amz-bucket-region") or stated
+    if region is None and document is not None:
+        region = find_region(place, document.get("Endpoint") or "")
     if call.operation == "CreateBucket" or (region is None and code == "AuthorizationHeaderMalformed"):
         return None
     about = f"{_about(call)}: the bucket is in the region {region or 'of another endpoint'}, not in {place.region}"
     there = move_place(place, region) if region else None
     if there is None and reply.status == 307:
         return Failure(ServiceUnavailableError(f"{_about(call)}: the bucket is being moved"), "again")
-    error = ConfigurationError(about, hint="name the bucket's region")
+    error = ConfigurationError(about, hint="set region to the bucket's region")
     return Failure(error, "final" if there is None else "region", detail=there)
 
 
@@ -94,17 +95,17 @@ def _classify(reply: Reply, code: str, message: str, call: Call, place: Place) -
     if code in _THROTTLES or (status == 429 and not code):
         return Failure(ThrottledError(about), "throttle")
     if code in _CONFLICTS:
-        final = call.operation == "CompleteMultipartUpload"  # its parts are gone: only a new upload can help
+        final = call.operation == "CompleteMultipartUpload"  # its parts are gone: only a new upload helps
         return Failure(ConflictError(about), "final" if final else "conflict")
     if code in _EXPIRED:
         return Failure(AccessDeniedError(about, hint="the session token has expired: renew it"), "expired")
     if code == "RequestTimeTooSkewed":
-        wrong = AccessDeniedError(about, hint="set this machine's clock")
+        wrong = AccessDeniedError(about, hint="correct this machine's clock")
         return Failure(wrong, "skew", detail=reply.headers.get("date", ""))
     if code in _AGAIN:
         return Failure(ServiceUnavailableError(about), "again")
     if code == "NotImplemented" or status == 501:
-        return Failure(ConfigurationError(about, hint="the server has no such feature"), "final")
+        return Failure(ConfigurationError(about, hint="the server does not support this feature"), "final")
     if status >= 500 or code in _SERVER_FAULTS:
         return Failure(ServiceUnavailableError(about), "server")
     if code in _REFUSED or code.startswith("KMS."):
@@ -112,7 +113,7 @@ def _classify(reply: Reply, code: str, message: str, call: Call, place: Place) -
     if code in _FINAL:
         return Failure(_FINAL[code](about), "final")
     if not code:
-        strange = MalformedReplyError(about, hint="another server answers at this endpoint: check it")
+        strange = MalformedReplyError(about, hint="check the endpoint: a server other than S3 answered")
         return Failure(strange, "final")
     return Failure(ServiceError(about), "final")
 
@@ -121,7 +122,7 @@ def _with_hint(kind: Callable[..., HoldallError], hint: str) -> Callable[[str], 
     return lambda about: kind(about, hint=hint)
 
 
-_CHECK = "check the access key, its secret, and what they are allowed to do"
+_CHECK = "check the access key, its secret, and the permissions that they have"
 
 _CODES: Mapping[int, str] = {
     403: "AccessDenied",
@@ -129,7 +130,7 @@ _CODES: Mapping[int, str] = {
     412: "PreconditionFailed",
     416: "InvalidRange",
 }
-"""The codes of answers that have no document, as those to a HEAD."""
+"""The codes of answers without a document, like those to a HEAD."""
 
 _WRONG_REGION = {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
 _THROTTLES = {
@@ -147,8 +148,8 @@ _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 _AGAIN = {"IncompleteBody", "RequestTimeout"}
 _SERVER_FAULTS = {"InternalError", "InternalServerError", "ServiceUnavailable"}
 _REFUSED = {
-    "AccessDenied": "check what the credentials are allowed to do; who may not list a bucket hears this of a missing "
-    "object too",
+    "AccessDenied": "check the permissions of the credentials; without permission to list the bucket, S3 reports a "
+    "missing object this way, too",
     **dict.fromkeys(
         (
             "AccountProblem",
@@ -192,14 +193,16 @@ _FINAL: dict[str, Callable[[str], HoldallError]] = {
         "create the bucket, or check its name, region, endpoint and style (path or virtual)",
     ),
     "BucketAlreadyExists": _with_hint(
-        ConfigurationError, "another account has a bucket of that name: take another name"
+        ConfigurationError, "another account has a bucket of that name: choose another name"
     ),
     "InvalidBucketName": ConfigurationError,
     "InvalidLocationConstraint": ConfigurationError,
     "InvalidStorageClass": ConfigurationError,
     "InvalidEncryptionAlgorithmError": ConfigurationError,
     "AccessControlListNotSupported": _with_hint(
-        ConfigurationError, "the bucket has no lists of who may do what: leave out acl"
+        ConfigurationError, "the bucket does not use access control lists: leave out acl"
     ),
-    "InvalidObjectState": _with_hint(ServiceError, "the object is in an archive: restore it first"),
+    "InvalidObjectState": _with_hint(
+        ServiceError, "the object is in an archive storage class: restore it first"
+    ),
 }

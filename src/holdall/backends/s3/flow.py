@@ -1,4 +1,4 @@
-"""Requests answered with calls to S3: checked by us first, then passed to the class that knows the kind."""
+"""Answers requests with calls to S3: checked locally first, then passed to the class for that kind of request."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class S3Flow:
     def __init__(
         self, delivery: Delivery, traits: ServiceTraits, able: bool | None, claims: Claims | None
     ) -> None:
-        """``able``: whether the server honours conditions; None if that is to be found out."""
+        """``able``: whether the server honours conditions; None if that must be tested."""
         self._delivery = delivery
         self._calls = delivery.calls
         self._traits = traits
@@ -98,14 +98,16 @@ class S3Flow:
         """The reply to a request."""
         answer = self._answers.get(type(request))
         if answer is None:
-            raise InvalidRequestError(f"a service of objects has no answer to {type(request).__name__}")
+            raise InvalidRequestError(
+                f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
+            )
         if isinstance(request, ObjectRequest):
             check_object_request(request)
         try:
             reply = await answer(pace, request)
         except NoDocument as error:
             what = type(request).__name__
-            raise MalformedReplyError(f"{what}: the reply is garbled, {error}") from error
+            raise MalformedReplyError(f"{what}: the reply is garbled ({error})") from error
         self._has_bucket |= not isinstance(request, DescribeService | SignUrl | BucketExists)
         return reply
 
@@ -120,7 +122,7 @@ class S3Flow:
             raise
 
     async def _check_bucket(self, pace: Pace) -> None:
-        """Refuse a missing bucket, once: a HEAD gets the same answer as for a missing object."""
+        """Refuse a missing bucket; checked once, because a HEAD gets the same answer for a missing object."""
         if self._has_bucket:
             return
         with suppress(ServiceError):  # without permission to list the bucket, there is no way to know
@@ -144,9 +146,8 @@ class S3Flow:
             return SignedUrl(self._delivery.url(key), {})
         query, headers = self._calls.presign(request)
         url = await self._delivery.sign_url(pace, request.method, key, query, headers, request.expires)
-        headers.pop(
-            "content-length", None
-        )  # every client sends it by itself, and browsers let no script set it
+        # clients send it by themselves, and browsers let no script set it
+        headers.pop("content-length", None)
         return SignedUrl(url, headers)
 
     async def _bucket_exists(self, pace: Pace, request: BucketExists) -> bool:
@@ -158,12 +159,12 @@ class S3Flow:
 
 @dataclass(frozen=True, slots=True)
 class BucketExists(Request[bool]):
-    """Ask whether the service's bucket is there; `AccessDeniedError` if it belongs to another account."""
+    """Ask whether the service's bucket exists; `AccessDeniedError` if it belongs to another account."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateBucket(Request[Done]):
-    """Make the service's bucket, in the region of its endpoint; one of ours that is there already is fine."""
+    """Create the service's bucket, in the region of its endpoint, unless the account already has it."""
 
     writes: ClassVar[bool] = True
 
@@ -175,7 +176,7 @@ async def list_bucket(delivery: Delivery, pace: Pace) -> None:
 
 
 async def bucket_exists(delivery: Delivery, pace: Pace) -> bool:
-    """Whether the bucket exists, by a listing."""
+    """Whether the bucket exists, found out by a listing."""
     try:
         await list_bucket(delivery, pace)
     except ConfigurationError as error:
@@ -186,7 +187,7 @@ async def bucket_exists(delivery: Delivery, pace: Pace) -> bool:
 
 
 async def create_bucket(delivery: Delivery, pace: Pace) -> Done:
-    """Make the bucket."""
+    """Create the bucket."""
     body = bucket_configuration(delivery.place.region)
     try:
         await delivery.deliver(pace, Call("CreateBucket", "PUT", body=body))

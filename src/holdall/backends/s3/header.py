@@ -1,7 +1,8 @@
-"""What an object is kept with, as HTTP headers and back.
+"""An object's attributes as HTTP headers, and back.
 
-Pure. Metadata is any text, a header's value is not: what is not plain ASCII travels as encoded words (RFC 2047), which
-S3 and its tools understand. An object that was put without a type gets S3's own word for that, and has none again.
+Pure. Metadata can be any text, but a header's value cannot: text that is not plain ASCII is sent as encoded words
+(RFC 2047), which S3 and its tools understand. An object that is put without a type gets S3's default type, which is
+read as no type.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from holdall.core.objects import ObjectHeaders
 from holdall.errors import ConfigurationError
 
 PUT_ID = "holdall-put-id"
-"""The metadata in which a put that depends on what is there leaves its id."""
+"""The metadata in which a conditional put leaves its id."""
 
 _META = "x-amz-meta-"
 _NO_TYPE = "binary/octet-stream"
@@ -31,7 +32,7 @@ _TOKEN = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How new objects are kept: encrypted how and with which key, in which class, for whom."""
+    """How new objects are stored: their encryption and its key, their storage class, their access control list."""
 
     encryption: str | None = None
     kms_key: str | None = None
@@ -39,10 +40,10 @@ class Storage:
     acl: str | None = None
 
     def headers(self) -> dict[str, str]:
-        """The headers that say so, with every object that is made; `ConfigurationError` when they cannot."""
+        """The headers for every object that is created; `ConfigurationError` if a value is not valid."""
         if self.kms_key is not None and not (self.encryption or "").startswith("aws:kms"):
             raise ConfigurationError(
-                "a KMS key was given, but not that it is to be used", hint="add encryption='aws:kms'"
+                "kms_key is set, but encryption is not aws:kms", hint="add encryption='aws:kms'"
             )
         named = {
             "x-amz-server-side-encryption": self.encryption,
@@ -52,12 +53,14 @@ class Storage:
         }
         for name, value in named.items():
             if value is not None and not _TOKEN.fullmatch(value):
-                raise ConfigurationError(f"{value!r} cannot be sent as {name}")
+                raise ConfigurationError(
+                    f"{value!r} cannot be sent as the header {name}", hint="use visible ASCII characters"
+                )
         return {name: value for name, value in named.items() if value is not None}
 
 
 def http_headers(headers: ObjectHeaders, put_id: str | None = None) -> dict[str, str]:
-    """The headers to put an object with."""
+    """The headers of a put."""
     sent = {"content-type": headers.content_type or _NO_TYPE}
     if headers.disposition is not None:
         sent["content-disposition"] = headers.disposition
@@ -71,7 +74,7 @@ def http_headers(headers: ObjectHeaders, put_id: str | None = None) -> dict[str,
 
 
 def build_tag_header(tags: Mapping[str, str]) -> dict[str, str]:
-    """The header to put an object's tags with."""
+    """The header with the tags of a put."""
     if not tags:
         return {}
     pairs = (f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in tags.items())
@@ -79,7 +82,7 @@ def build_tag_header(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def object_headers(received: Mapping[str, str]) -> ObjectHeaders:
-    """What an object is kept with, from the headers of a reply."""
+    """An object's attributes, from the headers of a reply."""
     content_type = received.get("content-type")
     metadata = {
         name[len(_META) :]: _from_words(value)
@@ -106,7 +109,7 @@ def _as_words(value: str) -> str:
 
 
 def _pieces(value: str) -> Iterator[bytes]:
-    """The text in pieces that fit into a word each, of whole characters."""
+    """The text in pieces of whole characters that each fit into one word."""
     piece = b""
     for character in value:
         encoded = character.encode()
@@ -118,7 +121,7 @@ def _pieces(value: str) -> Iterator[bytes]:
 
 
 def _from_words(value: str) -> str:
-    if not value.isascii():  # as others may have put it: UTF-8, read by us byte by byte
+    if not value.isascii():  # another program may have put it as UTF-8, which was decoded as Latin-1
         try:
             value = value.encode("latin-1").decode()
         except UnicodeError:

@@ -1,8 +1,8 @@
-"""Where a bucket is: the host to ask, the path of a key there, and the region to sign for.
+"""Where a bucket is: its host, the path of a key there, and the region to sign for.
 
-Pure. AWS is asked by virtual host (``bucket.s3.region.amazonaws.com``), any other endpoint by path
-(``endpoint/bucket/key``), unless the style is given. A bucket with dots in its name goes by path: no certificate is
-good for its virtual host.
+Pure. AWS is addressed by virtual host (``bucket.s3.region.amazonaws.com``), any other endpoint by path
+(``endpoint/bucket/key``), unless the style is given. A bucket with dots in its name is addressed by path: no
+certificate is valid for its virtual host.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REGION = re.compile(r"[a-z0-9-]{1,63}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A bucket's place. ``base`` goes before the path of every key; ``amazon`` says whether AWS itself is there."""
+    """A bucket's address. ``base`` precedes the path of every key; ``amazon`` says whether it is AWS itself."""
 
     scheme: str
     host: str
@@ -51,19 +51,19 @@ class Place:
 
 
 def encode_key(key: str) -> str:
-    """A key as it goes into a path: its slashes stay."""
+    """A key as part of a path: its slashes stay."""
     return quote(key, safe="/")
 
 
 def place_of(bucket: str, endpoint: Endpoint, style: Style) -> Place:
-    """The place of a bucket at an endpoint; `ConfigurationError` when there can be none."""
+    """The address of a bucket at an endpoint; `ConfigurationError` if there cannot be one."""
     if not _BUCKET.fullmatch(bucket):
         raise ConfigurationError(
-            f"{bucket!r} cannot be the name of a bucket",
-            hint="it has 3 to 63 lower-case letters, digits, dots and hyphens",
+            f"{bucket!r} is not a valid name for a bucket",
+            hint="use 3 to 63 lower-case letters, digits, dots and hyphens",
         )
     if style not in ("auto", "path", "virtual"):
-        raise ConfigurationError(f"the style {style!r} is none of auto, path and virtual")
+        raise ConfigurationError(f"style must be auto, path or virtual, not {style!r}")
     amazon = _AMAZON.fullmatch(endpoint.host) is not None
     fits = _HOST_LABELS.fullmatch(bucket) is not None and not ("." in bucket and endpoint.scheme == "https")
     if style == "virtual":
@@ -78,21 +78,21 @@ def place_of(bucket: str, endpoint: Endpoint, style: Style) -> Place:
 def _check_virtual(bucket: str, endpoint: Endpoint, fits: bool) -> None:
     if _NUMBERS.fullmatch(endpoint.host):
         raise ConfigurationError(
-            f"{endpoint.host} is an address, below which there are no virtual hosts",
-            hint="give the endpoint by its name, or use the style path",
+            f"the endpoint {endpoint.host} is an IP address, which has no virtual hosts",
+            hint="name the endpoint by a host name, or use style=path",
         )
     if not fits:
         raise ConfigurationError(
-            f"the bucket {bucket} cannot be asked by virtual host: no host, or no certificate, has such a name",
-            hint="use the style path",
+            f"the bucket {bucket} cannot be addressed by virtual host: its name is not valid in a host or certificate",
+            hint="use style=path",
         )
 
 
 def move_place(place: Place, region: str) -> Place | None:
-    """The same bucket in the region that the service named; None when that is no news, or no place to go to.
+    """The same bucket in the region that the service named; None if that is the same region, or not a valid one.
 
-    Only the region changes: of AWS the host of that region in the same partition, of any other endpoint nothing but
-    what is signed. Hosts that a reply names are never followed.
+    For AWS, the host changes to that region in the same partition; for any other endpoint, only the signature changes.
+    Hosts that a reply names are never followed.
     """
     if region == place.region or not _REGION.fullmatch(region):
         return None
@@ -110,7 +110,7 @@ def _partition(region: str) -> str:
 
 
 def find_region(place: Place, host: str) -> str | None:
-    """The region in the name of a host of AWS, where a reply that sends us elsewhere says it only so."""
+    """The region in the name of an AWS host, for redirects that name the region only there."""
     if not place.amazon:
         return None
     found = re.search(r"\bs3[.-](?:dualstack\.)?([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\Z", host)

@@ -1,6 +1,6 @@
-"""What S3's replies say, as our own values.
+"""S3's replies as our own values.
 
-Pure. An etag is given without its quotes. `MalformedReplyError` when a reply lacks what it has to have.
+Pure. An etag is returned without its quotes. `MalformedReplyError` if a reply lacks something required.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
 
 
 def object_info(key: str, reply: Reply, size: int, etags: Etags) -> ObjectInfo:
-    """What a reply says of the object that it is about."""
+    """The description of an object in a reply."""
     headers = reply.headers
     modified = _http_time(headers.get("last-modified", ""))
     if modified is None:
-        raise MalformedReplyError(f"the reply about {key!r} does not say when it was changed")
+        raise MalformedReplyError(f"the reply about the object {key!r} has no time of modification")
     etag = etag_of(key, headers)
     return ObjectInfo(
         key,
@@ -65,15 +65,15 @@ def part_size(reply: Reply) -> int | None:
 
 
 def head_info(key: str, reply: Reply, etags: Etags) -> ObjectInfo:
-    """What the answer to a HEAD says, which has the object's length for its own."""
+    """The description of an object in the reply to a HEAD, whose length is the object's."""
     length = reply.headers.get("content-length", "")
     if not length.isascii() or not length.isdigit():
-        raise MalformedReplyError(f"the reply about {key!r} does not say how long it is")
+        raise MalformedReplyError(f"the reply about the object {key!r} has no length")
     return object_info(key, reply, int(length), etags)
 
 
 def put_info(request: PutObject, reply: Reply, etags: Etags, put_id: str | None = None) -> ObjectInfo:
-    """What is there after a put, which has left this id, or that of its request."""
+    """The description of an object after a put, which has left this id, or that of its request."""
     etag = etag_of(request.key, reply.headers)
     etags.learn(etag, request.md5, reply.headers)
     return ObjectInfo(
@@ -89,12 +89,14 @@ def put_info(request: PutObject, reply: Reply, etags: Etags, put_id: str | None 
 
 
 def object_range(request: GetObject, reply: Reply, etags: Etags) -> ObjectRange:
-    """The bytes that were asked for. A server that knows no ranges gives everything."""
+    """The requested bytes. A server without support for ranges returns the whole object."""
     body = reply.body
-    if reply.status == 206 or "content-range" in reply.headers:  # rclone says 200 all the same
+    if reply.status == 206 or "content-range" in reply.headers:  # rclone uses the status 200 for ranges, too
         start, size = _range(request, reply)
         if start != request.start or (request.size is not None and len(body) > request.size):
-            raise MalformedReplyError(f"other bytes of {request.key!r} than were asked for came back")
+            raise MalformedReplyError(
+                f"the reply has other bytes of the object {request.key!r} than requested"
+            )
         return ObjectRange(object_info(request.key, reply, size, etags), start, body)
     info = object_info(request.key, reply, len(body), etags)
     if request.start or request.size is not None:
@@ -104,10 +106,12 @@ def object_range(request: GetObject, reply: Reply, etags: Etags) -> ObjectRange:
 
 
 def _range(request: GetObject, reply: Reply) -> tuple[int, int]:
-    """Where the bytes of a reply begin, and the size of the whole."""
+    """Where the bytes of a reply begin, and the size of the whole object."""
     found = _RANGE.fullmatch(reply.headers.get("content-range", ""))
     if found is None or int(found[2]) - int(found[1]) + 1 != len(reply.body):
-        raise MalformedReplyError(f"the reply does not say which bytes of {request.key!r} it has")
+        raise MalformedReplyError(
+            f"the reply does not state which bytes of the object {request.key!r} it has"
+        )
     return int(found[1]), int(found[3])
 
 
@@ -115,17 +119,17 @@ def etag_of(key: str, headers: Mapping[str, str]) -> str:
     """The etag in the headers of a reply."""
     etag = headers.get("etag")
     if not etag:
-        raise MalformedReplyError(f"the reply about {key!r} has no etag")
+        raise MalformedReplyError(f"the reply about the object {key!r} has no etag")
     return unquote(etag)
 
 
 def unquote(etag: str) -> str:
-    """An etag without what HTTP puts around it."""
+    """An etag without quotes and the mark of a weak one."""
     return etag.removeprefix("W/").strip('"')
 
 
 def _sha256(headers: Mapping[str, str]) -> str | None:
-    """The digest of the whole object; that of one uploaded in parts is a digest of digests."""
+    """The digest of the whole object; None for an object uploaded in parts, which has a digest of digests."""
     digest = headers.get("x-amz-checksum-sha256")
     if digest is None or "-" in digest or headers.get("x-amz-checksum-type") == "COMPOSITE":
         return None
@@ -133,13 +137,13 @@ def _sha256(headers: Mapping[str, str]) -> str | None:
 
 
 def reply_time(reply: Reply) -> datetime:
-    """When the service answered, by its own clock if it says so."""
+    """When the service answered, by its own clock if it reports the time."""
     return _http_time(reply.headers.get("date", "")) or datetime.now(UTC).replace(microsecond=0)
 
 
 @lru_cache(64)
 def _http_time(text: str) -> datetime | None:
-    """A time as HTTP has it: ``Sat, 15 Nov 2025 05:40:00 GMT``."""
+    """A time in HTTP's format: ``Sat, 15 Nov 2025 05:40:00 GMT``."""
     try:
         return datetime(
             int(text[12:16]),
@@ -158,7 +162,7 @@ def _http_time(text: str) -> datetime | None:
 
 
 def object_page(listing: Document, prefix: str, after: str | None) -> ObjectPage:
-    """A page of a listing, without the bucket's prefix; what an odd server lists once more is left out."""
+    """A page of a listing, without the bucket's prefix; keys that some servers list again are left out."""
     encoding = listing.get("EncodingType")
     objects = tuple(
         ListedObject(
@@ -174,13 +178,13 @@ def object_page(listing: Document, prefix: str, after: str | None) -> ObjectPage
     if not listing.is_true("IsTruncated"):
         return ObjectPage(objects, None)
     if not objects:
-        raise NoDocument("it goes on without having begun")
+        raise NoDocument("it is truncated, but lists nothing")
     return ObjectPage(objects, objects[-1].key)
 
 
 def _below(prefix: str, key: str) -> str:
     if not key.startswith(prefix):
-        raise NoDocument("it lists what was not asked for")
+        raise NoDocument("it lists keys that were not requested")
     return key[len(prefix) :]
 
 
@@ -202,7 +206,7 @@ def part_page(listing: Document) -> PartPage:
 
 
 def upload_page(listing: Document, prefix: str) -> tuple[list[Upload], tuple[str, str] | None]:
-    """Some uploads that are under way, and the marks to ask for those that follow by."""
+    """Some uploads in progress, and the markers with which to request the next ones."""
     encoding = listing.get("EncodingType")
     uploads = [
         Upload(_below(prefix, found.key("Key", encoding)), found.text("UploadId"))

@@ -1,4 +1,4 @@
-"""Reads: what there is of an object, its bytes, and listings."""
+"""Reads: an object's description, its bytes, and listings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from holdall.errors import (
 )
 
 TRIES = 3
-"""How often an object is read that changes between two questions about it."""
+"""How often to read an object that changes between two requests."""
 
 
 class Reader:
@@ -47,20 +47,20 @@ class Reader:
         self._calls = delivery.calls
 
     async def head(self, pace: Pace, key: str, if_match: str | None = None) -> ObjectInfo:
-        """What there is of an object."""
+        """The description of an object."""
         return (await self.head_in_full(pace, key, if_match))[0]
 
     async def head_in_full(
         self, pace: Pace, key: str, if_match: str | None = None
     ) -> tuple[ObjectInfo, Reply]:
-        """The same, with all that S3 says of it."""
+        """The same, with S3's whole reply."""
         reply = (await self._delivery.deliver(pace, self._calls.head(key, if_match))).reply
         info = head_info(key, reply, self._etags)
         _check_match(info, if_match)
         return info, reply
 
     async def measure_part(self, pace: Pace, request: MeasurePart) -> int | None:
-        """How many bytes each part of an object has."""
+        """The number of bytes of a part of an object."""
         answer = await self._delivery.deliver(pace, self._calls.head_part(request))
         return part_size(answer.reply)
 
@@ -71,8 +71,8 @@ class Reader:
     async def get_in_full(
         self, pace: Pace, request: GetObject, room: Room | None = None
     ) -> tuple[ObjectRange, Reply | None]:
-        """The same, with all that S3 says of it: nothing when the range lies beyond the end, which it takes for an
-        error. With a ``room``, many bytes are valid only until something else is received there."""
+        """The same, with S3's whole reply; None if the range begins after the end, which S3 treats as an error. With a
+        ``room``, the bytes of a large object are valid only until something else is received there."""
         for _ in range(TRIES):
             try:
                 answer = await self._delivery.deliver(pace, self._calls.get(request, room))
@@ -90,7 +90,7 @@ class Reader:
         raise refusal
 
     async def get_tags(self, pace: Pace, request: GetTags) -> Mapping[str, str]:
-        """The tags of an object. A server that knows none may answer with the object itself."""
+        """The tags of an object. A server without tags may answer with the object itself."""
         reply = (await self._delivery.deliver(pace, self._calls.tags(request.key))).reply
         try:
             document = read_document(reply.body)
@@ -98,8 +98,8 @@ class Reader:
             document = None
         if document is None or document.name != "Tagging":
             raise ConfigurationError(
-                f"the server keeps no tags: it has no answer to which {request.key!r} has",
-                hint="use a server that does",
+                f"the server does not support tags: it did not return those of the object {request.key!r}",
+                hint="use a server that supports object tags",
             )
         return tags_of(document)
 
@@ -109,13 +109,13 @@ class Reader:
         return object_page(answer.read(), self._calls.prefix, request.after)
 
     async def list_uploads(self, pace: Pace, request: ListUploads) -> tuple[Upload, ...]:
-        """All uploads that are under way."""
+        """All uploads in progress."""
         found: dict[Upload, None] = {}
         after = None
         while True:
             try:
                 answer = await self._delivery.deliver(pace, self._calls.list_uploads(request.prefix, after))
-            except ObjectNotFoundError:  # so says rclone while there has never been any
+            except ObjectNotFoundError:  # the reply of rclone if there has never been an upload
                 return tuple(found)
             uploads, then = upload_page(answer.read(), self._calls.prefix)
             found |= dict.fromkeys(uploads)
@@ -125,7 +125,7 @@ class Reader:
 
 
 def _check_match(info: ObjectInfo, etag: str | None) -> None:
-    """For servers that do not look at the condition."""
+    """Check the etag, for servers that ignore the condition."""
     if etag is not None and etag != info.etag:
         raise PreconditionFailedError(
             f"the object {info.key!r} has changed: its etag is {info.etag}, not {etag}"

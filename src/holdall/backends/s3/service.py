@@ -1,12 +1,12 @@
 """Objects in a bucket of S3, or of any server that speaks its protocol, over our own wire.
 
-**What vouches for bytes on the way.** A put or a part is signed together with the SHA-256 of its body, so that the
-service refuses a body that is not ours; a digest that the request brings is taken for that, and the bytes are not
-digested again. Over TLS a body of which the request brings an MD5 alone is sent with that (Content-MD5) and is itself
-unsigned. Over a plain connection everything is signed.
+**How bytes are protected in transit.** A put or a part is signed together with the SHA-256 of its body, so that the
+service refuses a body that was changed; if the request has that digest, the bytes are not digested again. Over TLS, a
+body for which the request has only an MD5 is sent with that (Content-MD5) and is itself unsigned. Over a plain
+connection, everything is signed.
 
-**What AWS alone can show.** Encryption, storage classes, lists of access, virtual hosts and other regions are sent as
-AWS documents them, which is verified; what AWS makes of them is not.
+**What only AWS can show.** Encryption, storage classes, access control lists, virtual hosts and other regions are sent
+as AWS documents them, which is tested; what AWS makes of them is not.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
 
 
 class S3Service(AwsBackend):
-    """Objects of one bucket, all of them or those below a prefix, which callers do not see.
+    """Objects of one bucket: all of them, or those below a prefix, which callers do not see.
 
-    ``style`` is how the bucket is addressed: ``path``, ``virtual``, or by itself as fits the endpoint. ``encryption``
-    (``AES256``, ``aws:kms``), ``kms_key``, ``storage_class`` and ``acl`` go with every object that is made. ``public``
-    says that everyone may read: URLs to get objects are then permanent and unsigned.
+    ``style`` is how the bucket is addressed: ``path``, ``virtual``, or ``auto``, which depends on the endpoint.
+    ``encryption`` (``AES256``, ``aws:kms``), ``kms_key``, ``storage_class`` and ``acl`` apply to every object that is
+    created. ``public`` says that everyone may read: download URLs are then permanent and unsigned.
 
-    ``conditional_puts`` says whether the server honours conditions on puts and deletions; when not said, that is found
-    out before the first that depends on it. ``claims`` stand in where nothing may be replaced and it does not.
-    ``single_put``, ``part_size`` and ``parallel`` are how it wants to be treated with large objects. ``limits`` are its
-    timeouts, and how many connections and attempts there may be.
+    ``conditional_puts`` says whether the server honours conditions on puts and deletions; if it is None, that is tested
+    before the first request that depends on it. ``claims`` are used if it does not, and nothing may be replaced.
+    ``single_put``, ``part_size`` and ``parallel`` say how to transfer large objects. ``limits`` are the timeouts and
+    the maximum numbers of connections and attempts.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class S3Service(AwsBackend):
             place=f"s3://{bucket}/{prefix}".rstrip("/"),
             max_key=MAX_KEY - len(prefix.encode()),
         )
-        super().__init__(S3Flow(self._delivery, traits, conditional_puts, claims).answer, "service")
+        super().__init__(S3Flow(self._delivery, traits, conditional_puts, claims).answer, "file service")
         self.claims = claims
 
     def bucket_exists(self) -> bool:
-        """Whether the bucket is there; the calling thread waits."""
+        """Whether the bucket exists; the calling thread waits."""
         return self.send_blocking(BucketExists())
 
     def create_bucket(self) -> None:
-        """Make the bucket, in the region of the endpoint, unless it is there; the calling thread waits."""
+        """Create the bucket in the region of the endpoint, unless it exists; the calling thread waits."""
         self.send_blocking(CreateBucket())
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class S3Service(AwsBackend):
 
 
 def _directory(prefix: str) -> str:
-    """The prefix with a slash at its end, and none before."""
+    """The prefix with a slash at its end, and none at its beginning."""
     prefix = prefix.strip("/")
     if not prefix:
         return ""

@@ -1,8 +1,8 @@
 """Uploads in parts.
 
-S3 takes a range of an object for a part only if the object is over 5 MiB; smaller pieces go through our
-hands. S3 cannot be told the digest of an object made of parts, so ``md5`` and ``sha256`` of a completion are not looked
-at: each part was signed with its own.
+S3 copies a range of an object as a part only if the object is larger than 5 MiB; smaller pieces are read and uploaded
+here. S3 does not accept a digest for an object made of parts, so ``md5`` and ``sha256`` of a completion are ignored:
+each part was signed with its own digest.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Uploader:
         self._creation = creation
 
     async def begin(self, pace: Pace, request: BeginUpload) -> Upload:
-        """Begin an upload. One whose reply was lost stays, without parts, and its id is lost."""
+        """Begin an upload. If its reply is lost, an upload without parts remains whose id is unknown."""
         answer = await self._delivery.deliver(pace, self._calls.begin(request))
         return Upload(request.key, answer.read().text("UploadId"))
 
@@ -60,7 +60,7 @@ class Uploader:
         return Part(request.number, etag_of(request.upload.key, reply.headers), len(request.body))
 
     async def copy_part(self, pace: Pace, request: CopyPart) -> Part:
-        """Take a part from an object."""
+        """Copy a part from an object."""
         if request.size > MIN_PART:
             copied = (await self._delivery.deliver(pace, self._calls.copy_part(request))).read()
             return Part(request.number, unquote(copied.text("ETag")), request.size)
@@ -68,17 +68,17 @@ class Uploader:
         body = (await self._reader.get(pace, wanted)).body
         if len(body) < request.size:
             raise InvalidRequestError(
-                f"{request.size:,} bytes of {request.source!r} from {request.start:,} on: it ends before"
+                f"the object {request.source!r} ends before {request.size:,} bytes from {request.start:,} on"
             )
         return await self.part(pace, UploadPart(request.service, request.upload, request.number, body))
 
     async def parts(self, pace: Pace, request: ListParts) -> PartPage:
-        """Some of the parts there are."""
+        """A page of the uploaded parts."""
         answer = await self._delivery.deliver(pace, self._calls.list_parts(request))
         return part_page(answer.read())
 
     async def complete(self, pace: Pace, request: CompleteUpload) -> ObjectInfo:
-        """Make the object."""
+        """Complete the upload, which creates the object."""
         done = await self._creation.complete(pace, request)
         if isinstance(done, ObjectInfo):
             return done
@@ -87,12 +87,12 @@ class Uploader:
     async def _describe_made(
         self, pace: Pace, request: CompleteUpload, result: Document, reply: Reply
     ) -> ObjectInfo:
-        """The object as it is now; if it cannot be read, as it was made."""
+        """The object as it is now; if it cannot be read, as it was created."""
         etag = unquote(result.get("ETag") or "")
         self._etags.learn_parts(etag, [part.etag for part in request.parts])
         try:
             found = await self._reader.head(pace, request.upload.key)
-        except HoldallError:  # the object was made all the same
+        except HoldallError:  # the object was still created
             found = None
         if found is not None and found.etag == etag:
             return found
@@ -100,7 +100,7 @@ class Uploader:
         return ObjectInfo(request.upload.key, size, etag, reply_time(reply))
 
     async def abort(self, pace: Pace, request: AbortUpload) -> Done:
-        """Give an upload up."""
+        """Abort an upload."""
         try:
             await self._delivery.deliver(pace, self._calls.abort(request))
         except ObjectNotFoundError:

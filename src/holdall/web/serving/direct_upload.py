@@ -76,7 +76,9 @@ def _parse(body: bytes) -> dict[str, Any]:
             "metadata": said.get("metadata") or {},
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise RefusedError(422, "Expected blob: {filename, byte_size, checksum, content_type}.") from None
+        raise RefusedError(
+            422, 'The body must be JSON: {"blob": {"filename": …, "byte_size": …, "checksum": …}}.'
+        ) from None
     kinds = {"filename": str, "byte_size": int, "checksum": str, "content_type": str | None, "metadata": dict}
     wrong = [name for name, kind in kinds.items() if not isinstance(stated[name], kind)]
     if wrong or not stated["filename"] or isinstance(stated["byte_size"], bool):

@@ -77,9 +77,8 @@ async def _dispatch(site: Site, request: Request) -> Response:
     if method == "PATCH":
         upload = await _continue(site, request, upload, _read_number(request, "Upload-Offset"))
         return Response(status_code=204, headers=await _show(site, upload))
-    if (
-        upload.offset == upload.byte_size and not upload.is_complete
-    ):  # the server died before it was completed
+    # the server died before it could complete the upload
+    if upload.offset == upload.byte_size and not upload.is_complete:
         upload = await site.db.blobs.continue_upload(upload, upload.offset, b"")
     about = {"Upload-Length": str(upload.byte_size), "Upload-Metadata": str(upload.metadata.get("tus", ""))}
     shown = {name: text for name, text in about.items() if text}
