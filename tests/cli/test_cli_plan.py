@@ -102,7 +102,7 @@ def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:
     refused = call("table", "create", "--models", "shop.models:Payout")
     assert refused.exit_code == 2
     assert refused.stderr.startswith(
-        "error: index byAdmin of table Payouts, which Payout needs: its keys are boss"
+        "error: index byAdmin of table Payouts does not fit Payout: its keys are boss"
     )
     assert '"IndexName": "byAdmin"' in refused.stderr
     with Database(URL) as db:
@@ -235,7 +235,9 @@ def test_a_model_that_is_wrong_is_told_as_ever(folder: Path) -> None:
     (folder / "broken.py").write_text("from holdall import Model\n\n\nclass Order(Model):\n    id: str\n")
     ended = call("table", "plan", "--models", "broken")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: Order.id: the model has no key, and id is not one\n")
+    assert ended.stderr.startswith(
+        "error: Order.id: the model has no key, and its id is not declared as one\n"
+    )
 
 
 def test_the_installed_program_finds_the_models_of_the_working_directory(folder: Path) -> None:

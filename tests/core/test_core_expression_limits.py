@@ -536,7 +536,7 @@ def test_between_takes_only_an_ordered_literal_as_its_subject() -> None:
 
 
 def test_if_not_exists_does_not_fall_back_to_its_own_path() -> None:
-    with pytest.raises(InvalidExpressionError, match="is b itself"):
+    with pytest.raises(InvalidExpressionError, match="are both b"):
         check_update(Update((Set(path("a"), IfNotExists(path("b"), path("b"))),)))
     check_update(Update((Set(path("a"), IfNotExists(path("a"), path("b"))),)))
 

@@ -143,7 +143,7 @@ def test_services_have_names_in_their_order_and_one_without_a_name_is_the_defaul
 
 @pytest.mark.parametrize("name", ["", "with space", "a/b", "ü", "-a", "x" * 101, 5])
 def test_what_cannot_name_a_service_is_refused(name: object) -> None:
-    with pytest.raises(ConfigurationError, match="argument files has an invalid name of a service"):
+    with pytest.raises(ConfigurationError, match="argument files has an invalid service name"):
         resolve({"files": {name: "memory:"}}, {}, {})
 
 

@@ -216,7 +216,7 @@ MISFITS: list[tuple[Any, dict[str, Any], str, str]] = [
     (int | None, {"S": "5"}, "", "Input should be a valid integer"),
     (Annotated[int, Ge(0)], {"S": "5"}, "", "Input should be a valid integer"),
     (Annotated[int, Ge(0)], {"N": "-5"}, "", "greater than or equal to 0 (got -5)"),
-    (Annotated[int, AfterValidator(abs)], {"S": "5"}, "", "stored under N (stored as {'S': '5'})"),
+    (Annotated[int, AfterValidator(abs)], {"S": "5"}, "", "of DynamoDB type N (stored as {'S': '5'})"),
     (bool, {"N": "1"}, "", "Input should be a valid boolean"),
     (datetime, {"S": "yesterday"}, "", "Input should be a valid datetime (stored as {'S': 'yesterday'})"),
     (datetime, {"N": "5"}, "", "Input should be a valid datetime"),
@@ -231,7 +231,7 @@ MISFITS: list[tuple[Any, dict[str, Any], str, str]] = [
     (dict[str, Any], {"L": []}, "", "Input should be a valid dictionary (got [])"),
     (Line, {"M": {"sku": {"S": "a"}}}, "price", "Field required"),
     (Line, {"M": {"sku": {"S": "a"}, "price": {"N": "1"}, "count": {"N": "0"}}}, "count", "greater than"),
-    (list[int], {"L": [{"Q": 1}]}, "[0]", "not an attribute"),
+    (list[int], {"L": [{"Q": 1}]}, "[0]", "not in DynamoDB's JSON form"),
 ]
 
 

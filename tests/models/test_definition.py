@@ -102,7 +102,7 @@ FIELDS = [
     ("k: Key[str]\nx: SortKey[list[int]]", "Thing.x: "),
     ("k: Key[str]\nx: SortKey[dict[str, int]]", "Thing.x: "),
     ("k: Key[str]\nx: SortKey[Known]", "Thing.x: "),
-    ("id: str", "Thing.id: the model has no key, and id is not one"),
+    ("id: str", "Thing.id: the model has no key, and its id is not declared as one"),
     ("_x: int", "Thing._x: the name of a field cannot begin with an underscore"),
     ("x: int = field(name='_x')", "Thing.x: its stored name '_x' cannot begin with an underscore"),
     ("x: int = field(name='y')\ny: int", "Thing.y: its stored name 'y' is already that of x"),

@@ -267,7 +267,7 @@ def test_all_ten_types_have_a_plain_reading() -> None:
 
 @pytest.mark.parametrize("attribute", [{}, {"X": 1}, {"S": "a", "N": "1"}, {"L": [{"Q": 1}]}, {"N": "five"}])
 def test_what_is_no_attribute_is_refused(attribute: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValueError, match="not an attribute"):
+    with pytest.raises(InvalidValueError, match="not in DynamoDB's JSON form"):
         plain(attribute)
 
 

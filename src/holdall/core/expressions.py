@@ -367,7 +367,7 @@ class IfNotExists(_Term):
         """Also check that the fallback is not the path itself."""
         if self.fallback == self.path:
             raise InvalidExpressionError(
-                f"the fallback of if_not_exists is {self.path} itself, which DynamoDB does not allow",
+                f"the path and the fallback of if_not_exists are both {self.path}, which DynamoDB does not allow",
                 hint="fall back to a value or to another path",
             )
         _Term.check(self)

@@ -64,7 +64,7 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
     elif request.segments not in range(1, MAX_SEGMENTS + 1) or request.segment not in range(request.segments):
         raise InvalidRequestError(
             f"there is no segment {request.segment!r} of {request.segments!r} segments",
-            hint=f"segments is from 1 to {MAX_SEGMENTS:,}, and segment from 0 to segments - 1",
+            hint=f"segments must be from 1 to {MAX_SEGMENTS:,}, and segment from 0 to segments - 1",
         )
     if request.projection:
         check_projection(schema, request.projection)

@@ -306,7 +306,7 @@ def _files(value: object, source: str) -> tuple[tuple[str, str], ...]:
     for name, url in named.items():
         if not isinstance(name, str) or not _SERVICE.fullmatch(name):
             raise ConfigurationError(
-                f"{source} has an invalid name of a service: {name!r:.60}",
+                f"{source} has an invalid service name: {name!r:.60}",
                 hint="use up to 100 letters, digits and _ . -",
             )
         if not isinstance(url, str) or not url.startswith(_FILE_FORMS):

@@ -373,8 +373,8 @@ def _check_depth(depth: int) -> None:
 def _refuse_malformed(attribute: object) -> InvalidValueError:
     kinds = ", ".join(attribute) if isinstance(attribute, Mapping) else type(attribute).__name__
     return InvalidValueError(
-        f"this is not an attribute ({kinds})",
-        hint='an attribute is a dict with one entry, such as {"S": "text"}; use holdall.core.encode()',
+        f"the value is not in DynamoDB's JSON form ({kinds})",
+        hint='it must be a dict with one entry, such as {"S": "text"}; use holdall.core.encode() for Python values',
     )
 
 

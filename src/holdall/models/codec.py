@@ -408,7 +408,7 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
     def decode(attribute: Attribute) -> Any:
         kind = adapter.facts.kind
         if kind in _SCALAR_KINDS and kind not in attribute and "NULL" not in attribute:
-            raise _misfit(f"stored under {kind}", attribute)
+            raise _misfit(f"of DynamoDB type {kind}", attribute)
         return adapter.loose(plain(attribute))
 
     def validate(value: Any) -> Any:

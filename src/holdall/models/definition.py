@@ -159,7 +159,12 @@ def _annotations(cls: type[Model], names: Mapping[str, Any]) -> Iterator[tuple[s
                 holder, {**module}, {**names, cls.__name__: cls, **inner}, include_extras=True
             )
         except (NameError, AttributeError, TypeError, SyntaxError) as error:
-            raise _wrong(cls, name, f"its annotation {annotation!r} cannot be evaluated: {error}") from None
+            raise _wrong(
+                cls,
+                name,
+                f"its annotation {annotation!r} cannot be evaluated: {error}",
+                hint="define or import the type before the class, and not only under TYPE_CHECKING",
+            ) from None
         found = hints[name]
         if typing.get_origin(found) is not ClassVar and found is not ClassVar:
             yield name, found
@@ -289,7 +294,12 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
 
 def _default_id(cls: type[Model], fields: Mapping[str, Field[Any]]) -> IdKey:
     if "id" in fields:
-        raise _wrong(cls, "id", "the model has no key, and id is not one", hint="declare it as id: Key[...]")
+        raise _wrong(
+            cls,
+            "id",
+            "the model has no key, and its id is not declared as one",
+            hint="declare it as id: Key[...]",
+        )
     return IdKey(cls.__name__)
 
 

@@ -236,7 +236,7 @@ def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> 
                 hint=f'write {part}=["{getattr(index, part)}"]',
             )
     if not index.key:
-        raise _wrong(cls, index, "it has no key")
+        raise _wrong(cls, index, "it has no key", hint='add the fields of its key: key=["field"]')
     names = [*index.key, *index.sort_key]
     for name in names:
         if name not in fields:
