@@ -186,7 +186,7 @@ async def test_small_items_stay_and_so_do_kept_fields(db: Rig) -> None:
     assert await db.objects() == ["heavy/large.json.gz"]
     cold = await db.db.query(Heavy, name="large").all()
     assert cold[0].text == "x" * 1000
-    with pytest.raises(InvalidOptionsError, match="how old an item is"):
+    with pytest.raises(InvalidOptionsError, match="does not declare a timestamp"):
         await db.archive.run(Heavy)
 
 

@@ -35,7 +35,7 @@ def test_an_object_a_table_and_a_text_say_the_same(given: Any) -> None:
         ("", "is empty"),
         ("colour=red", "unknown setting: colour"),
         ("cache_size=much", "cache_size"),
-        (7, "not a int"),
+        (7, "not int"),
         ({"prefix": 7}, "prefix must be .* not 7"),
         ({"table": ""}, "table must be .* not ''"),
         ({"prefix": "a//b"}, "segment that is empty or only dots"),

@@ -187,7 +187,7 @@ async def test_bytes_for_another_place_or_too_many_are_refused(db: Rig) -> None:
     upload = await start(db, 30)
     upload = await db.blobs.continue_upload(upload, 0, DATA[:14])
     for offset in (0, 10, 15, -1):
-        with pytest.raises(UploadConflictError, match="continues at byte 14 of 30") as conflict:
+        with pytest.raises(UploadConflictError, match="is at byte 14 of 30") as conflict:
             await db.blobs.continue_upload(upload, offset, b"x")
         assert conflict.value.offset == 14
     for source in (DATA[14:31], iter([DATA[14:31]])):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from holdall.archive.ancestor import NAMES, read_body, read_key
 from holdall.archive.follower import Follower
-from holdall.archive.pointer import POINTER, Pointer, merge, read_pointer
+from holdall.archive.pointer import POINTER, Pointer, merge, read_pointer, show_key
 from holdall.archive.template import DEFAULT, KeyStyle, check_template
 from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
 from holdall.core.internal import internal
@@ -203,7 +203,7 @@ class Archive:
         """Have the object deleted after a write that restores or deletes the item."""
         if self.on_write == "error":
             raise ItemArchivedError(
-                f"the item is archived, and its model does not allow archived items to be "
+                f"the item {show_key(read.key)} is archived, and its model does not allow archived items to be "
                 f"{'deleted' if deleted else 'changed'}",
                 hint="restore it first: db.archive.restore(key)",
             )

@@ -42,7 +42,7 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
     place = await find_place(context, schema.model)
     if place.archive.pack:
         raise InvalidOptionsError(
-            f"archived items of {schema.name} share objects (pack=True), so an item has no key of its own",
+            f"archived items of {schema.name} share objects (pack=True), so a single item has no key",
             hint="the pointer of an archived item names its pack",
         )
     fields = encode_components(schema, found.components)

@@ -104,6 +104,11 @@ def read_pointer(item: Item) -> Pointer:
         ) from None
 
 
+def show_key(key: Item) -> str:
+    """A stored key in messages."""
+    return ", ".join(str(*part.values()) for part in key.values())
+
+
 def merge(pointer: Item, body: Item) -> dict[str, Attribute]:
     """Join pointer and body to the whole item. The table's attributes win: only they can have changed since."""
     hot = {name: attribute for name, attribute in pointer.items() if name != POINTER}

@@ -17,7 +17,7 @@ from holdall.archive.envelope import Contents, open_envelope
 from holdall.archive.exchange import exchange_pointer, has_moved
 from holdall.archive.follower import delete_object
 from holdall.archive.item import ArchivePlace, find_place, lacks_contents
-from holdall.archive.pointer import POINTER, Pointer, check_format, read_pointer
+from holdall.archive.pointer import POINTER, Pointer, check_format, read_pointer, show_key
 from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
@@ -142,7 +142,7 @@ class _Rebuild:
     def _note_lost(self, item: Item, pointer: Pointer | None) -> None:
         self._lost += 1
         if len(self._problems) < _PROBLEMS:
-            key = ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
+            key = show_key(self._place.binding.key_of(item))
             named = "" if pointer is None else f"; its pointer names {pointer.where}"
             self._problems.append(f"{key}: no readable object of this item was found{named}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdall.archive.follower import delete_former
 from holdall.archive.item import find_place
-from holdall.archive.pointer import POINTER, read_pointer
+from holdall.archive.pointer import POINTER, read_pointer, show_key
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.requests import GetItem, Scan
@@ -105,4 +105,6 @@ async def _restore(context: Context, binding: Binding, read: GetItem, found: Ite
         if POINTER in raw:
             await delete_former(context.port, read_pointer(raw), read)
         return True
-    raise ContentionError("the archived item changed during every attempt to restore it")
+    raise ContentionError(
+        f"the archived item {show_key(read.key)} changed during each of {_TRIES} attempts to restore it"
+    )

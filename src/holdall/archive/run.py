@@ -23,6 +23,7 @@ from holdall.archive.item import (
     measure,
     send_swap,
 )
+from holdall.archive.pointer import show_key
 from holdall.archive.price import BOUNDS, POINTER_BYTES, Estimate, Prices, classify
 from holdall.core.context import Context
 from holdall.core.evaluation import holds
@@ -112,8 +113,8 @@ async def run(
     schema = place.schema
     if where is None and place.archive.timestamp is None:
         raise InvalidOptionsError(
-            f"{schema.name} does not declare which field tells how old an item is",
-            hint='declare it with Archive(timestamp="..."), or choose the items with where=...',
+            f"{schema.name} does not declare a timestamp, so the run cannot know how old its items are",
+            hint='declare the field with Archive(timestamp="..."), or choose the items with where=...',
         )
     condition = None if where is None else where.condition()
     options = (segments, rate, max_items, prices or Prices())
@@ -424,7 +425,7 @@ class _Run:
         return "too many attributes" if is_too_wide(self._place, item) else None
 
     def _show_key(self, item: Item) -> str:
-        return ", ".join(str(*part.values()) for part in self._place.binding.key_of(item).values())
+        return show_key(self._place.binding.key_of(item))
 
     async def _pace(self, tally: _Tally, units: float) -> None:
         """Wait as long as ``rate`` requires for these units; finished segments leave their share to the others."""

@@ -77,7 +77,7 @@ def is_version(text: object) -> bool:
 def check_name(name: object) -> str:
     """Return the name of an artifact; `InvalidArtifactError` if no item can have it."""
     if not isinstance(name, str):
-        raise InvalidArtifactError(f"the name of an artifact must be a string, not a {type(name).__name__}")
+        raise InvalidArtifactError(f"the name of an artifact must be a string, not {type(name).__name__}")
     if not name:
         raise InvalidArtifactError("the name of an artifact must not be empty")
     if _size(name) > _LONGEST_NAME:
@@ -111,7 +111,7 @@ def check_new_name(name: object) -> str:
 def check_alias(alias: object) -> str:
     """Return the alias; `InvalidAliasError` if it cannot be one, or could be mistaken for a version."""
     if not isinstance(alias, str):
-        raise InvalidAliasError(f"an alias must be a string, not a {type(alias).__name__}")
+        raise InvalidAliasError(f"an alias must be a string, not {type(alias).__name__}")
     if not alias or _size(alias) > _LONGEST_ALIAS:
         raise InvalidAliasError(
             f"{alias!r:.40} cannot be an alias: an alias must have 1 to {_LONGEST_ALIAS} bytes in UTF-8"

@@ -59,7 +59,7 @@ def parse_settings(value: object, source: str) -> ArtifactSettings:
         value = ArtifactSettings(**{name: _convert(name, each, source) for name, each in value.items()})
     if not isinstance(value, ArtifactSettings):
         raise ConfigurationError(
-            f"{source} must be an ArtifactSettings, not a {type(value).__name__}",
+            f"{source} must be an ArtifactSettings, not {type(value).__name__}",
             hint='as in ArtifactSettings(prefix="releases", suffix=".zip")',
         )
     _check(value, source)

@@ -79,7 +79,7 @@ async def _call(context: Context, function: Callable[..., Any], path: Path, blob
     said = await context.port.call(function, path, blob)
     if said is not None and not isinstance(said, Mapping):
         raise InvalidOptionsError(
-            f"the analyzer {function.__qualname__} must return a mapping of metadata, not a {type(said).__name__}"
+            f"the analyzer {function.__qualname__} must return a mapping of metadata, not {type(said).__name__}"
         )
     return own_metadata(said)
 

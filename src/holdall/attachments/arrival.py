@@ -54,7 +54,7 @@ _ALGORITHMS = ("md5", "sha1", "sha256")
 def conflict_at(record: UploadRecord, what: str) -> UploadConflictError:
     """The error for a request that does not fit the state of an upload."""
     return UploadConflictError(
-        f"upload {record.id} continues at byte {record.offset:,} of {record.byte_size:,}, but {what}",
+        f"upload {record.id} is at byte {record.offset:,} of {record.byte_size:,}, {what}",
         offset=record.offset,
         hint="read the upload again, and continue it from its offset",
     )
@@ -231,7 +231,7 @@ def explain_change(record: UploadRecord, found: Any) -> HoldallError:
     """The error that explains why an upload could not be written: it is gone, or another request continued it."""
     if found is None:
         return RecordNotFound(f"upload {record.id} was cancelled or has expired", hint="start a new upload")
-    return conflict_at(UploadRecord(record.address, found), "another request continued it")
+    return conflict_at(UploadRecord(record.address, found), "because another request has continued it")
 
 
 async def explain_loss(context: Context, record: UploadRecord) -> HoldallError:

@@ -105,7 +105,7 @@ async def _scan(
 
 
 class _Audit:
-    """An audit under way."""
+    """An audit in progress."""
 
     def __init__(self, context: Context, home: Home, repair: bool) -> None:
         self._context = context

@@ -80,7 +80,8 @@ def read_given(
     name = name if filename is None else str(filename)
     if not name:
         raise InvalidOptionsError(
-            f"the {type(given).__name__} to attach has no file name", hint='pass filename="..."'
+            f"the content to attach, of type {type(given).__name__}, has no file name",
+            hint='pass filename="..."',
         )
     return NewFile(source, name, content_type or kind, own_metadata(metadata), identify, service, key, given)
 
@@ -127,7 +128,7 @@ def _look_at(given: Any) -> tuple[Any, str, str | None]:
     if isinstance(given, Iterable | AsyncIterable):
         return Pieces(given), name, None
     raise InvalidOptionsError(
-        f"a {type(given).__name__} cannot be attached",
+        f"an object of type {type(given).__name__} cannot be attached",
         hint="pass a pathlib.Path, an open file, bytes, an iterator of bytes, an upload, a blob or a signed id",
     )
 

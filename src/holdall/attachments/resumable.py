@@ -162,7 +162,7 @@ async def continue_upload(
     home = await home_of(context)
     record = await _read(context, home, upload if isinstance(upload, str) else upload.id)
     if offset != record.offset:
-        raise conflict_at(record, f"the request sent bytes from {offset!r:.30} on")
+        raise conflict_at(record, f"but the request sent bytes from {offset!r:.30} on")
     record = await Arrival(context, record, checksum).take(source)
     if record.offset == record.byte_size and not record.is_complete:
         record = await complete(context, home, record)

@@ -50,7 +50,7 @@ def parse_settings(value: object, source: str) -> AttachmentSettings:
         value = AttachmentSettings(**value)
     if not isinstance(value, AttachmentSettings):
         raise ConfigurationError(
-            f"{source} must be an AttachmentSettings, not a {type(value).__name__}",
+            f"{source} must be an AttachmentSettings, not {type(value).__name__}",
             hint='as in AttachmentSettings(signed_ids="rails")',
         )
     for name, known in (("signed_ids", get_args(Form)), ("variation_digest", get_args(DigestForm))):

@@ -226,7 +226,7 @@ def arms_of(
 def _weigh(weights: Mapping[Version, int]) -> Arms:
     if not isinstance(weights, Mapping) or not 1 <= len(weights) <= _MOST_ARMS:
         raise InvalidAliasError(
-            f"weights must map 1 to {_MOST_ARMS} versions to their weights, and is {weights!r:.60}",
+            f"weights must be a mapping of 1 to {_MOST_ARMS} versions to their weights, not {weights!r:.60}",
             hint="as in {1: 90, 2: 10}",
         )
     arms = []

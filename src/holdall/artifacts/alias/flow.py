@@ -320,7 +320,7 @@ async def rollback_alias(
             raise explain_no_alias(name, alias)
         raise AliasNotFoundError(
             f"the alias {alias!r:.60} of {name!r:.60} has no earlier state to roll back to",
-            hint="see its changes with alias_history",
+            hint="look at the history of the alias",
         )
     found = await change_alias(
         context,
@@ -359,7 +359,7 @@ async def _find_target(
                 if change.weights is None:
                     raise InvalidOptionsError(
                         f"change {to} deleted the alias {alias!r:.60}, so there is nothing to roll back to",
-                        hint="choose another change; alias_history lists them",
+                        hint="look at the history of the alias, and choose another change",
                     )
                 return change
         elif version is not None:
@@ -370,10 +370,12 @@ async def _find_target(
         change = await entries.next()
     what = f"the alias {alias!r:.60} of {state.name!r:.60}"
     if to is not None:
-        raise InvalidOptionsError(f"{what} has no change {to}", hint="see its changes with alias_history")
+        raise InvalidOptionsError(
+            f"{what} has no change {to} in its history", hint="look at the history, and choose another change"
+        )
     if version is not None:
         raise InvalidOptionsError(
             f"{what} has never served version {version} alone",
-            hint="set the alias to that version with put_alias, or see its changes with alias_history",
+            hint="to serve it for the first time, set the alias to that version",
         )
     return None

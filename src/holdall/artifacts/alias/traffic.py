@@ -108,7 +108,7 @@ class Split:
     def _prepare(self, salt: str) -> tuple[_Contestant, ...]:
         """The arms with the beginnings of their hashes, cached for the next key with the same salt."""
         if not isinstance(salt, str):
-            raise InvalidOptionsError(f"salt must be a string, not a {type(salt).__name__}")
+            raise InvalidOptionsError(f"salt must be a string, not {type(salt).__name__}")
         begun = sha256(_frame(salt, "the salt"))
         contest = tuple(_contestant(version, weight, begun.copy()) for version, weight in self._alive)
         if len(self._contests) >= _MANY_SALTS:
@@ -147,7 +147,7 @@ def _frame_key(key: object) -> bytes:
         return _frame(key, "the key")
     if not isinstance(key, int) or isinstance(key, bool):
         raise InvalidOptionsError(
-            f"key must be a string or a whole number, not a {type(key).__name__}",
+            f"key must be a string or a whole number, not {type(key).__name__}",
             hint="pass an id that stays the same for a user, as text; without one, leave out key to pick at random",
         )
     try:

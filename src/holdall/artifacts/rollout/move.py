@@ -88,7 +88,7 @@ def check_state(rollout: Rollout, *states: str) -> None:
         return
     hints = {
         "paused": "resume or abort it first",
-        "done": "to go back, use rollback_alias",
+        "done": "to go back, roll back the alias",
         "aborted": "start a new rollout",
         "superseded": "start a new rollout",
     }

@@ -185,7 +185,7 @@ def rollout_of(name: str, alias: str, record: RolloutRecord) -> Rollout:
     if not record.is_stored:
         raise RolloutError(
             f"the alias {alias!r:.60} of {name!r:.60} has never had a rollout",
-            hint="begin one with start_rollout",
+            hint="start one first",
         )
     assert record.started_at is not None
     assert record.update_at is not None

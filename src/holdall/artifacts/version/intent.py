@@ -54,7 +54,7 @@ T = TypeVar("T")
 class Intent:
     """The content that LATEST will have.
 
-    A directory has a ``hold`` that keeps its files until LATEST has them, and, if it is to be published, a
+    A directory has a ``hold`` that keeps its files until LATEST has them, and, if it will be published, a
     ``version_hold`` that keeps them until the version has them.
     """
 
@@ -228,7 +228,8 @@ def _texts(option: str, given: object) -> dict[str, str]:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in (*given, *given.values())):
         raise InvalidOptionsError(
-            f"{option} must map strings to strings, and is {given!r:.60}", hint='as in {"build": "17"}'
+            f"{option} must be a mapping of strings to strings, not {given!r:.60}",
+            hint='as in {"build": "17"}',
         )
     return dict(given)
 

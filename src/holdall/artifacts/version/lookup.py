@@ -280,7 +280,7 @@ class _Filter:
         for each in ("tags", "metadata"):
             if given.get(each) is not None and not isinstance(given[each], Mapping):
                 raise InvalidOptionsError(
-                    f"{each} in where must map strings to strings, and is {given[each]!r:.60}"
+                    f"{each} in where must be a mapping of strings to strings, not {given[each]!r:.60}"
                 )
         if not isinstance(given.get("sha256") or "", str):
             raise InvalidOptionsError(f"sha256 in where must be a string, not {given['sha256']!r:.60}")
