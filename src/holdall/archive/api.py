@@ -30,7 +30,7 @@ class ArchiveActions:
 
 
 class AsyncArchiveActions:
-    """``db.archive`` of an `AsyncDatabase`: the methods of `ArchiveActions`, awaited."""
+    """``db.archive`` of an `AsyncDatabase`: the same methods as `ArchiveActions`, for async code."""
 
     @internal
     def __init__(self, context: Context) -> None:

@@ -31,7 +31,7 @@ class Holdings:
 
 
 async def key(context: Context, given: ModelKey[Any] | Model) -> str:
-    """Return the key of the object that an item is archived to, unless another item already occupies that key."""
+    """Return the key at which an item is archived. If another item already occupies it, a different key is used."""
     found = given.key if isinstance(given, Model) else given
     if not isinstance(found, ModelKey):
         raise InvalidOptionsError(

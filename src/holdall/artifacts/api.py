@@ -96,7 +96,7 @@ def _iterate(context: Context, pages: VersionPages) -> Iterator[Artifact]:
 
 
 class AsyncArtifacts:
-    """``db.artifacts`` of an `AsyncDatabase`: the methods of `Artifacts`, awaited."""
+    """``db.artifacts`` of an `AsyncDatabase`: the same methods as `Artifacts`, for async code."""
 
     @internal
     def __init__(self, context: Context) -> None:

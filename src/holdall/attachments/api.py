@@ -31,7 +31,7 @@ class Blobs:
         return attachment_settings(self._context.settings)
 
     def open(self, blob: Blob | str) -> BlobHandle:
-        """Open a blob as a temporary file for a ``with`` block. The file is complete, and its digest was verified."""
+        """Open a blob as a temporary file, complete and verified, for a ``with`` block."""
         return BlobHandle(self._context, blob)
 
     def stream(self, blob: Blob, *, start: int = 0, size: int | None = None) -> Iterator[bytes]:
@@ -84,7 +84,7 @@ class Blobs:
 
 
 class AsyncBlobs:
-    """``db.blobs`` of an `AsyncDatabase`: the methods of `Blobs`, awaited."""
+    """``db.blobs`` of an `AsyncDatabase`: the same methods as `Blobs`, for async code."""
 
     @internal
     def __init__(self, context: Context) -> None:
@@ -96,7 +96,7 @@ class AsyncBlobs:
         return attachment_settings(self._context.settings)
 
     def open(self, blob: Blob | str) -> BlobHandle:
-        """Open a blob as a temporary file for an ``async with`` block; complete, and its digest verified."""
+        """Open a blob as a temporary file, complete and verified, for an ``async with`` block."""
         return BlobHandle(self._context, blob)
 
     def stream(self, blob: Blob, *, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:

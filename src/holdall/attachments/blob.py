@@ -18,8 +18,9 @@ class Blob:
     """A stored file: its name, type and size, and where its bytes are. Blobs with the same id are equal.
 
     ``checksum`` is the MD5 of the bytes in base64; None for a blob composed of others. ``sha256`` is known for files
-    that Holdall itself uploaded. ``metadata`` holds what analysis found, and under ``custom`` the metadata that you
-    passed. ``attachments_count`` is how many attachments referred to the blob when it was read.
+    that Holdall itself uploaded. ``metadata`` has what you passed and what analysis found; entries under ``custom`` are
+    also stored with the object in the service. ``attachments_count`` is how many attachments referred to the blob when
+    it was read.
     """
 
     __slots__ = (

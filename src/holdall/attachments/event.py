@@ -39,7 +39,7 @@ class AttachmentEvent:
 
 
 def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[F], F]:
-    """Decorate a function that handles events of these kinds; a worker calls it once for each event.
+    """Decorate a function that handles events of these kinds; a worker calls it at least once for each event.
 
     The function becomes a job. Its name is ``name``, or derived from where it is defined; ``options`` are those of any
     job, such as ``queue`` and ``retries``. Import its module also in the processes that change attachments: they record

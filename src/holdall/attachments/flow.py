@@ -112,7 +112,7 @@ async def create_before_direct_upload(
     """Create a blob whose bytes a client uploads directly to the service; return it with the URL and headers to use.
 
     The service accepts only bytes of this size, MD5 (``checksum``, in base64) and type. Metadata that only Holdall may
-    set is dropped. The URL expires after ``expires`` seconds, or a timedelta; one day at most.
+    set is dropped. The URL expires after ``expires``, a number of seconds or a timedelta; one day at most.
     """
     if isinstance(byte_size, bool) or byte_size < 0:
         raise InvalidOptionsError(f"byte_size must be a number of bytes, 0 or more, not {byte_size!r:.40}")
@@ -343,8 +343,8 @@ async def url(
 ) -> str:
     """Return a temporary URL for the bytes, directly in the service.
 
-    It expires after ``expires`` seconds, or a timedelta. Types that a browser could execute are served as downloads,
-    whatever ``disposition`` says.
+    It expires after ``expires``, a number of seconds or a timedelta. Types that a browser could execute are always
+    served as downloads, even with ``disposition="inline"``.
     """
     found = blob if isinstance(blob, Blob) else await find(context, blob)
     shelf = Shelf(context, found.service_name)
@@ -434,7 +434,7 @@ async def delete(context: Context, blob: Blob | str) -> None:
 
 
 async def purge_now(context: Context, blob: Blob | str) -> bool:
-    """Delete a blob and its bytes unless it is attached; return whether it was deleted."""
+    """Delete a blob and its bytes, unless it is attached; return False if it is."""
     home = await home_of(context)
     (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
     return not row.is_stored or await purge_row(context, home, row)

@@ -78,10 +78,11 @@ async def start_upload(
     service: str | None = None,
     expires: float | timedelta = 86400,
 ) -> ResumableUpload:
-    """Start an upload whose bytes may arrive in any number of requests, within ``expires`` seconds or a timedelta.
+    """Start an upload whose bytes may arrive in any number of requests.
 
-    With ``checksum``, the MD5 in base64, the bytes are verified when all have arrived; if they came in several
-    requests, they are read once more for this. Metadata that only Holdall may set is dropped.
+    All bytes must arrive within ``expires``, a number of seconds or a timedelta. With ``checksum``, the MD5 in base64,
+    they are verified at the end; if they came in several requests, they are read once more for this. Metadata that only
+    Holdall may set is dropped.
     """
     if isinstance(byte_size, bool) or not isinstance(byte_size, int) or not 0 <= byte_size <= MAX_OBJECT:
         raise InvalidOptionsError(

@@ -44,7 +44,7 @@ class SweepReport:
 async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: bool = False) -> SweepReport:
     """Delete blobs that are not attached, and bytes that interrupted uploads left; ``dry_run`` only counts them.
 
-    Only files stored more than ``older_than`` ago are examined; it must be at least two days.
+    Only files stored more than ``older_than`` ago are examined. It must be at least two days, except in a dry run.
     """
     if older_than < GRACE and not dry_run:
         raise InvalidOptionsError(

@@ -77,7 +77,7 @@ async def put_alias(
     """Create or change an alias: point it to a version (LATEST by default), or split its traffic between several.
 
     ``secondary_version`` gets ``secondary_version_weight`` per cent of the traffic, 0 to 99, and ``version`` the rest.
-    Or ``weights`` maps any number of versions to whole numbers, which need not sum to 100. All versions must exist.
+    Or ``weights`` maps versions to their weights: whole numbers, which need not sum to 100. All versions must exist.
     With ``expect_revision``, the alias changes only if it still has that revision; otherwise `ArtifactChangedError`.
     ``protected=True`` protects the alias: from then on it can be changed only with ``allow_protected=True``, even after
     it was deleted and created again, until you pass ``protected=False``. ``by`` and ``reason`` are recorded in its
@@ -302,7 +302,7 @@ async def rollback_alias(
     by: str | None = None,
     reason: str | None = None,
 ) -> Alias:
-    """Undo the last change of an alias: it serves what it served before, the whole split. Works for a deleted one too.
+    """Undo the last change of an alias, even its deletion: it serves what it served before, the whole split.
 
     A rollout counts as one change, finished or in progress. A second rollback undoes the change before. ``to`` is the
     number of a change in the alias's history: the alias serves what it served after that change. With ``to_version``,

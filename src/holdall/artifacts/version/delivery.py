@@ -145,8 +145,8 @@ async def url(
 ) -> str:
     """Return a temporary URL from which anyone can download the content, served with these headers.
 
-    It expires after ``expires`` seconds, or a timedelta. It leads to the version that the reference means now: if an
-    alias moves, the URL stays the same.
+    It expires after ``expires``, a number of seconds or a timedelta. It leads to the version that is meant now: if an
+    alias moves later, the URL still leads to the same version.
     """
     home = await home_of(context)
     artifact = await _find_meant(context, home, name, version_or_alias, key)

@@ -16,7 +16,10 @@ _LONGEST = 1000 * 366 * 86400
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """The versions that were deleted, or would be, newest first; aliases serve those ``in_use``, so they were kept."""
+    """The result of a prune: ``pruned`` versions were deleted, or would be, newest first.
+
+    The versions ``in_use`` were old enough, but are kept because aliases serve them.
+    """
 
     name: str
     at: datetime
