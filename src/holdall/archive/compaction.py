@@ -64,8 +64,8 @@ async def compact(
 
     The next `sweep` deletes the old packs, and those that are no longer needed at all. With ``live_share=1``, no bytes
     of changed or deleted items remain after that. Packs younger than ``older_than`` are skipped, because a run may
-    still be pointing items to them. ``dry_run`` changes nothing and counts. ``progress`` is called with a report after
-    each pack.
+    still be pointing items to them. ``dry_run`` only counts, and changes nothing. ``progress`` is called with a report
+    after each pack.
     """
     if isinstance(live_share, bool) or not isinstance(live_share, int | float) or not 0 < live_share <= 1:
         raise InvalidOptionsError(

@@ -70,9 +70,9 @@ async def rebuild_pointers(
     """Repair archived items whose pointer or object is damaged or lost: point them to another copy of their object.
 
     An object with exactly the content that the pointer names is preferred; otherwise the newest intact one is used.
-    Objects are looked for where the pointer says, and where the current template puts them. ``dry_run`` changes
-    nothing and counts. This reads the whole table and all archived objects. ``progress`` is called with a report after
-    each page.
+    Objects are looked for where the pointer says, and where the current template puts them. ``dry_run`` only
+    counts, and changes nothing. This reads the whole table and all archived objects. ``progress`` is called with a
+    report after each page.
     """
     place = await find_place(context, model)
     work = _Rebuild(context, place, dry_run)

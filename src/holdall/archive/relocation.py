@@ -63,7 +63,7 @@ async def rekey(
     Run it after you change one of those; until then, items are read from where they are. Run it also on a copy of a
     table, such as a restored backup: its items get their own objects, and the original keeps its objects. With
     ``Archive(ancestor=...)`` it also converts the items that tempest's hybrid storage archived, and leaves the old
-    objects in place. ``dry_run`` changes nothing and counts. This reads the whole table; it can be stopped at any
+    objects in place. ``dry_run`` only counts, and changes nothing. This reads the whole table; it can be stopped at any
     moment and run again. ``progress`` is called with a report after each page.
     """
     place = await find_place(context, model)
