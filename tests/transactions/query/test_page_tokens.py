@@ -172,7 +172,7 @@ def test_without_a_secret_there_are_no_pages(store: str) -> None:
     with Database(store) as db:
         query = db.query(Letter, box="a")
         for size, after in ((9, None), (2, None), (2, token)):
-            with pytest.raises(ConfigurationError, match="no secret to sign with") as caught:
+            with pytest.raises(ConfigurationError, match="need a secret") as caught:
                 query.page(size, after=after)
             assert "HOLDALL_SECRET" in str(caught.value)
 
@@ -233,7 +233,7 @@ def test_a_token_is_for_one_purpose(purpose: str) -> None:
 def test_a_token_may_end() -> None:
     token = sign([OLD], "page", "x", expires=NOW)
     assert verify([OLD], "page", token, now=NOW - timedelta(seconds=1)) == "x"
-    with pytest.raises(InvalidTokenError, match="out of date"):
+    with pytest.raises(InvalidTokenError, match="has expired"):
         verify([OLD], "page", token, now=NOW)
 
 
