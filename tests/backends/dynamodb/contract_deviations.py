@@ -16,7 +16,7 @@ DEVIATIONS: Mapping[str, Mapping[str, str]] = {
             "puts items into a new index although their attribute has another type than the index's key"
         ),
         "items: equal numbers are the same key": "takes 10 and 1.0E1 for different keys",
-        "items: a reply says what it cost": "counts every read as one item of at most 4 KB",
+        "items: a reply reports what it cost": "counts every read as one item of at most 4 KB",
         "conditions: a missing operand is only unequal": "says of two missing attributes that they are not unequal",
         "conditions: functions know strings binaries sets and lists": "never finds a binary inside a binary",
         "updates: set copies adds and subtracts exactly": "adds with 28 digits where numbers have 38",

@@ -31,22 +31,24 @@ _IN_ORDER = "passes parts on in their order as they come: none may be left out o
 _NO_SUCH_NAME = "has no objects whose names begin or end with a slash, or have two in a row"
 
 DEVIATIONS: Mapping[str, str] = {
-    "headers: metadata can be as large as it may be": "counts more than the metadata towards its 2 KB",
+    "headers: metadata can be as large as the limit": "counts more than the metadata towards its 2 KB",
     "headers: an object uploaded in parts has its headers": _NO_HEADERS,
     "creation: an upload can be a creation": _NO_HEADERS,
     "copies: a copy has the bytes and the headers": "adds metadata of its own to a copy",
-    "copies: a copy replaces what was there": "adds metadata of its own to a copy",
-    "copies: a copy of what is missing finds nothing and changes nothing": _NO_SUCH_NAME,
-    "uploads: the object there stays until the upload ends": "gives an upload another etag than the object has then",
+    "copies: a copy replaces an existing object": "adds metadata of its own to a copy",
+    "copies: a copy of a missing object is refused and changes nothing": _NO_SUCH_NAME,
+    "uploads: an existing object stays until the upload ends": "gives an upload another etag than the object has then",
     "uploads: numbers of parts may have gaps": _IN_ORDER,
     "uploads: a part of the same number is replaced": _IN_ORDER,
     "uploads: the parts of an upload are listed by number": "lists the part with which a page should begin after",
-    "completion: only the parts that are named go into the object": _IN_ORDER,
+    "completion: an object consists of the named parts only": _IN_ORDER,
     "completion: an object cannot be made of a part that was replaced": _IN_ORDER,
-    "completion: an object cannot be made of a part that never came": "forgets an upload that could not be completed",
-    "completion: the object of an upload says what it is": _NO_HEADERS,
+    "completion: an object cannot be made of a part that was never sent": (
+        "forgets an upload that could not be completed"
+    ),
+    "completion: a completion returns the stored object": _NO_HEADERS,
     "completion: no part is taken from an object that is missing or changed": _IN_ORDER,
-    "urls: anybody can fetch what a url names": _NO_SUCH_NAME,
-    "urls: anybody can put the very bytes that a url is for": _NO_SUCH_NAME,
+    "urls: anyone can fetch the object of a url": _NO_SUCH_NAME,
+    "urls: anyone can put exactly the bytes that a url is for": _NO_SUCH_NAME,
     "refusals: an upload ends with its parts in order each once": _IN_ORDER,
 }

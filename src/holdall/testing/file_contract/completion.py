@@ -8,7 +8,7 @@ from holdall.testing.file_contract.check import NAME, Service, check, full_part,
 
 
 @check()
-async def only_the_parts_that_are_named_go_into_the_object(service: Service) -> None:
+async def an_object_consists_of_the_named_parts_only(service: Service) -> None:
     upload = await service.begin()
     parts = [await service.part(upload, number, b"part %d" % number) for number in (1, 2, 3)]
     await service.complete(upload, parts[1])
@@ -28,7 +28,7 @@ async def an_object_cannot_be_made_of_a_part_that_was_replaced(service: Service)
 
 
 @check()
-async def an_object_cannot_be_made_of_a_part_that_never_came(service: Service) -> None:
+async def an_object_cannot_be_made_of_a_part_that_was_never_sent(service: Service) -> None:
     upload = await service.begin()
     part = await service.part(upload, 1, full_part())
     with refused(HoldallError):
@@ -39,7 +39,7 @@ async def an_object_cannot_be_made_of_a_part_that_never_came(service: Service) -
 
 
 @check()
-async def the_object_of_an_upload_says_what_it_is(service: Service) -> None:
+async def a_completion_returns_the_stored_object(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
     done = await service.upload("a", full_part(), b"the end", headers=headers)
     head = await service.head()
@@ -62,7 +62,7 @@ async def an_upload_is_held_to_its_digests(service: Service) -> None:
 
 
 @check("digests_of_parts")
-async def an_upload_with_other_digests_leaves_what_was_there(service: Service) -> None:
+async def an_upload_with_other_digests_replaces_nothing(service: Service) -> None:
     for digests in ({"md5": md5_of(b"others")}, {"sha256": sha256_of(b"others")}):
         upload = await service.begin()
         part = await service.part(upload, 1, b"words")

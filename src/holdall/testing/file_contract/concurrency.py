@@ -27,7 +27,7 @@ from holdall.testing.file_contract.check import NAME, Colour, Service, check, re
 
 
 @check()
-async def replies_to_requests_side_by_side_do_not_mix(service: Service) -> None:
+async def replies_to_concurrent_requests_do_not_mix(service: Service) -> None:
     async def round_trip(number: int) -> int:
         body = str(number).encode() * (1 + number * 1000)
         await service.put(f"{number:02}", body)
@@ -103,7 +103,7 @@ async def puts_and_deletions_of_neighbours_do_not_disturb_each_other(service: Se
 
 
 @check()
-async def an_upload_given_up_while_its_parts_come_leaves_nothing(service: Service) -> None:
+async def an_upload_aborted_while_its_parts_arrive_leaves_nothing(service: Service) -> None:
     async def send(upload: Upload, number: int) -> None:
         with suppress(ObjectNotFoundError):  # the upload was aborted before this part arrived
             await service.part(upload, number, b"words")
@@ -120,7 +120,7 @@ async def an_upload_given_up_while_its_parts_come_leaves_nothing(service: Servic
 
 
 @check()
-async def what_is_given_up_halfway_disturbs_nothing_else(service: Service) -> None:
+async def a_cancelled_request_does_not_disturb_others(service: Service) -> None:
     """Only async requests can be cancelled."""
     large = _version(7)[0] * 20
     await service.put("large", large)
@@ -164,7 +164,7 @@ async def a_service_works_in_another_thread_and_event_loop(service: Service) -> 
 
 
 @check()
-async def both_colours_see_the_same_objects(service: Service) -> None:
+async def sync_and_async_requests_see_the_same_objects(service: Service) -> None:
     other: Colour = "awaiting" if service.colour == "blocking" else "blocking"
 
     async def there(twin: Service) -> None:

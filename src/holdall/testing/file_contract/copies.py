@@ -21,7 +21,7 @@ async def a_copy_has_the_bytes_and_the_headers(service: Service) -> None:
 
 
 @check()
-async def a_copy_replaces_what_was_there(service: Service) -> None:
+async def a_copy_replaces_an_existing_object(service: Service) -> None:
     await service.put("source", b"words")
     await service.put("copy", b"others", headers=ObjectHeaders("text/css", metadata={"old": "yes"}))
     await service.copy("source", "copy")
@@ -31,7 +31,7 @@ async def a_copy_replaces_what_was_there(service: Service) -> None:
 
 
 @check()
-async def a_copy_is_an_object_of_its_own(service: Service) -> None:
+async def a_copy_is_independent_of_its_source(service: Service) -> None:
     await service.put("source", b"words")
     await service.copy("source", "copy")
     await service.put("source", b"changed")
@@ -52,7 +52,7 @@ async def objects_of_any_size_are_copied(service: Service) -> None:
 
 
 @check()
-async def a_copy_of_what_is_missing_finds_nothing_and_changes_nothing(service: Service) -> None:
+async def a_copy_of_a_missing_object_is_refused_and_changes_nothing(service: Service) -> None:
     await service.put("copy", b"there")
     for source in ("missing", "cop", "copy/"):
         with refused(ObjectNotFoundError):
@@ -62,7 +62,7 @@ async def a_copy_of_what_is_missing_finds_nothing_and_changes_nothing(service: S
 
 
 @check()
-async def a_copy_can_demand_the_source_that_it_knows(service: Service) -> None:
+async def a_copy_can_require_the_etag_of_its_source(service: Service) -> None:
     etag = (await service.put("source", b"words")).etag
     await service.copy("source", "copy", if_match=etag)
     assert await service.body("copy") == b"words"
@@ -103,7 +103,7 @@ async def a_copy_can_be_a_creation(service: Service) -> None:
 
 
 @check("conditional_copies")
-async def a_copy_that_creates_is_refused_where_something_is(service: Service) -> None:
+async def a_copy_that_creates_is_refused_if_the_key_is_taken(service: Service) -> None:
     await service.put("source", b"words")
     there = await service.put("copy", b"there")
     for target in ("copy", "source"):

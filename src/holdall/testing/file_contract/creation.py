@@ -25,7 +25,7 @@ async def a_plain_put_leaves_no_id(service: Service) -> None:
 
 
 @check("conditional_puts")
-async def an_id_is_no_metadata(service: Service) -> None:
+async def an_id_is_not_metadata(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
     put = await service.put(body=b"mine", headers=headers, if_absent=service.port.new_id())
     assert put.headers == headers
@@ -45,7 +45,7 @@ async def a_second_creation_is_refused_and_changes_nothing(service: Service) -> 
 
 
 @check("conditional_puts")
-async def what_was_simply_put_is_in_the_way_too(service: Service) -> None:
+async def an_object_from_a_plain_put_prevents_a_creation(service: Service) -> None:
     await service.put(body=b"")
     with refused(PreconditionFailedError):
         await service.put(body=b"mine", if_absent=service.port.new_id())
@@ -53,7 +53,7 @@ async def what_was_simply_put_is_in_the_way_too(service: Service) -> None:
 
 
 @check("conditional_puts")
-async def a_creation_that_is_sent_again_can_be_told_from_another(service: Service) -> None:
+async def a_repeated_creation_can_be_told_from_another(service: Service) -> None:
     mine = service.port.new_id()
     await service.put(body=b"mine", if_absent=mine)
     try:
@@ -70,7 +70,7 @@ async def a_put_over_it_forgets_the_id(service: Service) -> None:
 
 
 @check("conditional_puts")
-async def after_a_deletion_the_place_is_free(service: Service) -> None:
+async def after_a_deletion_the_key_is_free(service: Service) -> None:
     for body in (b"first", b"second"):
         mine = service.port.new_id()
         await service.put(body=body, if_absent=mine)
@@ -104,7 +104,7 @@ async def an_upload_can_be_a_creation(service: Service) -> None:
 
 
 @check("conditional_puts")
-async def an_upload_that_creates_is_refused_where_something_is(service: Service) -> None:
+async def an_upload_that_creates_is_refused_if_the_key_is_taken(service: Service) -> None:
     upload = await service.begin()
     part = await service.part(upload, 1, b"mine")
     there = await service.put(body=b"yours")

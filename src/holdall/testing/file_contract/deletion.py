@@ -23,7 +23,7 @@ async def a_deleted_object_is_gone(service: Service) -> None:
 
 
 @check()
-async def deleting_what_is_missing_is_fine(service: Service) -> None:
+async def deleting_a_missing_object_is_not_an_error(service: Service) -> None:
     await service.delete("missing")
     await service.put(body=b"words")
     await service.delete()
@@ -31,7 +31,7 @@ async def deleting_what_is_missing_is_fine(service: Service) -> None:
 
 
 @check("conditional_deletions")
-async def who_knows_what_is_there_deletes_it(service: Service) -> None:
+async def a_deletion_with_the_current_etag_deletes_the_object(service: Service) -> None:
     etag = (await service.put(body=b"words")).etag
     await service.put("b", b"neighbour")
     await service.delete_match("a", etag)
@@ -39,7 +39,7 @@ async def who_knows_what_is_there_deletes_it(service: Service) -> None:
 
 
 @check("conditional_deletions")
-async def what_somebody_else_has_put_is_not_deleted(service: Service) -> None:
+async def a_deletion_with_an_old_etag_deletes_nothing(service: Service) -> None:
     etag = (await service.put(body=b"words")).etag
     there = await service.put(body=b"newer")
     with refused(PreconditionFailedError):
@@ -49,7 +49,7 @@ async def what_somebody_else_has_put_is_not_deleted(service: Service) -> None:
 
 
 @check("conditional_deletions")
-async def deleting_a_certain_object_that_is_missing_is_fine(service: Service) -> None:
+async def deleting_a_missing_object_by_its_etag_is_not_an_error(service: Service) -> None:
     etag = (await service.put(body=b"words")).etag
     await service.delete_match("missing", etag)
     await service.delete_match("never/was", etag)
@@ -80,7 +80,7 @@ async def a_deletion_leaves_the_neighbours(service: Service) -> None:
 
 
 @check()
-async def many_are_deleted_at_once_and_the_missing_ones_are_fine(service: Service) -> None:
+async def many_objects_are_deleted_at_once_and_missing_ones_are_ignored(service: Service) -> None:
     for name in ("a", "b", "c", "d", "a/b"):
         await service.put(name, b"words")
     await _delete_many(service, "a", "missing", "c", "never/was", "a/b")
@@ -95,7 +95,7 @@ async def a_key_can_be_named_twice_for_deletion(service: Service) -> None:
 
 
 @check()
-async def a_thousand_are_deleted_at_once(service: Service) -> None:
+async def a_thousand_objects_are_deleted_at_once(service: Service) -> None:
     for name in ("0000", "0500", "0999", "1000"):
         await service.put(name, b"words")
     await _delete_many(service, *(f"{number:04}" for number in range(1000)))

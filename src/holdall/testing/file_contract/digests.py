@@ -22,7 +22,7 @@ def _true(info: ObjectInfo, body: bytes) -> bool:
 
 
 @check()
-async def bytes_with_their_digests_are_kept(service: Service) -> None:
+async def bytes_with_their_digests_are_stored(service: Service) -> None:
     for body in (BODY, b""):
         for digests in (
             {"md5": md5_of(body)},
@@ -35,7 +35,7 @@ async def bytes_with_their_digests_are_kept(service: Service) -> None:
 
 
 @check()
-async def bytes_with_other_digests_leave_nothing(service: Service) -> None:
+async def bytes_with_other_digests_are_not_stored(service: Service) -> None:
     for digests in WRONG:
         with refused(IntegrityError):
             await service.put(body=BODY, **digests)
@@ -45,7 +45,7 @@ async def bytes_with_other_digests_leave_nothing(service: Service) -> None:
 
 
 @check()
-async def bytes_with_other_digests_leave_what_was_there(service: Service) -> None:
+async def bytes_with_other_digests_replace_nothing(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
     there = await service.put(body=b"there", headers=headers)
     for digests in WRONG:
@@ -65,7 +65,7 @@ async def an_empty_body_has_digests_too(service: Service) -> None:
 
 
 @check("conditional_puts")
-async def a_creation_with_other_digests_leaves_the_place_free(service: Service) -> None:
+async def a_creation_with_other_digests_leaves_the_key_free(service: Service) -> None:
     for digests in WRONG:
         with refused(IntegrityError):
             await service.put(body=BODY, if_absent=service.port.new_id(), **digests)
@@ -84,7 +84,7 @@ async def an_upload_can_be_completed_with_its_digests(service: Service) -> None:
 
 
 @check()
-async def digests_that_a_service_tells_are_those_of_the_bytes(service: Service) -> None:
+async def digests_that_a_service_reports_are_those_of_the_bytes(service: Service) -> None:
     assert _true(await service.put("plain", BODY), BODY)
     assert _true(await service.put("given", BODY, md5=md5_of(BODY), sha256=sha256_of(BODY)), BODY)
     assert _true(await service.upload("in parts", BODY), BODY)

@@ -105,7 +105,7 @@ async def metadata_keeps_its_names(service: Service) -> None:
 
 
 @check()
-async def metadata_can_be_as_large_as_it_may_be(service: Service) -> None:
+async def metadata_can_be_as_large_as_the_limit(service: Service) -> None:
     metadata = {f"name-{place}": "x" * 95 for place in range(10)}
     room = MAX_METADATA - sum(len(name) + len(value) for name, value in metadata.items())
     metadata["rest"] = "y" * (room - len("rest"))

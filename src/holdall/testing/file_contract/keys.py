@@ -64,7 +64,7 @@ async def punctuation_means_nothing(service: Service) -> None:
 
 
 @check()
-async def every_alphabet_is_welcome_and_no_two_texts_are_one_key(service: Service) -> None:
+async def every_alphabet_works_and_different_texts_are_different_keys(service: Service) -> None:
     await _all_at_once(service, ALPHABETS)
 
 
@@ -84,7 +84,7 @@ async def case_matters(service: Service) -> None:
 
 
 @check("long_keys")
-async def a_key_can_be_as_long_as_it_may_be(service: Service) -> None:
+async def a_key_can_be_as_long_as_the_limit(service: Service) -> None:
     room = 1024 - len(service.prefix.encode())
     await _all_at_once(
         service,

@@ -24,7 +24,7 @@ async def a_listing_of_nothing_is_empty(service: Service) -> None:
 
 
 @check()
-async def a_listing_says_of_each_object_what_a_head_says(service: Service) -> None:
+async def a_listing_reports_the_same_as_a_head(service: Service) -> None:
     await _fill(service)
     (page,) = await service.pages()
     assert [listed.key for listed in page.objects] == [service.key(name) for name in in_order(NAMES)]
@@ -36,7 +36,7 @@ async def a_listing_says_of_each_object_what_a_head_says(service: Service) -> No
 
 
 @check()
-async def a_prefix_is_text_and_no_directory(service: Service) -> None:
+async def a_prefix_is_text_and_not_a_directory(service: Service) -> None:
     await _fill(service)
     for prefix in ("a", "a/", "a/b", "a/b/", "ab", "b", "b/", "b/c", "c", "", "ü", "/"):
         assert await service.names(prefix) == in_order([name for name in NAMES if name.startswith(prefix)])
@@ -86,7 +86,7 @@ async def nothing_is_missed_when_pages_are_deleted_on_the_way(service: Service) 
 
 
 @check()
-async def what_stays_is_listed_once_whatever_else_comes_and_goes(service: Service) -> None:
+async def an_object_that_stays_is_listed_once_whatever_else_changes(service: Service) -> None:
     await _fill(service)
     first = await service.send(ListObjects(NAME, service.prefix, None, 4))
     assert first.next is not None
@@ -104,7 +104,7 @@ async def what_stays_is_listed_once_whatever_else_comes_and_goes(service: Servic
 
 
 @check()
-async def a_page_can_be_asked_for_again(service: Service) -> None:
+async def a_page_can_be_requested_again(service: Service) -> None:
     await _fill(service)
     first = await service.send(ListObjects(NAME, service.prefix, None, 2))
     for _ in range(2):

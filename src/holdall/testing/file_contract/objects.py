@@ -41,7 +41,7 @@ async def what_was_put_comes_back(service: Service) -> None:
 
 
 @check()
-async def a_put_says_what_is_there_now(service: Service) -> None:
+async def a_put_returns_the_stored_object(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
     put = await service.put(body=b"words", headers=headers)
     assert _essence(put) == (service.key(), 5, put.etag, headers, None)
@@ -50,7 +50,7 @@ async def a_put_says_what_is_there_now(service: Service) -> None:
 
 
 @check()
-async def a_get_says_what_a_head_says(service: Service) -> None:
+async def a_get_reports_the_same_as_a_head(service: Service) -> None:
     await service.put(body=b"words", headers=ObjectHeaders("text/plain", metadata={"colour": "red"}))
     head = await service.head()
     for found in (await service.get(), await service.get(start=1, size=2), await service.get(start=99)):
@@ -114,7 +114,7 @@ async def objects_of_many_sizes_come_back_exactly(service: Service) -> None:
 
 
 @check()
-async def a_range_is_the_bytes_that_were_asked_for(service: Service) -> None:
+async def a_range_has_the_requested_bytes(service: Service) -> None:
     body = b"0123456789"
     await service.put(body=body)
     for start, size in ((0, 1), (0, 10), (0, None), (3, 4), (5, 5), (9, 1), (9, None), (4, None)):
@@ -159,7 +159,7 @@ async def a_large_object_can_be_read_piece_by_piece(service: Service) -> None:
 
 
 @check()
-async def a_read_can_demand_the_object_that_it_knows(service: Service) -> None:
+async def a_read_can_require_an_etag(service: Service) -> None:
     etag = (await service.put(body=b"words")).etag
     assert (await service.get(if_match=etag)).body == b"words"
     assert (await service.get(start=2, size=2, if_match=etag)).body == b"rd"
@@ -192,7 +192,7 @@ async def a_read_of_a_known_object_that_is_gone_finds_nothing(service: Service) 
 
 
 @check()
-async def a_service_says_how_it_wants_to_be_treated(service: Service) -> None:
+async def a_service_describes_its_traits(service: Service) -> None:
     traits = await service.send(DescribeService(NAME))
     assert traits.single_put >= 1
     assert MIN_PART <= traits.part_size <= MAX_PART
@@ -201,6 +201,6 @@ async def a_service_says_how_it_wants_to_be_treated(service: Service) -> None:
 
 
 @check()
-async def the_name_of_the_service_in_a_request_means_nothing_to_it(service: Service) -> None:
+async def a_service_ignores_its_name_in_requests(service: Service) -> None:
     await service.put(body=b"words")
     assert (await service.send(HeadObject(NAME + " by another name", service.key()))).size == 5

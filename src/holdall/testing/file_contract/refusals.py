@@ -88,7 +88,7 @@ def _with_key(key: Any, good: str) -> Iterator[ObjectRequest[Any]]:
 
 
 @check()
-async def what_cannot_be_a_key_is_refused_by_every_request(service: Service) -> None:
+async def every_request_refuses_an_invalid_key(service: Service) -> None:
     there = await service.put(body=b"there")
     for key in BAD_KEYS:
         for request in _with_key(key, service.key()):
@@ -99,7 +99,7 @@ async def what_cannot_be_a_key_is_refused_by_every_request(service: Service) -> 
 
 
 @check()
-async def what_cannot_be_the_prefix_of_a_key_is_refused(service: Service) -> None:
+async def an_invalid_prefix_is_refused(service: Service) -> None:
     prefixes: tuple[Any, ...] = ("a\x00b", "\ud800", "x" * 1025, 7, None)
     for prefix in prefixes:
         for request in (ListObjects(NAME, prefix), ListUploads(NAME, prefix)):
@@ -119,7 +119,7 @@ async def headers_that_cannot_be_sent_are_refused(service: Service) -> None:
 
 
 @check()
-async def what_is_no_digest_is_refused(service: Service) -> None:
+async def an_invalid_digest_is_refused(service: Service) -> None:
     for digests in BAD_DIGESTS:
         with refused(InvalidRequestError):
             await service.put(body=b"words", **digests)
@@ -127,7 +127,7 @@ async def what_is_no_digest_is_refused(service: Service) -> None:
 
 
 @check()
-async def what_is_not_bytes_is_refused(service: Service) -> None:
+async def a_body_that_is_not_bytes_is_refused(service: Service) -> None:
     upload = await service.begin("b")
     for body in ("text", None, 7, ["list"]):
         with refused(InvalidRequestError):
@@ -138,7 +138,7 @@ async def what_is_not_bytes_is_refused(service: Service) -> None:
 
 
 @check()
-async def ranges_that_mean_nothing_are_refused(service: Service) -> None:
+async def invalid_ranges_are_refused(service: Service) -> None:
     await service.put(body=b"words")
     for start, size in ((-1, None), (-5, 5), (0, 0), (0, -1), (3, -2)):
         with refused(InvalidRequestError):
@@ -159,7 +159,7 @@ async def a_page_has_from_one_to_a_thousand_objects(service: Service) -> None:
 
 
 @check()
-async def from_one_to_a_thousand_are_deleted_at_once(service: Service) -> None:
+async def from_one_to_a_thousand_keys_are_deleted_at_once(service: Service) -> None:
     await service.put("0", b"words")
     for count in (0, 1001):
         keys = tuple(service.key(str(number)) for number in range(count))
@@ -193,7 +193,7 @@ async def an_upload_ends_with_its_parts_in_order_each_once(service: Service) -> 
 
 
 @check()
-async def nothing_can_be_replaced_where_there_must_be_nothing(service: Service) -> None:
+async def if_absent_and_if_match_cannot_be_combined(service: Service) -> None:
     etag = (await service.put(body=b"there")).etag
     upload = await service.begin()
     part = await service.part(upload, 1, b"words")
@@ -205,7 +205,7 @@ async def nothing_can_be_replaced_where_there_must_be_nothing(service: Service) 
 
 
 @check()
-async def a_request_that_is_for_no_service_is_refused_by_name(service: Service) -> None:
+async def a_request_for_a_table_is_refused_by_name(service: Service) -> None:
     with refused(InvalidRequestError) as refusal:
         await service.send(GetItem("table", {"pk": {"S": "a"}}))
     assert "GetItem" in str(refusal.error)

@@ -9,7 +9,7 @@ from holdall.testing.file_contract.creation import RACERS
 
 
 @check("conditional_replacements")
-async def who_knows_what_is_there_replaces_it(service: Service) -> None:
+async def a_put_with_the_current_etag_replaces_the_object(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "red"})
     first = await service.put(body=b"first")
     second = await service.put(body=b"second", headers=headers, if_match=first.etag)
@@ -21,7 +21,7 @@ async def who_knows_what_is_there_replaces_it(service: Service) -> None:
 
 
 @check("conditional_replacements")
-async def what_somebody_else_has_put_is_not_replaced(service: Service) -> None:
+async def a_put_with_an_old_etag_replaces_nothing(service: Service) -> None:
     known = await service.put(body=b"known")
     headers = ObjectHeaders("text/css")
     there = await service.put(body=b"newer", headers=headers)
@@ -32,7 +32,7 @@ async def what_somebody_else_has_put_is_not_replaced(service: Service) -> None:
 
 
 @check("conditional_replacements")
-async def nothing_is_put_in_place_of_what_is_missing(service: Service) -> None:
+async def a_put_with_an_etag_does_not_create_a_missing_object(service: Service) -> None:
     known = await service.put(body=b"known")
     await service.delete()
     for name in ("a", "never/was"):
@@ -42,7 +42,7 @@ async def nothing_is_put_in_place_of_what_is_missing(service: Service) -> None:
 
 
 @check("conditional_replacements", "conditional_puts")
-async def what_was_created_can_be_replaced_and_has_another_id_then(service: Service) -> None:
+async def a_created_object_can_be_replaced_and_loses_its_id(service: Service) -> None:
     created = await service.put(body=b"first", if_absent="mine")
     await service.put(body=b"second", if_match=created.etag)
     assert await service.body() == b"second"
@@ -69,7 +69,7 @@ async def _begin(service: Service, body: bytes, name: str = "a") -> tuple[Upload
 
 
 @check("conditional_replacements")
-async def an_upload_can_replace_what_it_knows(service: Service) -> None:
+async def an_upload_with_the_current_etag_replaces_the_object(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
     upload, part = await _begin(service, full_part())
     done = await service.complete(upload, part, if_match=etag)
@@ -78,7 +78,7 @@ async def an_upload_can_replace_what_it_knows(service: Service) -> None:
 
 
 @check("conditional_replacements")
-async def an_upload_does_not_replace_what_somebody_else_has_put(service: Service) -> None:
+async def an_upload_with_an_old_etag_replaces_nothing(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
     upload, part = await _begin(service, b"mine")
     there = await service.put(body=b"newer")
@@ -89,7 +89,7 @@ async def an_upload_does_not_replace_what_somebody_else_has_put(service: Service
 
 
 @check("conditional_replacements")
-async def an_upload_does_not_take_the_place_of_what_is_missing(service: Service) -> None:
+async def an_upload_with_an_etag_does_not_create_a_missing_object(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
     await service.delete()
     for name in ("a", "never/was"):

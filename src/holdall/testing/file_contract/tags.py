@@ -31,7 +31,7 @@ async def tags_are_kept_with_the_object(service: Service) -> None:
 
 
 @check("tags")
-async def as_many_tags_as_may_be_are_kept_as_long_as_they_may_be(service: Service) -> None:
+async def tags_can_be_as_many_and_as_long_as_the_limits(service: Service) -> None:
     tags = {f"{number}".ljust(MAX_TAG_NAME, "ü"): "ü" * MAX_TAG_VALUE for number in range(MAX_TAGS)}
     await service.put(body=b"words", tags=tags)
     assert await service.tags() == tags
@@ -46,7 +46,7 @@ async def an_object_without_tags_has_none(service: Service) -> None:
 
 
 @check("tags")
-async def the_tags_of_what_is_missing_are_not_found(service: Service) -> None:
+async def the_tags_of_a_missing_object_are_not_found(service: Service) -> None:
     await service.put("a/b", b"words", tags=TAGS)
     for name in ("missing", "a", "a/b/c"):
         with refused(ObjectNotFoundError):
@@ -54,14 +54,14 @@ async def the_tags_of_what_is_missing_are_not_found(service: Service) -> None:
 
 
 @check("tags")
-async def tags_are_no_headers(service: Service) -> None:
+async def tags_are_not_headers(service: Service) -> None:
     headers = ObjectHeaders("text/plain", metadata={"colour": "blue"})
     put = await service.put(body=b"words", headers=headers, tags=TAGS)
     assert put.headers == (await service.head()).headers == (await service.get()).info.headers == headers
 
 
 @check("tags")
-async def what_replaces_an_object_has_its_own_tags(service: Service) -> None:
+async def a_replacement_has_its_own_tags(service: Service) -> None:
     await service.put(body=b"words", tags=TAGS)
     await service.put(body=b"words", tags={"colour": "blue"})
     assert await service.tags() == {"colour": "blue"}
@@ -71,7 +71,7 @@ async def what_replaces_an_object_has_its_own_tags(service: Service) -> None:
 
 
 @check("tags", "replaced_tags")
-async def what_replaces_an_object_without_tags_has_none(service: Service) -> None:
+async def a_replacement_without_tags_has_none(service: Service) -> None:
     await service.put(body=b"words", tags=TAGS)
     await service.put(body=b"words")
     assert await service.tags() == {}
@@ -108,7 +108,7 @@ async def a_copy_that_creates_has_the_tags_of_its_source(service: Service) -> No
 
 
 @check("tags", "conditional_puts")
-async def what_is_created_has_its_tags_and_the_refused_leaves_none(service: Service) -> None:
+async def a_creation_has_its_tags_and_a_refused_one_leaves_none(service: Service) -> None:
     await service.put(body=b"mine", tags=TAGS, if_absent=service.port.new_id())
     try:
         await service.put(body=b"yours", tags={"colour": "blue"}, if_absent=service.port.new_id())
@@ -128,7 +128,7 @@ async def an_object_made_of_parts_has_the_tags_of_its_upload(service: Service) -
 
 
 @check()
-async def what_cannot_be_tags_is_refused(service: Service) -> None:
+async def invalid_tags_are_refused(service: Service) -> None:
     there = await service.put(body=b"there")
     for tags in BAD_TAGS:
         with refused(InvalidRequestError):

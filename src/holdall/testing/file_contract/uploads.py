@@ -46,7 +46,7 @@ async def parts_of(service: Service, upload: Upload) -> tuple[Part, ...]:
 
 
 @check()
-async def an_upload_names_its_key_and_has_an_id_of_its_own(service: Service) -> None:
+async def an_upload_names_its_key_and_has_its_own_id(service: Service) -> None:
     uploads = [await service.begin() for _ in range(3)]
     assert {upload.key for upload in uploads} == {service.key()}
     assert len({upload.id for upload in uploads}) == 3
@@ -54,7 +54,7 @@ async def an_upload_names_its_key_and_has_an_id_of_its_own(service: Service) -> 
 
 
 @check()
-async def a_part_says_its_number_and_size(service: Service) -> None:
+async def a_part_reports_its_number_and_size(service: Service) -> None:
     upload = await service.begin()
     part = await service.part(upload, 3, b"words")
     assert (part.number, part.size) == (3, 5)
@@ -62,7 +62,7 @@ async def a_part_says_its_number_and_size(service: Service) -> None:
 
 
 @check()
-async def nothing_of_an_upload_can_be_seen_before_its_end(service: Service) -> None:
+async def nothing_of_an_upload_is_visible_before_its_end(service: Service) -> None:
     upload = await service.begin()
     assert await service.body() is None
     part = await service.part(upload, 1, b"words")
@@ -76,7 +76,7 @@ async def nothing_of_an_upload_can_be_seen_before_its_end(service: Service) -> N
 
 
 @check()
-async def the_object_there_stays_until_the_upload_ends(service: Service) -> None:
+async def an_existing_object_stays_until_the_upload_ends(service: Service) -> None:
     there = await service.put(body=b"there")
     upload = await service.begin()
     part = await service.part(upload, 1, b"words")
@@ -87,7 +87,7 @@ async def the_object_there_stays_until_the_upload_ends(service: Service) -> None
 
 
 @check()
-async def parts_can_come_in_any_order(service: Service) -> None:
+async def parts_can_be_sent_in_any_order(service: Service) -> None:
     upload = await service.begin()
     bodies = {1: full_part(1), 2: full_part(2), 3: b"the end"}
     parts = {number: await service.part(upload, number, bodies[number]) for number in (3, 1, 2)}
@@ -101,7 +101,7 @@ async def parts_can_come_in_any_order(service: Service) -> None:
 
 
 @check()
-async def parts_can_come_side_by_side(service: Service) -> None:
+async def parts_can_be_sent_concurrently(service: Service) -> None:
     upload = await service.begin()
     bodies = [full_part(1), full_part(2), b"the end"]
     flows = [service.part(upload, number, body) for number, body in enumerate(bodies, 1)]
@@ -148,7 +148,7 @@ async def the_parts_of_an_upload_are_listed_by_number(service: Service) -> None:
 
 
 @check()
-async def an_upload_is_resumed_with_the_parts_that_are_there(service: Service) -> None:
+async def an_upload_is_resumed_with_its_existing_parts(service: Service) -> None:
     begun = await service.begin()
     await service.part(begun, 1, full_part())
     (found,) = await service.send(ListUploads(NAME, service.key()))
@@ -179,7 +179,7 @@ async def uploads_to_one_key_do_not_mix(service: Service) -> None:
 
 
 @check()
-async def an_upload_that_was_given_up_is_gone(service: Service) -> None:
+async def an_aborted_upload_is_gone(service: Service) -> None:
     await service.put(body=b"there")
     upload = await service.begin()
     part = await service.part(upload, 1, b"words")
@@ -197,7 +197,7 @@ async def an_upload_that_was_given_up_is_gone(service: Service) -> None:
 
 
 @check()
-async def giving_up_what_is_gone_is_fine(service: Service) -> None:
+async def aborting_a_missing_upload_is_not_an_error(service: Service) -> None:
     upload = await service.begin()
     await service.send(AbortUpload(NAME, upload))
     await service.send(AbortUpload(NAME, upload))
@@ -219,7 +219,7 @@ async def a_completed_upload_is_gone(service: Service) -> None:
 
 
 @check()
-async def an_upload_that_never_was_is_not_found(service: Service) -> None:
+async def an_unknown_upload_is_not_found(service: Service) -> None:
     await service.put("source", b"words")
     begun = await service.begin("begun")
     part = await service.part(begun, 1, b"words")

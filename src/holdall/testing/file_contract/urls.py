@@ -60,7 +60,7 @@ async def a_url_is_plain_text_that_can_be_sent_anywhere(service: Service) -> Non
 
 
 @check("signed_urls")
-async def a_url_can_be_signed_for_what_is_not_there(service: Service) -> None:
+async def a_url_can_be_signed_for_a_missing_object(service: Service) -> None:
     assert (await _sign(service, "GET", "missing")).url
     assert (await _sign(service, "PUT", "missing", size=5, md5=md5_of(b"words"))).url
     assert await service.names() == []
@@ -79,7 +79,7 @@ async def urls_differ_by_key_method_and_time(service: Service) -> None:
 
 
 @check("signed_urls")
-async def a_url_holds_from_a_second_to_a_week(service: Service) -> None:
+async def a_url_is_valid_from_a_second_to_a_week(service: Service) -> None:
     for expires in (1, WEEK):
         assert (await _sign(service, "GET", expires=expires)).url
     for expires in (0, -1, WEEK + 1):
@@ -89,14 +89,14 @@ async def a_url_holds_from_a_second_to_a_week(service: Service) -> None:
 
 
 @check("signed_urls")
-async def no_url_is_signed_for_what_cannot_be_a_key(service: Service) -> None:
+async def no_url_is_signed_for_an_invalid_key(service: Service) -> None:
     for key in ("", "a\x00b", "a/../b", "\ud800"):
         with refused(InvalidObjectKeyError):
             await service.send(SignUrl(NAME, key, "GET", 300))
 
 
 @check("signed_urls", "served_urls")
-async def anybody_can_fetch_what_a_url_names(service: Service) -> None:
+async def anyone_can_fetch_the_object_of_a_url(service: Service) -> None:
     for name in NAMES:
         await service.put(name, name.encode(), headers=ObjectHeaders("text/plain"))
         signed = await _sign(service, "GET", name)
@@ -105,7 +105,7 @@ async def anybody_can_fetch_what_a_url_names(service: Service) -> None:
 
 
 @check("signed_urls", "served_urls")
-async def a_url_says_how_the_object_is_served(service: Service) -> None:
+async def a_url_sets_the_headers_of_the_response(service: Service) -> None:
     await service.put(body=b"words", headers=ObjectHeaders("text/html", "inline", "no-store"))
     wanted = ObjectHeaders(
         "application/octet-stream",
@@ -121,7 +121,7 @@ async def a_url_says_how_the_object_is_served(service: Service) -> None:
 
 
 @check("signed_urls", "served_urls")
-async def a_fetch_of_what_is_missing_is_not_found(service: Service) -> None:
+async def a_fetch_of_a_missing_object_is_not_found(service: Service) -> None:
     signed = await _sign(service, "GET", "missing")
     assert (await _fetch(service, "GET", signed.url, headers=signed.headers))[0] == 404
 
@@ -149,7 +149,7 @@ async def a_url_is_good_for_one_method(service: Service) -> None:
 
 
 @check("signed_urls", "served_urls")
-async def anybody_can_put_the_very_bytes_that_a_url_is_for(service: Service) -> None:
+async def anyone_can_put_exactly_the_bytes_that_a_url_is_for(service: Service) -> None:
     for name in NAMES:
         body = name.encode()
         bound = {"headers": ObjectHeaders("text/plain"), "size": len(body), "md5": md5_of(body)}

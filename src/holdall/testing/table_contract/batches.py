@@ -90,7 +90,7 @@ async def batches_over_the_limits_are_refused_whole(store: Store) -> None:
 
 
 @check()
-async def batches_with_senseless_parts_are_refused_whole(store: Store) -> None:
+async def batches_with_invalid_parts_are_refused_whole(store: Store) -> None:
     table = await store.table()
     good = PutItem(table, encode_item({"pk": "good"}))
     with refused(InvalidRequestError):

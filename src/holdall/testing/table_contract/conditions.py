@@ -192,7 +192,7 @@ async def functions_know_strings_binaries_sets_and_lists(store: Store) -> None:
 
 
 @check()
-async def sizes_and_types_can_be_asked_for(store: Store) -> None:
+async def conditions_can_use_sizes_and_types(store: Store) -> None:
     sizes = {"s": 4, "b": 2, "l": 3, "m": 1, "ss": 2, "ns": 2, "bs": 1}
     kinds = {"s": "S", "n": "N", "b": "B", "t": "BOOL", "z": "NULL", "l": "L", "m": "M", "ss": "SS"}
     kinds |= {"ns": "NS", "bs": "BS"}

@@ -90,7 +90,7 @@ async def projections_are_honoured(store: Store) -> None:
 
 
 @check()
-async def what_an_index_does_not_hold_cannot_be_asked_of_it(store: Store) -> None:
+async def a_query_cannot_use_what_its_index_does_not_include(store: Store) -> None:
     table = await store.table(indexes=[INCLUDE])
     with refused(InvalidExpressionError):
         await store.query(table, "ada", by="owner", index="include", projection=(path("n"),))
@@ -122,7 +122,7 @@ async def equal_index_keys_page_without_gap_or_repetition(store: Store) -> None:
 
 
 @check("immediate_indexes")
-async def a_page_of_an_index_goes_on_where_a_deleted_item_was(store: Store) -> None:
+async def a_page_of_an_index_continues_where_a_deleted_item_was(store: Store) -> None:
     table = await store.table(indexes=[BY_OWNER])
     for pk in "abcd":
         await store.put(table, pk=pk, owner="ada", rank=1)

@@ -118,7 +118,7 @@ async def delete_removes_an_item_and_forgives_a_missing_one(store: Store) -> Non
 
 
 @check()
-async def put_and_delete_can_give_back_what_was_there(store: Store) -> None:
+async def put_and_delete_can_return_the_old_item(store: Store) -> None:
     table = await store.table()
     first, second = encode_item({"pk": "a", "n": 1}), encode_item({"pk": "a", "n": 2})
     assert (await store.send(PutItem(table, first, returns="old"))).item is None
@@ -129,7 +129,7 @@ async def put_and_delete_can_give_back_what_was_there(store: Store) -> None:
 
 
 @check()
-async def a_failed_condition_can_give_back_the_stored_item(store: Store) -> None:
+async def a_failed_condition_can_return_the_stored_item(store: Store) -> None:
     table = await store.table()
     stored = encode_item({"pk": "a", "n": 1})
     await store.send(PutItem(table, stored))
@@ -158,7 +158,7 @@ async def replies_to_parallel_requests_do_not_mix(store: Store) -> None:
 
 
 @check("capacity")
-async def a_reply_says_what_it_cost(store: Store) -> None:
+async def a_reply_reports_what_it_cost(store: Store) -> None:
     table = await store.table()
     large = {"pk": "a", "text": "x" * 5000}
     assert (await store.send(PutItem(table, encode_item(large)))).capacity == 5

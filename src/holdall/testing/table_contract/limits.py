@@ -181,7 +181,7 @@ async def a_transaction_has_4_mb_at_the_most_with_the_values_of_its_conditions(s
 
 
 @check()
-async def what_is_stored_does_not_count_in_a_transaction(store: Store) -> None:
+async def stored_items_do_not_count_in_the_size_of_a_transaction(store: Store) -> None:
     table = await store.table()
     keys = [encode_item({"pk": str(number)}) for number in range(11)]
     for key in keys:
@@ -208,7 +208,7 @@ async def only_an_update_can_return_the_new_item(store: Store) -> None:
 
 
 @check()
-async def what_is_no_expression_or_action_is_refused_and_changes_nothing(store: Store) -> None:
+async def an_invalid_expression_or_action_is_refused_and_changes_nothing(store: Store) -> None:
     table = await store.table()
     await store.put(table, pk="a", n=1)
     plain: list[Any] = [

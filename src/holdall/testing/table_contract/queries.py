@@ -69,7 +69,7 @@ async def binaries_sort_by_unsigned_bytes(store: Store) -> None:
 
 
 @check()
-async def every_range_of_the_sort_key_can_be_asked_for(store: Store) -> None:
+async def every_range_of_the_sort_key_can_be_queried(store: Store) -> None:
     table = await store.table("S", "N")
     for number in (-1, 0, 1, 2, 10):
         await store.put(table, pk="p", sk=number)
@@ -91,7 +91,7 @@ async def every_range_of_the_sort_key_can_be_asked_for(store: Store) -> None:
 
 
 @check()
-async def a_prefix_of_the_sort_key_can_be_asked_for(store: Store) -> None:
+async def a_prefix_of_the_sort_key_can_be_queried(store: Store) -> None:
     table = await store.table("S", "S")
     for text in ("2025-12", "2026", "2026-01", "2026-02", "2027", "\uffff", "\U0010ffff", "\U0010ffffx"):
         await store.put(table, pk="p", sk=text)
@@ -123,7 +123,7 @@ async def pages_follow_each_other_without_gap_or_repetition(store: Store) -> Non
 
 
 @check()
-async def a_page_goes_on_where_a_deleted_item_was(store: Store) -> None:
+async def a_page_continues_where_a_deleted_item_was(store: Store) -> None:
     table = await store.table("S", "N")
     for number in range(4):
         await store.put(table, pk="p", sk=number)
@@ -167,7 +167,7 @@ async def a_page_that_ends_with_the_data_is_the_last_one(store: Store) -> None:
 
 
 @check()
-async def a_count_brings_no_items(store: Store) -> None:
+async def a_count_returns_no_items(store: Store) -> None:
     table = await store.table("S", "N")
     for number in range(5):
         await store.put(table, pk="p", sk=number)
@@ -198,7 +198,7 @@ async def a_table_without_sort_key_can_be_queried(store: Store) -> None:
 
 
 @check()
-async def senseless_queries_are_refused(store: Store) -> None:
+async def invalid_queries_are_refused(store: Store) -> None:
     table = await store.table("S", "N")
     sk = path("sk")
     with refused(InvalidKeyError):

@@ -56,7 +56,7 @@ async def a_scan_can_filter_on_keys(store: Store) -> None:
 
 
 @check()
-async def senseless_scans_are_refused(store: Store) -> None:
+async def invalid_scans_are_refused(store: Store) -> None:
     table = await _fill_table(store)
     for segment, segments in ((1, 1), (-1, 2), (2, 2), (0, 0), (0, 1_000_001)):
         with refused(InvalidRequestError):

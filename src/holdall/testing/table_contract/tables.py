@@ -74,7 +74,7 @@ async def a_deleted_table_is_gone_with_its_items(store: Store) -> None:
 
 
 @check()
-async def a_table_name_has_to_be_a_table_name(store: Store) -> None:
+async def an_invalid_table_name_is_refused(store: Store) -> None:
     for name in ("ab", "with space", "ü" * 5, "x" * 256, ""):
         with refused(ConfigurationError):
             await store.send(CreateTable(TableSchema(name, KeyAttribute("pk"))))
@@ -113,7 +113,7 @@ async def an_index_cannot_be_added_twice(store: Store) -> None:
 
 
 @check("ttl")
-async def the_ttl_attribute_can_be_set_and_asked_for(store: Store) -> None:
+async def the_ttl_attribute_can_be_set_and_read(store: Store) -> None:
     table = await store.table()
     assert (await store.send(DescribeTtl(table))).attribute is None
     await store.send(SetTtl(table, "_ttl"))

@@ -90,7 +90,7 @@ async def an_action_the_item_does_not_fit_cancels_the_rest(store: Store) -> None
 
 
 @check()
-async def the_same_token_does_it_once(store: Store) -> None:
+async def the_same_token_takes_effect_once(store: Store) -> None:
     table = await store.table()
     request = TransactWrite((_count(table, "a"), _put(table, "b")), store.port.new_id())
     for _ in range(3):

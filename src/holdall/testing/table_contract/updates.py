@@ -104,7 +104,7 @@ async def list_places_mean_the_list_as_it_was(store: Store) -> None:
 
 
 @check()
-async def remove_takes_away_and_forgives_what_is_missing(store: Store) -> None:
+async def remove_ignores_missing_attributes(store: Store) -> None:
     actions = Remove(path("s")), Remove(path("gone")), Remove(path("m", "inner")), Remove(path("m", "no"))
     assert await _update_item(store, *actions) == {"s": None, "m": {"a": 1}}
 
@@ -150,7 +150,7 @@ async def an_update_creates_a_missing_item(store: Store) -> None:
 
 
 @check()
-async def an_update_gives_back_what_was_asked_for(store: Store) -> None:
+async def an_update_returns_what_was_requested(store: Store) -> None:
     table = await store.table()
     step = Add(path("n"), value(1))
     assert await store.update(table, {"pk": "a"}, step, returns="old") is None
@@ -204,7 +204,7 @@ async def an_update_the_item_does_not_fit_changes_nothing(store: Store) -> None:
 
 
 @check()
-async def senseless_updates_are_refused_at_once(store: Store) -> None:
+async def invalid_updates_are_refused_at_once(store: Store) -> None:
     table = await store.table()
     senseless: list[tuple[UpdateAction, ...]] = [
         (Set(path("m", "a"), value(1)), Set(path("m"), value(1))),
