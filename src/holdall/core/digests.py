@@ -132,10 +132,10 @@ def crc32c() -> Callable[[bytes, int], int]:
 
         return native  # type: ignore[no-any-return,unused-ignore]
     except ImportError:
-        return _slowly
+        return _extend_in_python
 
 
-def _slowly(data: bytes, crc: int) -> int:
+def _extend_in_python(data: bytes, crc: int) -> int:
     table = _table()
     crc ^= 0xFFFFFFFF
     for byte in data:

@@ -62,15 +62,19 @@ def sign_url(request: SignUrl, secrets: Sequence[str], base_url: BaseUrl, now: f
 
 def verified_download(token: str, secrets: Sequence[str], now: float) -> Download:
     """Return what a download's token permits; raise `InvalidTokenError` if it is forged or has expired."""
-    said = verify(secrets, GET, token, now=datetime.fromtimestamp(now, UTC))
-    return Download(said["service_name"], said["key"], _headers(said))
+    payload = verify(secrets, GET, token, now=datetime.fromtimestamp(now, UTC))
+    return Download(payload["service_name"], payload["key"], _headers(payload))
 
 
 def verified_upload(token: str, secrets: Sequence[str], now: float) -> DirectUpload:
     """Return what an upload's token permits; raise `InvalidTokenError` if it is forged or has expired."""
-    said = verify(secrets, PUT, token, now=datetime.fromtimestamp(now, UTC))
+    payload = verify(secrets, PUT, token, now=datetime.fromtimestamp(now, UTC))
     return DirectUpload(
-        said["service_name"], said["key"], _headers(said), said.get("content_length"), said.get("checksum")
+        payload["service_name"],
+        payload["key"],
+        _headers(payload),
+        payload.get("content_length"),
+        payload.get("checksum"),
     )
 
 
@@ -91,10 +95,10 @@ def _of_headers(headers: ObjectHeaders) -> dict[str, Any]:
     }
 
 
-def _headers(said: Mapping[str, Any]) -> ObjectHeaders:
+def _headers(payload: Mapping[str, Any]) -> ObjectHeaders:
     return ObjectHeaders(
-        content_type=said.get("content_type"),
-        disposition=said.get("disposition"),
-        cache_control=said.get("cache_control"),
-        metadata=said.get("metadata", {}),
+        content_type=payload.get("content_type"),
+        disposition=payload.get("disposition"),
+        cache_control=payload.get("cache_control"),
+        metadata=payload.get("metadata", {}),
     )

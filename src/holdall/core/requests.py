@@ -273,7 +273,8 @@ class PutItem(Request[WriteReply]):
 class UpdateItem(Request[WriteReply]):
     """Change an item in place; a missing item is created from its key.
 
-    ``last_stamp``, for a stamped update, is the item's ``_w`` when it was read (`NO_STAMP`: none); see `resent`.
+    ``last_stamp``, for a stamped update, is the item's ``_w`` when it was read (`NO_STAMP`: none). If the update is
+    sent again after a lost reply, it requires ``_w`` to be unchanged.
     """
 
     writes: ClassVar[bool] = True
@@ -350,7 +351,7 @@ class BatchWrite(Request[Done]):
         return self.actions
 
 
-def resent(write: UpdateItem) -> UpdateItem:
+def require_last_stamp(write: UpdateItem) -> UpdateItem:
     """Return a stamped update for a second attempt after a lost reply: it also requires the last stamp to be unchanged.
 
     The first attempt may have succeeded, and another writer may have undone its effect. The condition is then true

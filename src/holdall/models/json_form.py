@@ -49,7 +49,7 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
         config=build.CoreConfig(val_json_bytes="base64"),
     )
 
-    given = _Given(schema)
+    output = _OutputForm(schema)
 
     def make(values: dict[str, Any]) -> Model:
         return _make(schema, values)
@@ -62,15 +62,15 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
         json_schema=build.no_info_after_validator_function(make, taken),
         python_schema=build.no_info_wrap_validator_function(take, taken),
         serialization=build.wrap_serializer_function_ser_schema(
-            _giver(schema),
-            schema=handler.generate_schema(Annotated[Any, given]),
-            return_schema=handler.generate_schema(Annotated[Any, _Told(given)]),
+            _make_serializer(schema),
+            schema=handler.generate_schema(Annotated[Any, output]),
+            return_schema=handler.generate_schema(Annotated[Any, _OutputSchema(output)]),
         ),
         ref=f"{model.__module__}.{model.__qualname__}:{id(model)}",
     )
 
 
-class _Given:
+class _OutputForm:
     """The form of an item in JSON output."""
 
     def __init__(self, schema: ModelSchema) -> None:
@@ -86,16 +86,16 @@ class _Given:
         )
 
 
-class _Told:
+class _OutputSchema:
     """Supplies that form's JSON schema, because pydantic knows only that the serializer is a function."""
 
-    def __init__(self, given: _Given) -> None:
-        self._given = given
+    def __init__(self, output: _OutputForm) -> None:
+        self._form = output
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         from pydantic import TypeAdapter
 
-        return handler(TypeAdapter(Annotated[Any, self._given]).core_schema)
+        return handler(TypeAdapter(Annotated[Any, self._form]).core_schema)
 
 
 def _form(model: type[Model], **config: Any) -> type:
@@ -110,26 +110,26 @@ def _form(model: type[Model], **config: Any) -> type:
 def _describe_input(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
     """Describe a field as input. Defaults are only described: the model sets them, new for each item."""
 
-    def tell(told: dict[str, Any]) -> None:
-        _tell(field, told)
+    def annotate(extra: dict[str, Any]) -> None:
+        _describe_id(field, extra)
         if field.options.default is not ABSENT or field.codec.nullable:
-            _tell_default(field, told)
+            _describe_default(field, extra)
         if field.options.read_only and field.has_default:  # without a default, clients must send it
-            told["readOnly"] = True
+            extra["readOnly"] = True
 
-    return _describe(field, handler, tell)
+    return _describe(field, handler, annotate)
 
 
 def _describe_output(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
     """Describe a field as output."""
     from pydantic_core import core_schema as build
 
-    def tell(told: dict[str, Any]) -> None:
-        _tell(field, told)
+    def annotate(extra: dict[str, Any]) -> None:
+        _describe_id(field, extra)
         if field.options.read_only:
-            told["readOnly"] = True
+            extra["readOnly"] = True
 
-    described = _describe(field, handler, tell)
+    described = _describe(field, handler, annotate)
     _spell_bytes(described)
     if field.options.default is ABSENT:
         return described
@@ -137,11 +137,11 @@ def _describe_output(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSc
 
 
 def _describe(
-    field: Field[Any], handler: GetCoreSchemaHandler, tell: Callable[[dict[str, Any]], None]
+    field: Field[Any], handler: GetCoreSchemaHandler, annotate: Callable[[dict[str, Any]], None]
 ) -> CoreSchema:
     from pydantic import Field as Notes
 
-    notes = Notes(description=field.description, json_schema_extra=tell)
+    notes = Notes(description=field.description, json_schema_extra=annotate)
     return handler.generate_schema(Annotated[field.codec.annotation, notes])
 
 
@@ -163,19 +163,19 @@ def _base64(content: bytes) -> str:
     return urlsafe_b64encode(content).decode()
 
 
-def _tell(field: Field[Any], told: dict[str, Any]) -> None:
+def _describe_id(field: Field[Any], extra: dict[str, Any]) -> None:
     if isinstance(field, IdKey):
-        told["format"] = "uuid"
+        extra["format"] = "uuid"
 
 
-def _tell_default(field: Field[Any], told: dict[str, Any]) -> None:
+def _describe_default(field: Field[Any], extra: dict[str, Any]) -> None:
     from contextlib import suppress
 
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     default = field.codec.adapter.dump_python(field.default())
     with suppress(PydanticSerializationError):  # a default without a JSON form is not described
-        told["default"] = to_jsonable_python(default, bytes_mode="base64")
+        extra["default"] = to_jsonable_python(default, bytes_mode="base64")
 
 
 # --- in -------------------------------------------------------------------------------------------------
@@ -223,11 +223,11 @@ def _explain(schema: ModelSchema, values: Mapping[str, Any], error: InvalidField
 # --- out ------------------------------------------------------------------------------------------------
 
 
-def _giver(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
+def _make_serializer(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
     """Return a function that serializes the fields of this model, also of an instance of a derived model."""
     from pydantic_core import PydanticSerializationUnexpectedValue
 
-    def give(item: Any, proceed: Callable[[Any], Any]) -> Any:
+    def serialize(item: Any, proceed: Callable[[Any], Any]) -> Any:
         if not isinstance(item, schema.model):  # another member of a union may accept it
             raise PydanticSerializationUnexpectedValue(
                 f"Expected `{schema.model.__name__}` but got `{type(item).__name__}`"
@@ -235,7 +235,7 @@ def _giver(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]], Any]:
         fields = ((name, type(item)._fields[name]) for name in schema.fields)
         return proceed({name: field.peek(item) for name, field in fields if _has_value(field, item)})
 
-    return give
+    return serialize
 
 
 def _has_value(field: Field[Any], item: Model) -> bool:

@@ -114,21 +114,22 @@ class _Record:
         source = record.get("eventSource", "aws:dynamodb")
         if source != "aws:dynamodb":
             raise _refusal(f"its eventSource is {source!r:.40}")
-        event, told = record.get("eventName"), record.get("dynamodb")
+        event, change = record.get("eventName"), record.get("dynamodb")
         kind = _KINDS.get(event) if isinstance(event, str) else None
         if kind is None:
             raise _refusal(f"its eventName is {event!r:.40}")
-        if not isinstance(told, Mapping):
+        if not isinstance(change, Mapping):
             raise _refusal("a record has no 'dynamodb'")
         self.kind = kind
-        self.keys = _item("Keys", told.get("Keys"))
+        self.keys = _item("Keys", change.get("Keys"))
         self.old, self.new = (
-            None if told.get(name) is None else _item(name, told[name]) for name in ("OldImage", "NewImage")
+            None if change.get(name) is None else _item(name, change[name])
+            for name in ("OldImage", "NewImage")
         )
         self.table = _table_name(record.get("eventSourceARN"))
         self.expired = kind == "remove" and _was_expirer(record.get("userIdentity"))
-        self.sequence_number: str | None = told.get("SequenceNumber")
-        self.at = _moment(told.get("ApproximateCreationDateTime"))
+        self.sequence_number: str | None = change.get("SequenceNumber")
+        self.at = _moment(change.get("ApproximateCreationDateTime"))
         self.event_id: str | None = record.get("eventID")
 
 
@@ -317,8 +318,10 @@ def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema
     """Return the model with this default sort key; otherwise the first that fits."""
     sort = plain(record.keys[_SORT]) if _SORT in record.keys else None
     found = [root.of({}, sort) or root for root in roots]
-    told = [schema for schema in found if sort is not None and schema.sort_default() == sort]
-    return next((schema for schema in (*told, *found) if _components(schema, record) is not None), found[0])
+    certain = [schema for schema in found if sort is not None and schema.sort_default() == sort]
+    return next(
+        (schema for schema in (*certain, *found) if _components(schema, record) is not None), found[0]
+    )
 
 
 def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ from holdall.backends.dynamodb.call import Call, render_call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.reply import STAMPED, UNVOUCHED
 from holdall.core.frozen import dataclass
-from holdall.core.requests import GetItem, PutItem, UpdateItem, has_stamped, resent
+from holdall.core.requests import GetItem, PutItem, UpdateItem, has_stamped, require_last_stamp
 from holdall.core.values import Item
 from holdall.errors import (
     AccessDeniedError,
@@ -69,7 +69,9 @@ class Trace:
 
     def repeat(self) -> Call:
         """The call to send instead of the write once the write may have been carried out."""
-        return render_call(resent(self.write) if isinstance(self.write, UpdateItem) else self.write)
+        return render_call(
+            require_last_stamp(self.write) if isinstance(self.write, UpdateItem) else self.write
+        )
 
 
 class DynamoService:
