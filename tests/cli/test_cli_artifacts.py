@@ -326,10 +326,10 @@ def test_what_an_alias_serves_is_deleted_only_with_it() -> None:
     done("alias", "set", "my-app", "prod", "1", "--protected")
     assert refused("artifacts", "delete", "my-app", "1") == (
         "error: version 1 of 'my-app' cannot be deleted while aliases serve it: prod\n"
-        "hint: point those aliases at another version first, or add --drop-aliases to delete them too\n"
+        "hint: point them elsewhere first, or delete them too with --drop-aliases\n"
     )
     assert refused("artifacts", "delete", "my-app", "1", "--drop-aliases") == (
-        "error: the alias 'prod' of 'my-app' is protected\nhint: add --allow-protected if you are sure\n"
+        "error: the alias 'prod' of 'my-app' is protected\nhint: to change it anyway, pass --allow-protected\n"
     )
     done("artifacts", "delete", "my-app", "1", "--drop-aliases", "--allow-protected")
     assert done("alias", "list", "my-app") == "my-app has no aliases\n"
@@ -490,6 +490,15 @@ def test_an_alias_that_cannot_be_is_refused() -> None:
     assert done("alias", "history", "my-app", "prod") == "prod of my-app has no history\n"
 
 
+def test_hints_name_commands_and_options_not_methods_and_arguments() -> None:
+    published(b"one")
+    done("alias", "set", "my-app", "prod", "1", "--protected")
+    assert "`holdall alias rollout start`" in refused("alias", "rollout", "show", "my-app", "prod")
+    assert "pass --allow-protected" in refused("alias", "delete", "my-app", "prod")
+    wrong = ("alias", "rollback", "my-app", "prod", "--allow-protected", "--to", "7")
+    assert "`holdall alias history`" in refused(*wrong)
+
+
 def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
     published(b"one", b"two")
     done("alias", "set", "my-app", "prod", "1")
@@ -522,7 +531,7 @@ def test_a_protected_alias_is_changed_on_purpose() -> None:
     published(b"one", b"two")
     done("alias", "set", "my-app", "prod", "1", "--protected")
     for words in (("set", "my-app", "prod", "2"), ("delete", "my-app", "prod")):
-        assert "add --allow-protected if you are sure" in refused("alias", *words)
+        assert "pass --allow-protected" in refused("alias", *words)
     done("alias", "set", "my-app", "prod", "2", "--allow-protected")
     assert facts("alias", "show", "my-app", "prod")["protected"] is True
     done("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")
@@ -566,13 +575,15 @@ def test_a_rollout_is_started_paused_resumed_advanced_and_done() -> None:
     published(b"one", b"two")
     done("alias", "set", "my-app", "prod", "1")
     started_ = done("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "5:1h", "--stage", "50")
-    assert started_.startswith("rollout of version 2 to prod of my-app is running: it gets 5 % until 2")
+    assert started_.startswith(
+        "rollout of version 2 to prod of my-app is running: the version gets 5 % until 2"
+    )
     lines = shown("alias", "rollout", "show", "my-app", "prod").splitlines()
     assert "stages    5 % for 1h, 50 % until advanced, 100 %" in lines
-    assert done("alias", "rollout", "pause", "my-app", "prod").endswith("is paused: it gets 5 %\n")
-    assert "it gets 5 % until 2" in done("alias", "rollout", "resume", "my-app", "prod")
+    assert done("alias", "rollout", "pause", "my-app", "prod").endswith("is paused: the version gets 5 %\n")
+    assert "the version gets 5 % until 2" in done("alias", "rollout", "resume", "my-app", "prod")
     advanced = done("alias", "rollout", "advance", "my-app", "prod")
-    assert advanced.endswith("is waiting: it gets 50 % until it is advanced\n")
+    assert advanced.endswith("is waiting: the version gets 50 % until you advance the rollout\n")
     assert facts("alias", "rollout", "advance", "my-app", "prod")["state"] == "done"
     assert facts("alias", "rollout", "show", "my-app", "prod")["percent"] == 100
     assert facts("alias", "show", "my-app", "prod")["weights"] == {"2": 100}
@@ -583,7 +594,7 @@ def test_a_rollout_is_aborted_and_the_alias_is_as_before() -> None:
     done("alias", "set", "my-app", "prod", "1")
     assert "has never had a rollout" in refused("alias", "rollout", "show", "my-app", "prod")
     done("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "50")
-    assert done("alias", "rollout", "abort", "my-app", "prod").endswith("is aborted: it gets 0 %\n")
+    assert done("alias", "rollout", "abort", "my-app", "prod").endswith("is aborted: the version gets 0 %\n")
     assert facts("alias", "show", "my-app", "prod")["weights"] == {"1": 100}
     assert "is aborted" in refused("alias", "rollout", "advance", "my-app", "prod")
 

@@ -390,7 +390,11 @@ def test_what_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
 def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
     ended = call("jobs", *words, "--url", "embedded:other.db")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: there is no table holdall\nhint: ")
+    assert ended.stderr == (
+        "error: there is no table holdall\n"
+        "hint: run `holdall --url embedded:other.db table create` "
+        "(with --models MODULE to add the indexes of your models)\n"
+    )
 
 
 def test_a_queue_that_cannot_be_is_refused() -> None:

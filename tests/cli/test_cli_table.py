@@ -21,7 +21,7 @@ table          holdall
 status         ACTIVE
 partition key  pk (S)
 sort key       sk (S)
-mode           A: items are listed in the table itself
+mode           A: the sort key is a string
 expires by     _ttl
 items          2
 size           12 bytes

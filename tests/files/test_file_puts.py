@@ -346,7 +346,7 @@ async def test_a_stream_that_gives_text_is_refused(files: Rig) -> None:
         def read(self, size: int) -> str:
             return "text"
 
-    with pytest.raises(TypeError, match="gave str, not bytes"):
+    with pytest.raises(TypeError, match="must return bytes, not str"):
         await files.files.put("it", Text())
     assert await files.is_clean()
 

@@ -98,7 +98,7 @@ def set_(
         raise click.UsageError("--secondary and --weight must be given together")
     with open_for_change(modules) as db:
         found = db.artifacts.put_alias(name, alias, version, secondary, weight, **options)
-    _tell(found, as_json)
+    _print_alias(found, as_json)
 
 
 @alias.command("show")
@@ -200,7 +200,7 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
         raise click.UsageError("--to and --to-version were both given; pass one or the other")
     with open_for_change(modules) as db:
         found = db.artifacts.rollback_alias(name, alias, **options)
-    _tell(found, as_json)
+    _print_alias(found, as_json)
 
 
 @alias.command()
@@ -273,7 +273,7 @@ alias.add_command(rollout)
 # --- showing ----------------------------------------------------------------------------------------------
 
 
-def _tell(alias: Alias, as_json: bool) -> None:
+def _print_alias(alias: Alias, as_json: bool) -> None:
     if as_json:
         show_json(alias.describe())
     else:

@@ -19,12 +19,11 @@ from holdall.cli.archive_model import (
 )
 from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
 from holdall.cli.cost import cost_lines, format_saving, report_facts
-from holdall.cli.output import Refusal, json_option, refuse_failures, say, show, show_json, show_table
+from holdall.cli.output import json_option, refuse_failures, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.place import pairs
 from holdall.cli.progress import count_roughly, interruptible, run_progress
 from holdall.cli.session import open_database, url_option
-from holdall.errors import ArchiveLossError
 
 if TYPE_CHECKING:
     from holdall.archive import ArchiveReport, Holdings, Prices
@@ -100,25 +99,18 @@ def run(
         for name, model in find_archived(names).items():
             phrase = _phrase_progress(dry_run)
             with run_progress(name, count_roughly(db, model), phrase) as progress, interruptible(dry_run):
-                try:
-                    reports[name] = db.archive.run(
-                        model,
-                        dry_run=dry_run,
-                        force=force,
-                        keep_months=keep_months,
-                        max_items=max_items,
-                        segments=segments,
-                        rate=rate,
-                        prices=table,
-                        restart=restart,
-                        progress=progress,
-                    )
-                except ArchiveLossError as error:
-                    raise Refusal.of(
-                        error,
-                        "--dry-run shows the costs; Archive(min_item_bytes=...) leaves small items in the table, "
-                        "Archive(pack=True) stores many of them in one object, and --force archives them anyway",
-                    ) from error
+                reports[name] = db.archive.run(
+                    model,
+                    dry_run=dry_run,
+                    force=force,
+                    keep_months=keep_months,
+                    max_items=max_items,
+                    segments=segments,
+                    rate=rate,
+                    prices=table,
+                    restart=restart,
+                    progress=progress,
+                )
             if not as_json:
                 show(_summarize(name, reports[name], dry_run))
     if as_json:

@@ -16,8 +16,8 @@ from holdall.cli.phrase import (
     artifact_words,
     format_count,
     format_size,
+    print_artifact,
     size_of,
-    tell_artifact,
     what_is,
 )
 from holdall.cli.place import (
@@ -129,7 +129,7 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
     """
     with open_for_change() as db, _local_files(), transfer(name) as progress:
         found = db.artifacts.put(name, _content(source), progress=progress, **options)
-    tell_artifact(found, "is", as_json)
+    print_artifact(found, "is", as_json)
 
 
 @artifacts.command()
@@ -160,7 +160,7 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
     else:
         with open_for_change(modules) as db, _local_files(), transfer(name) as progress:
             found = db.artifacts.publish(name, _content(source), progress=progress, **options)
-    tell_artifact(found, "published:", as_json)
+    print_artifact(found, "published:", as_json)
 
 
 @artifacts.command("list")

@@ -16,6 +16,7 @@ from typing import IO, Any, TypeVar
 import click
 
 from holdall.cli.exit_status import ExitStatus, exit_status
+from holdall.cli.session import command_text
 from holdall.errors import HoldallError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +25,14 @@ _UNBROKEN = re.compile(r"[^\n\t]+")
 
 
 _JSON = "holdall.json"
+_COMMANDS = {
+    "alias_history": "alias history",
+    "put_alias": "alias set",
+    "rollback_alias": "alias rollback",
+    "start_rollout": "alias rollout start",
+}
+_METHODS = re.compile(rf"\b(?:{'|'.join(_COMMANDS)})\b")
+_ARGUMENTS = re.compile(r"\b(allow_protected|drop_aliases|dry_run|exclusive|force)=True")
 
 
 class Refusal(click.ClickException):
@@ -49,9 +58,10 @@ class Refusal(click.ClickException):
         self._as_json = context is not None and bool(context.meta.get(_JSON))
 
     @classmethod
-    def of(cls, error: HoldallError, hint: str | None = None) -> Refusal:
-        """The refusal that reports an error; ``hint`` replaces the error's hint."""
-        return cls(error.message, hint or error.hint, status=exit_status(error), code=error.code)
+    def of(cls, error: HoldallError) -> Refusal:
+        """The refusal that reports an error; its hint names commands and options instead of methods and arguments."""
+        hint = None if error.hint is None else _translate_hint(error.hint)
+        return cls(error.message, hint, status=exit_status(error), code=error.code)
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
@@ -67,6 +77,12 @@ class Refusal(click.ClickException):
         click.echo(f"error: {escape(self.message)}", file=file, err=True)
         if self.hint is not None:
             click.echo(f"hint: {escape_lines(self.hint)}", file=file, err=True)
+
+
+def _translate_hint(hint: str) -> str:
+    hint = re.split(", or (?:set|pass) manage_table", hint)[0]  # the rest is for programs that create tables
+    hint = _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}", hint)
+    return _METHODS.sub(lambda found: command_text(_COMMANDS[found[0]]), hint)
 
 
 def escape(text: str) -> str:

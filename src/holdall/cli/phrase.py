@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdall.artifacts import Artifact
 
 
-def tell_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
+def print_artifact(artifact: Artifact, done: str, as_json: bool) -> None:
     """Print the artifact that a command changed; ``done`` says what happened to it."""
     if as_json:
         show_json(artifact.describe())

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdall.cli.module import load_module
-from holdall.cli.output import Refusal
 from holdall.cli.session import open_database, settings_only, url_option
-from holdall.errors import ArtifactInUseError, ProtectedAliasError
 
 if TYPE_CHECKING:
     from holdall import Database
@@ -81,22 +79,11 @@ def expect_revision_option(function: F) -> F:
 
 @contextmanager
 def open_for_change(modules: Sequence[str] = ()) -> Iterator[Database]:
-    """The database, for a change that calls the event handlers of these modules.
-
-    Hints name the command's options instead of Python arguments.
-    """
+    """The database, for a change that calls the event handlers of these modules."""
     for module in modules:
         load_module(module)
     with open_artifacts() as db:
-        try:
-            yield db
-        except ProtectedAliasError as error:
-            raise Refusal.of(error, "add --allow-protected if you are sure") from error
-        except ArtifactInUseError as error:
-            raise Refusal.of(
-                error,
-                "point those aliases at another version first, or add --drop-aliases to delete them too",
-            ) from error
+        yield db
 
 
 def pairs(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:

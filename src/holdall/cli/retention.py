@@ -9,7 +9,7 @@ import click
 
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal, json_option, require_terminal, say, show, show_json
-from holdall.cli.phrase import format_count, format_size, tell_artifact, what_is
+from holdall.cli.phrase import format_count, format_size, print_artifact, what_is
 from holdall.cli.place import (
     allow_protected_option,
     app_option,
@@ -55,7 +55,7 @@ def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) ->
     """Restore a deleted version (a number or LATEST)."""
     with open_for_change(modules) as db:
         found = db.artifacts.restore(name, version)
-    tell_artifact(found, "restored:", as_json)
+    print_artifact(found, "restored:", as_json)
 
 
 @click.command()

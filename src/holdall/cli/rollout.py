@@ -91,7 +91,7 @@ def start(
     """Start a rollout of VERSION; its first stage begins now."""
     with open_for_change(modules) as db:
         found = db.artifacts.start_rollout(name, alias, version, stages, **options)
-    _tell(found, as_json)
+    _print_rollout(found, as_json)
 
 
 @rollout.command()
@@ -125,7 +125,7 @@ def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **op
     """
     with open_for_change(modules) as db:
         found = db.artifacts.advance_rollout(name, alias, **options)
-    _tell(found, as_json)
+    _print_rollout(found, as_json)
 
 
 @rollout.command()
@@ -137,7 +137,7 @@ def pause(name: str, alias: str, as_json: bool) -> None:
     """Pause a rollout at its current stage."""
     with open_for_change() as db:
         found = db.artifacts.pause_rollout(name, alias)
-    _tell(found, as_json)
+    _print_rollout(found, as_json)
 
 
 @rollout.command()
@@ -149,7 +149,7 @@ def resume(name: str, alias: str, as_json: bool) -> None:
     """Resume a paused rollout, with the time that its stage had left."""
     with open_for_change() as db:
         found = db.artifacts.resume_rollout(name, alias)
-    _tell(found, as_json)
+    _print_rollout(found, as_json)
 
 
 @rollout.command()
@@ -164,27 +164,27 @@ def abort(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **opti
     """End a rollout; the alias serves again what it served before."""
     with open_for_change(modules) as db:
         found = db.artifacts.abort_rollout(name, alias, **options)
-    _tell(found, as_json)
+    _print_rollout(found, as_json)
 
 
 # --- showing ----------------------------------------------------------------------------------------------
 
 
-def _tell(rollout: Rollout, as_json: bool) -> None:
+def _print_rollout(rollout: Rollout, as_json: bool) -> None:
     if as_json:
         show_json(rollout.describe())
         return
     served = 0 if rollout.state == "aborted" else rollout.percent
     say(
         f"rollout of version {rollout.version} to {rollout.alias} of {rollout.name} is {rollout.state}: "
-        f"it gets {served} %{_until(rollout)}"
+        f"the version gets {served} %{_until(rollout)}"
     )
 
 
 def _until(rollout: Rollout) -> str:
     if rollout.due is not None:
         return f" until {format_time(rollout.due)}"
-    return " until it is advanced" if rollout.state == "waiting" else ""
+    return " until you advance the rollout" if rollout.state == "waiting" else ""
 
 
 def _words(rollout: Rollout) -> dict[str, str]:

@@ -231,8 +231,8 @@ def _index(index: IndexSchema, description: TableDescription) -> dict[str, Any]:
 
 
 _MODES = {
-    "A": "A: items are listed in the table itself",
-    "B": "B: items are listed in an index, because the sort key is a number",
+    "A": "A: the sort key is a string",
+    "B": "B: the sort key is a number, and an index lists items",
     None: "none: Holdall cannot use this table",
 }
 

@@ -146,7 +146,7 @@ class _Exchange:
         if answer is None:
             raise failure if attempt.error is None else attempt.error
         if isinstance(answer, Problem):
-            await self._tell(answer)
+            await self._send_problem(answer)
         else:
             await answer(self._scope, self._inbox.next, self._send)
 
@@ -161,7 +161,7 @@ class _Exchange:
         if late is not None:
             raise late
 
-    async def _tell(self, problem: Problem) -> None:
+    async def _send_problem(self, problem: Problem) -> None:
         body = problem.encode(self._scope["path"])
         headers = problem.headers | {"content-length": str(len(body))}
         encoded = [(name.encode(), value.encode()) for name, value in headers.items()]

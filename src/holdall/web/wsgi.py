@@ -127,12 +127,12 @@ class _Exchange:
         if answer is None:
             raise failure if attempt.error is None else attempt.error
         return (
-            self._tell(answer, start_response)
+            self._send_problem(answer, start_response)
             if isinstance(answer, Problem)
             else answer(self._environ, start_response)
         )
 
-    def _tell(self, problem: Problem, start_response: StartResponse) -> Iterable[bytes]:
+    def _send_problem(self, problem: Problem, start_response: StartResponse) -> Iterable[bytes]:
         environ = self._environ
         body = problem.encode(decode(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")))
         headers = problem.headers | {"content-length": str(len(body))}

@@ -208,7 +208,7 @@ def test_a_plain_function_and_stream_of_the_users_work(in_colour: Runner[Any]) -
 
 
 def test_a_stream_of_text_is_refused(in_colour: Runner[Any]) -> None:
-    with pytest.raises(TypeError, match=r"StringIO\.read gave str"):
+    with pytest.raises(TypeError, match=r"StringIO\.read must return bytes, not str"):
         in_colour(lambda port: port.read(io.StringIO("text"), 2))
 
 

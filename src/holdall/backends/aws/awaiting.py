@@ -59,7 +59,7 @@ class AwaitingPace(Clock):
         return limit
 
     async def alone(self, work: Callable[[], Awaitable[T]], seconds: float = PATIENCE) -> T:
-        """Do the work while no other task of this event loop does such work."""
+        """Do the work while no other task of this event loop does work of this kind."""
         loop = asyncio.get_running_loop()
         company = self._company.setdefault(loop, _Company())
         company.users += 1
@@ -368,6 +368,6 @@ class _Dialler:
 
 
 async def connect_awaiting(target: Target, limit: Limit) -> AwaitingStream:
-    """A connection, made while the event loop goes on."""
+    """A connection, opened while the event loop goes on."""
     async with within(limit, target.connect_timeout):
         return await open_connection(target, _Dialler(), Limit(target.connect_timeout))

@@ -69,7 +69,7 @@ class Pace(Protocol):
         """Call the sync or the async function."""
 
     async def credentials(self, source: CredentialSource, within: Limit) -> Credentials:
-        """The credentials to sign with, when they are not at hand."""
+        """The credentials to sign with, if the source must look them up."""
 
     def exchange(self, transport: Transport, within: Limit, *parcel: Any) -> Coroutine[Any, Any, Reply]:
         """Send a parcel over one of the transport's connections; `Unsent` or `Broken` if no reply came."""
@@ -172,7 +172,8 @@ class Courier(Generic[C, A]):
     async def deliver(
         self, pace: Pace, call: C, manner: Manner = "repeat", course: Course | None = None
     ) -> A:
-        """The service's answer to the call, or one of our errors if there is none; `Unsettled` by its manner.
+        """The service's answer to the call; one of our errors if there is none, or `Unsettled`, depending on its
+        manner.
 
         With a ``course`` it is part of an earlier call, whose time and attempts it uses.
         """

@@ -85,7 +85,7 @@ class CallableCredentials(RenewedCredentials):
 
 
 class _Chain:
-    """One walk along all sources per load."""
+    """Looks through all sources, once per load."""
 
     def __init__(
         self,

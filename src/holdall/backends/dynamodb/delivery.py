@@ -10,7 +10,7 @@ The courier sends. Whether a write may be sent again after a lost reply depends 
   is refused: the network delivered it twice.
 - Any other write is never sent again once it may have been carried out.
 
-A failed condition, or any other plain *no*, surfaces at once.
+A failed condition, or any other clear refusal, is raised at once.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def settle(
     item = error.item if isinstance(error, ConditionFailedError) else None
     if trace is not None and trace.is_in(item):
         return {STAMPED: item}
-    # No earlier send with the same token succeeded, or this one would have succeeded again. Other refusals, of the
-    # credentials for one, come before the service looks at the token.
+    # no earlier send with the same token succeeded, or this one would have succeeded, too; other refusals, for example
+    # of the credentials, come before the service looks at the token
     conclusive = TransactionCanceledError | InvalidRequestError | TokenReusedError
     denies_token = manner == "settle" and remedy == "final" and isinstance(error, conclusive)
     if not unknown or manner == "repeat" or denies_token:

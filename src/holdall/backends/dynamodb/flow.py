@@ -123,7 +123,7 @@ class DynamoFlow:
             check(request, now.__getitem__)
 
     async def _schema(self, pace: Pace, table: str, stale: TableSchema | None = None) -> TableSchema:
-        """The known schema of a table; described anew if there is none, or if it is ``stale``."""
+        """The known schema of a table; described again if there is none, or if it is ``stale``."""
         known = self._schemas.get(table)
         if known is not None and known is not stale:
             return known
@@ -173,7 +173,7 @@ class DynamoFlow:
         return WriteReply(None, done.capacity)
 
     async def _trace(self, pace: Pace, request: PutItem | UpdateItem) -> Trace | None:
-        """What a write leaves behind if it is stamped."""
+        """The trace that a stamped write leaves; None for other writes."""
         if request.stamp is None:
             return None
         if isinstance(request, UpdateItem):

@@ -177,7 +177,7 @@ class Connections:
         return True
 
     def _lend(self, loan: _Loan, *, wait: bool = True) -> sqlite3.Connection | None:
-        """A connection for this request; None when there is none at once and ``wait`` is false."""
+        """A connection for this request; None if none is free and ``wait`` is false."""
         with self._door:
             self._reclaim()
             if self._queue or not self._admits():

@@ -65,7 +65,7 @@ class Line:
         self._asked: _Asked | None = None
 
     def enter(self) -> Place | None:
-        """A place at the end of the line; None if there is no line, so that the request has to poll."""
+        """A place at the end of the line; None if there is no line, so that the request must poll."""
         if fcntl is None:
             return None
         try:

@@ -113,7 +113,7 @@ class AwaitingPort(World):
         return result
 
     async def offload(self, function: Callable[..., T], *args: Any) -> T:
-        """Run blocking work of our own in a thread; if we are cancelled, wait for the end of work that has begun."""
+        """Run blocking work in a thread; if the caller is cancelled, wait until work that has started ends."""
         job: Future[T] = _pool.submit(copy_context().run, function, *args)
         result = asyncio.wrap_future(job)
         cancellation: asyncio.CancelledError | None = None
