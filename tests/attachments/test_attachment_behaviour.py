@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from attachments_rig import Rig, everywhere, file, in_memory, names_of, row_of
 
+from holdall import Database, Model, has_one_attached
 from holdall.core.requests import BatchGet, Query
 from holdall.errors import (
     AttachmentNotLoadedError,
+    ConfigurationError,
     ForeignKeyViolation,
     InvalidFileError,
     InvalidOptionsError,
@@ -316,6 +318,22 @@ async def test_a_signed_id_attaches_only_if_it_is_for_attaching(db: Rig) -> None
         await db.create(
             avatar=await db.blobs.signed_id("00000000-0000-4000-8000-000000000000", purpose="attach")
         )
+
+
+@pytest.mark.parametrize(
+    ("secret", "problem"),
+    [("s" * 40, InvalidTokenError), (None, ConfigurationError)],
+    ids=["with a secret", "without a secret"],
+)
+def test_a_string_that_is_a_path_is_refused_with_advice(secret: str | None, problem: type[Exception]) -> None:
+    class Poster(Model):
+        picture = has_one_attached()
+
+    with Database("memory:", files="memory:", manage_table=True, secret=secret) as db:
+        advice = r"must be the signed id(?s:.*)pathlib\.Path"
+        with pytest.raises(problem, match=advice), db.transaction() as tx:
+            tx.create(Poster).picture = "poster.png"
+        assert list(db.scan(Poster)) == []
 
 
 @in_memory

@@ -34,7 +34,7 @@ from holdall.attachments.upload import StoredFile, discard_files, identify_files
 from holdall.attachments.wish import BATCH, Outcome, Wish, list_staying, plan_wish
 from holdall.core.context import Context
 from holdall.core.port import Port
-from holdall.errors import ConfigurationError, RecordNotFound
+from holdall.errors import ConfigurationError, InvalidTokenError, RecordNotFound
 from holdall.jobs.outbox import Outbox, enqueue_alone
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.record import put_all
@@ -183,7 +183,7 @@ class AttachmentsParticipant(Participant):
                 if not self._blobs[blob_id].is_stored:
                     raise RecordNotFound(
                         f"there is no blob {blob_id!r:.80} to attach",
-                        hint="it was deleted; a blob that is not attached within two days is swept",
+                        hint="it may have been deleted: a sweep deletes blobs that are not attached within two days",
                     )
                 blob = self._blobs[blob_id] = await identify_blob(self._context, self._blobs[blob_id])
                 accept.check_type(field, blob.content_type or BINARY)
@@ -304,7 +304,16 @@ def _blob_id(context: Context, given: Given) -> str | None:
         return given.id
     settings = context.settings
     form = attachment_settings(settings).signed_ids
-    return str(verify_id(settings.secret, given.text, purpose="attach", now=context.port.now(), form=form))
+    try:
+        return str(
+            verify_id(settings.secret, given.text, purpose="attach", now=context.port.now(), form=form)
+        )
+    except (InvalidTokenError, ConfigurationError) as error:
+        raise type(error)(
+            f"a string to attach must be the signed id of a blob: {error.message}",
+            hint="to attach a file, pass a pathlib.Path or an open file"
+            + ("" if error.hint is None else f"; {error.hint}"),
+        ) from None
 
 
 def _service(context: Context, order: Order, file: NewFile) -> str:
