@@ -203,7 +203,9 @@ def test_preconditions_that_do_not_hold_change_nothing() -> None:
 
 
 def test_what_is_not_there_cannot_be_published_shown_or_downloaded() -> None:
-    missing = "error: there is no version LATEST of the artifact 'nothing'\n"
+    missing = (
+        "error: the artifact 'nothing' has no LATEST\nhint: put it first, or restore it if it was deleted\n"
+    )
     assert refused("artifacts", "publish", "nothing") == missing
     assert refused("artifacts", "show", "nothing") == missing
     assert refused("artifacts", "download", "nothing", "--to", "file") == missing

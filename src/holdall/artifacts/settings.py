@@ -80,7 +80,8 @@ def _check(settings: ArtifactSettings, source: str) -> None:
         if value is None and name in ("table", "service", "cache"):
             continue
         if not isinstance(value, str) or (not value and name not in ("prefix", "suffix")):
-            raise ConfigurationError(f"{source}: {name} must be a non-empty string, not {value!r:.60}")
+            kind = "a string" if name in ("prefix", "suffix") else "a non-empty string"
+            raise ConfigurationError(f"{source}: {name} must be {kind}, not {value!r:.60}")
     if settings.table is not None:
         check_table_name(settings.table)
     parts = settings.prefix.split("/")

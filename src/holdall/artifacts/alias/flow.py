@@ -203,7 +203,7 @@ def check_revision(state: AliasState, expected: str | None) -> None:
     if expected is not None and state.revision != expected:
         raise ArtifactChangedError(
             f"the alias {state.alias!r:.60} of {state.name!r:.60} has revision {state.revision}, not {expected!r:.40}",
-            hint="another process has changed it: read it again, then decide",
+            hint="it has changed since you read it: read it again, then decide",
         )
 
 

@@ -96,7 +96,7 @@ def check_state(rollout: Rollout, *states: str) -> None:
     raise RolloutError(
         f"the rollout of version {rollout.version} on the alias {rollout.alias!r:.60} of {rollout.name!r:.60} "
         f"is {rollout.state}{why}",
-        hint=hints.get(rollout.state, f"the rollout must be {' or '.join(states)}"),
+        hint=hints.get(rollout.state, f"this call needs a rollout that is {' or '.join(states)}"),
     )
 
 

@@ -139,6 +139,10 @@ def check_unaltered(name: str, sk: str, row: VersionRow, note: Note) -> None:
 
 def explain_missing(name: str, sk: str) -> ArtifactNotFoundError:
     """The error for a version that does not exist."""
+    if sk == LATEST:
+        return ArtifactNotFoundError(
+            f"the artifact {name!r:.60} has no LATEST", hint="put it first, or restore it if it was deleted"
+        )
     return ArtifactNotFoundError(f"there is no version {display_version(sk)} of the artifact {name!r:.60}")
 
 
