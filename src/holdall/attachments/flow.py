@@ -80,8 +80,9 @@ async def create_and_upload(
     )
     if not isinstance(file, NewFile):
         raise InvalidOptionsError(
-            "a blob or a signed id cannot be uploaded: its file is already stored",
-            hint="find the blob with db.blobs.find or db.blobs.find_signed",
+            "a blob or a signed id (a string) cannot be uploaded: its file is already stored",
+            hint="to upload a file, pass a pathlib.Path or an open file; to find a blob, use db.blobs.find or "
+            "db.blobs.find_signed",
         )
     home = await home_of(context)
     stored = StoredFile(context, file, service_of(context, file.service), _ANYTHING, "file")
