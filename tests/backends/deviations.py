@@ -206,7 +206,7 @@ def _fallback_read_though_not_needed(seen: Disagreement) -> bool:
 
 
 def _equal_number_keys_taken_twice(seen: Disagreement) -> bool:
-    if not (seen.embedded.refused and "are the same item" in seen.embedded.words and seen.server.ok):
+    if not (seen.embedded.refused and "name the same item" in seen.embedded.words and seen.server.ok):
         return False
     written = [repr([key[part.name] for part in seen.schema.keys]) for key in _keys(seen.request)]
     return len(set(written)) == len(written)
@@ -227,12 +227,12 @@ def _last_key_left_out_of_one_row(seen: Disagreement) -> bool:
 
 
 def _scan_filters_on_what_the_index_lacks(seen: Disagreement) -> bool:
-    said = seen.embedded.refused and "the filter names" in seen.embedded.words
+    said = seen.embedded.refused and "the filter uses" in seen.embedded.words
     return isinstance(seen.request, Scan) and said and seen.server.ok
 
 
 def _path_into_a_key_in_a_transaction(seen: Disagreement) -> bool:
-    said = seen.embedded.refused and "goes into" in seen.embedded.words
+    said = seen.embedded.refused and "leads into" in seen.embedded.words
     return isinstance(seen.request, TransactWrite) and said and seen.server.ok
 
 
