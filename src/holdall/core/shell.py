@@ -34,7 +34,7 @@ class Shell(Protocol[C_co]):
 
 
 class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would
-    """Makes a flow a plain method of a class: it returns when the work is done."""
+    """Turns a flow, an ``async def`` that awaits only its port, into a sync method of a class."""
 
     def __init__(self, flow: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
         self._flow = flow
@@ -56,7 +56,7 @@ class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would
 
 
 class awaiting(Generic[C, P, T]):  # noqa: N801
-    """Makes a flow a coroutine method of a class, to be awaited."""
+    """Turns a flow, an ``async def`` that awaits only its port, into an async method of a class."""
 
     def __init__(self, flow: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
         self._flow = flow
