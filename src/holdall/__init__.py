@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdall.attachments import Accept, Attachable, Variant, has_many_attached, has_one_attached
     from holdall.database import Database
     from holdall.jobs import current_job, job
-    from holdall.models import Index, Key, Model, ModelKey, SortKey, col, field
+    from holdall.models import Index, Key, Model, ModelKey, SortKey, Template, col, field
     from holdall.transactions import AsyncTransaction, Transaction
     from holdall.transactions.current import current_transaction
 
@@ -47,6 +47,7 @@ __all__ = [
     "Model",
     "ModelKey",
     "SortKey",
+    "Template",
     "Transaction",
     "Variant",
     "__version__",
@@ -73,6 +74,7 @@ _HOMES = {
     "Model": "holdall.models",
     "ModelKey": "holdall.models",
     "SortKey": "holdall.models",
+    "Template": "holdall.models",
     "Transaction": "holdall.transactions",
     "col": "holdall.models",
     "current_job": "holdall.jobs",

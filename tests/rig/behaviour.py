@@ -34,8 +34,8 @@ from holdall.core import (
 )
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.numbers import number_text
 from holdall.core.port import Backend, Port
+from holdall.core.schema import KeyAttribute
 from holdall.core.settings import SettingArguments
 from holdall.errors import HoldallError
 from holdall.testing import Fault, FaultyBackend
@@ -168,12 +168,11 @@ def set_clock(db: Database | AsyncDatabase, clock: Clock) -> None:
 
 def raw_key(key: ModelKey[Any]) -> dict[str, Any]:
     """A key as it is stored: in the one table, or in the model's own."""
-    names = ("pk", "sk") if key.schema.table is None else ("_id", "_sk")
-    return {
-        name: {"S": part} if isinstance(part, str) else {"N": number_text(part)}
-        for name, part in zip(names, key.encoded, strict=True)
-        if part is not None
-    }
+    form = key.schema.form
+    names = form.table_keys() or (KeyAttribute("pk"), KeyAttribute("sk"))
+    parts = [name for name in names if name is not None]
+    writers = (form.partition, form.sort)
+    return {part.name: write(key.components, part) for part, write in zip(parts, writers, strict=False)}
 
 
 # --- where a test runs ----------------------------------------------------------------------------------

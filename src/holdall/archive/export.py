@@ -164,7 +164,7 @@ async def _hydrate(
     context: Context, binding: Binding, raws: Sequence[Item]
 ) -> list[tuple[ModelSchema, Item]]:
     """The whole items of the rows that belong to the model, each with its own model."""
-    schemas = [binding.schema.of(raw, binding.sort_of(raw) if binding.own else None) for raw in raws]
+    schemas = [binding.model_of(raw) for raw in raws]
     known = [(schema, raw) for schema, raw in zip(schemas, raws, strict=True) if schema is not None]
     outcomes = await hydrate_all(context, [(binding, raw) for _, raw in known])
     wholes = [outcome.result() for outcome in outcomes]

@@ -81,7 +81,7 @@ class ArchivePlace:
 
     def covers(self, key: Item, item: Item) -> bool:
         """Whether an item belongs to the model, or to one derived from it."""
-        return self.schema.of(item, self.binding.sort_of(key) if self.binding.own else None) is not None
+        return self.binding.model_of({**item, **key}) is not None
 
 
 async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
@@ -137,9 +137,8 @@ def table_name(schema: ModelSchema) -> str:
 
 def key_texts(schema: ModelSchema, binding: Binding, item: Item) -> tuple[str, str | None]:
     """What ``{partitionKey}`` and ``{sortKey}`` stand for: the key's components as text."""
-    if binding.own:
-        components = binding.components(item)
-        stored = encode_components(schema, components)
+    if schema.form.in_key_alone:
+        stored = encode_components(schema, binding.components(item))
     else:
         stored = {field.name: item[field.stored] for field in schema.key_fields.values()}
     partition = join_texts(stored[field.name] for field in schema.keys)

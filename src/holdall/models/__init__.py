@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdall.models.indexes import Index
     from holdall.models.needs import find_models
     from holdall.models.stream import StreamChange, stream_change, stream_changes
+    from holdall.models.template import Template
 
 __all__ = [
     "Clause",
@@ -35,6 +36,7 @@ __all__ = [
     "ModelKey",
     "SortKey",
     "StreamChange",
+    "Template",
     "col",
     "field",
     "find_models",
@@ -50,6 +52,7 @@ _HOMES = {
     "Loader": "hydrator",
     "Index": "indexes",
     "StreamChange": "stream",
+    "Template": "template",
     "col": "conditions",
     "find_models": "needs",
     "stream_change": "stream",

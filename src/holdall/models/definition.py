@@ -19,9 +19,11 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
+from holdall.models.key_form import AncestorForm, KeyForm, Layout, PlainForm, SharedForm
 from holdall.models.migrations import Conversion, bind_migrations
 from holdall.models.pattern import compile_decoder
 from holdall.models.schema import ModelSchema
+from holdall.models.template import Template
 
 if TYPE_CHECKING:
     from holdall.models.hydrator import Hydrator, Joiner
@@ -37,6 +39,7 @@ def define(
     *,
     name: str | None,
     table: str | None,
+    layout: Layout | None,
     abstract: bool,
     ttl: str | None,
     record_type: str | None,
@@ -61,13 +64,14 @@ def define(
     sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
     named = cls.__name__ if abstract and name is None else _model_name(cls, name)
     key_name = named if root is None else root.root
-    bound = _indexes(cls, indexes, parents, fields, key_name, home)
+    form = _form(cls, layout, home, root, key_name, fields)
+    bound = _indexes(cls, indexes, parents, fields, form)
     derived: tuple[Derived, ...] = (
         *bound,
         *((Expiry(expiry),) if expiry is not None and home is None else ()),
     )
     for field in fields.values():
-        field.foreign = home is not None
+        field.foreign = form.foreign
     fetcher = hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None)
     versions = bind_migrations(cls, fields, migrations, parents, home)
     schema = ModelSchema(
@@ -76,6 +80,8 @@ def define(
         root=key_name,
         record_type=record_type or (key_name if root is None else root.record_type),
         table=home,
+        layout=layout if root is None else root.layout,
+        form=form,
         abstract=abstract,
         keys=keys,
         sort_keys=sort_keys,
@@ -107,9 +113,7 @@ def _defer_decoder(cls: type[Model], schema: ModelSchema) -> None:
     """Compile the decoder of a class when it is first needed; many programs only write some of their models."""
 
     def decode_first(item: Any) -> dict[str, Any]:
-        stored = (
-            schema.plain if schema.table is not None else schema.fields.values()
-        )  # own tables store key fields only in the key
+        stored = schema.plain if schema.form.in_key_alone else schema.fields.values()
         cls._decode_all = staticmethod(compile_decoder(stored))
         return cls._decode_all(item)
 
@@ -353,9 +357,9 @@ def _check(schema: ModelSchema) -> None:
     cls = schema.model
     by_stored: dict[str, str] = {}
     for name, field in schema.fields.items():
-        if field.stored.startswith("_"):
+        if field.stored.startswith("_") and schema.form.reserves_names:
             raise _wrong(cls, name, f"its stored name {field.stored!r} cannot begin with an underscore")
-        if _INDEX_ATTRIBUTE.fullmatch(field.stored):
+        if _INDEX_ATTRIBUTE.fullmatch(field.stored) and schema.form.reserves_names:
             raise _wrong(cls, name, f"its stored name {field.stored} is reserved for indexes")
         if field.stored in by_stored:
             raise _wrong(
@@ -405,6 +409,59 @@ def _table(cls: type[Model], given: str | None, root: ModelSchema | None) -> str
     return given
 
 
+def _form(
+    cls: type[Model],
+    layout: Layout | None,
+    table: str | None,
+    root: ModelSchema | None,
+    key_name: str,
+    fields: Mapping[str, Field[Any]],
+) -> KeyForm:
+    """How the class's keys are stored; a subclass has its root's layout."""
+    keys = tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key)
+    sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
+    if root is not None:
+        if layout is not None and layout != root.layout:
+            raise ModelDefinitionError(
+                f"{cls.__name__}: a subclass of {root.name} has the layout of {root.name}",
+                hint="leave out layout=",
+            )
+        layout = root.layout
+    if layout is None:
+        return SharedForm(key_name, keys, sort_keys) if table is None else AncestorForm(keys, sort_keys)
+    if table is None:
+        raise ModelDefinitionError(
+            f"{cls.__name__}: layout= describes a table that other programs use, and the model names none",
+            hint='name it: table="products"',
+        )
+    if isinstance(layout, Template):
+        return layout.bind(cls, fields, keys, sort_keys)
+    if layout != "plain":
+        raise ModelDefinitionError(
+            f"{cls.__name__}: layout is {layout!r:.60}", hint='it is "plain" or a Template'
+        )
+    return _plain_form(cls, root, keys, sort_keys)
+
+
+def _plain_form(
+    cls: type[Model], root: ModelSchema | None, keys: tuple[Key[Any], ...], sort_keys: tuple[Key[Any], ...]
+) -> PlainForm:
+    if root is not None:
+        raise ModelDefinitionError(
+            f"{cls.__name__}: nothing in a plain table tells items of {cls.__name__} and {root.name} apart",
+            hint=f"make {root.name} abstract=True, or use a Template with type=",
+        )
+    if len(keys) > 1 or len(sort_keys) > 1:
+        raise ModelDefinitionError(
+            f"{cls.__name__}: a plain table has one partition key and at most one sort key",
+            hint="declare one Key and one SortKey, or use a Template for keys that are made of several fields",
+        )
+    for field in (*keys, *sort_keys):
+        if field.codec.kind not in ("S", "N", "B"):
+            raise _wrong(cls, field.name, "a table's key is a string, a number or binary")
+    return PlainForm(keys, sort_keys)
+
+
 def _ttl(
     cls: type[Model],
     fields: Mapping[str, Field[Any]],
@@ -445,8 +502,7 @@ def _indexes(
     own: Sequence[Index],
     parents: list[ModelSchema],
     fields: Mapping[str, Field[Any]],
-    root: str,
-    table: str | None,
+    form: KeyForm,
 ) -> list[BoundIndex]:
     """Return the indexes of the class, including inherited ones, each bound to its fields."""
     from holdall.models.indexes import bind_indexes
@@ -456,9 +512,10 @@ def _indexes(
             raise ModelDefinitionError(
                 f"{cls.__name__}: indexes= must be a list of Index, not of {index!r:.60}"
             )
-    inherited = [index.declared for parent in reversed(parents) for index in parent.indexes.values()]
+    known = (index for parent in reversed(parents) for index in parent.indexes.values())
+    inherited = [index.declared for index in known if not index.is_of_layout]
     declared = {index.name: index for index in (*inherited, *own)}
-    return bind_indexes(cls, list(declared.values()), fields, root, table) if declared else []
+    return bind_indexes(cls, list(declared.values()), fields, form)
 
 
 def _find_locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:

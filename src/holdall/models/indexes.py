@@ -17,11 +17,22 @@ from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
 from holdall.models.fields import Field
+from holdall.models.key_form import (
+    AncestorForm,
+    KeyForm,
+    SharedForm,
+    plain_attribute,
+    range_of_ancestor,
+    range_of_plain,
+    range_of_shared,
+)
 from holdall.models.keys import NO_SORT_KEY, decode_components, foreign_part, join_sort_text, segment
 from holdall.models.stored_form import plain
 
 if TYPE_CHECKING:
+    from holdall.models.conditions import Clause
     from holdall.models.model import Model
+    from holdall.models.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,12 @@ class Index:
 
 
 class BoundIndex:
-    """An index bound to its fields, with the attributes that it stores for them."""
+    """An index bound to its fields, with the attributes that it stores for them.
+
+    ``is_of_layout``: the model's layout describes it, not the class.
+    """
+
+    is_of_layout = False
 
     def __init__(self, index: Index, key: tuple[Field[Any], ...], sort_key: tuple[Field[Any], ...]) -> None:
         self.name = index.name
@@ -71,6 +87,10 @@ class BoundIndex:
     def recover(self, item: Item) -> dict[str, Any]:
         """Return fields that a row of the index lacks, but that its attributes contain."""
         return {}
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """The range of the index's sort key that a condition describes, in the partition of these components."""
+        raise NotImplementedError
 
 
 def slot_schema(slot: int) -> IndexSchema:
@@ -110,6 +130,10 @@ class SlotIndex(BoundIndex):
         text = join_sort_text(self.sort_key, values) if self.sort_key else NO_SORT_KEY
         return {partition: self.partition(values), sort: {"S": text} if text else None}
 
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """A range of order-preserving texts."""
+        return range_of_shared(clause, self.sort_key, attribute)
+
 
 class ForeignIndex(BoundIndex):
     """An index of a model with its own table."""
@@ -131,12 +155,7 @@ class ForeignIndex(BoundIndex):
     @property
     def schema(self) -> IndexSchema:
         """The index of the table, with the name of the model's index."""
-        if self._included is None:
-            projection = Projection()
-        elif not self._included:
-            projection = Projection("KEYS_ONLY")
-        else:
-            projection = Projection("INCLUDE", tuple(self._included))
+        projection = projection_of(self._included)
         return IndexSchema(self.name, self._partition, self._sort, projection)
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
@@ -163,6 +182,44 @@ class ForeignIndex(BoundIndex):
             if attribute is not None and attribute.name.startswith("_c_"):
                 found[attribute.name] = _foreign_value(fields, attribute, values)
         return found
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """A range of texts, or of one number."""
+        return range_of_ancestor(clause, self.sort_key, attribute)
+
+
+class PlainIndex(BoundIndex):
+    """An index of a table whose key attributes are fields themselves."""
+
+    def __init__(
+        self,
+        index: Index,
+        key: tuple[Field[Any], ...],
+        sort_key: tuple[Field[Any], ...],
+        projection: Projection,
+    ) -> None:
+        super().__init__(index, key, sort_key)
+        sort = plain_attribute(sort_key[0]) if sort_key else None
+        self._schema = IndexSchema(index.name, plain_attribute(key[0]), sort, projection)
+
+    @property
+    def schema(self) -> IndexSchema:
+        """The index of the table, under its own name."""
+        return self._schema
+
+    def partition(self, values: Mapping[str, Any]) -> Attribute:
+        """The value of the key field."""
+        attribute = self.key[0].encode(values[self.key[0].name])
+        assert attribute is not None
+        return attribute
+
+    def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
+        """None: the fields are stored anyway."""
+        return {}
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """A range of the field's values."""
+        return range_of_plain(clause, self.sort_key, attribute)
 
 
 def foreign_attribute(
@@ -206,8 +263,7 @@ def bind_indexes(
     cls: type[Model],
     declared: Sequence[Index],
     fields: Mapping[str, Field[Any]],
-    root: str,
-    table: str | None,
+    form: KeyForm,
 ) -> list[BoundIndex]:
     """Bind the indexes to their fields; `ModelDefinitionError` names the class and the index that cannot work."""
     bound: list[BoundIndex] = []
@@ -215,11 +271,15 @@ def bind_indexes(
         _check(cls, index, fields)
         key = tuple(fields[name] for name in index.key)
         sort_key = tuple(fields[name] for name in index.sort_key)
-        if table is None:
+        if isinstance(form, SharedForm):
             _check_alike(cls, index, key)
-            bound.append(SlotIndex(index, key, sort_key, root, _slot(cls, index, sort_key, len(declared))))
-        else:
+            slot = _slot(cls, index, sort_key, len(declared))
+            bound.append(SlotIndex(index, key, sort_key, form.root, slot))
+        elif isinstance(form, AncestorForm):
             bound.append(_foreign(cls, index, key, sort_key, fields))
+        else:
+            bound.append(_plain(cls, index, key, sort_key, fields))
+    bound += form.indexes()
     _check_apart(cls, bound)
     return bound
 
@@ -277,13 +337,23 @@ def _slot(cls: type[Model], index: Index, sort_key: Sequence[Field[Any]], count:
     return slot
 
 
-def _foreign(
+def _plain(
     cls: type[Model],
     index: Index,
     key: tuple[Field[Any], ...],
     sort_key: tuple[Field[Any], ...],
     fields: Mapping[str, Field[Any]],
-) -> ForeignIndex:
+) -> PlainIndex:
+    _check_own(cls, index)
+    if len(key) > 1 or len(sort_key) > 1:
+        raise _wrong(cls, index, "each of its keys is one field of the table")
+    for field in (*key, *sort_key):
+        if field.codec.kind not in ("S", "N", "B"):
+            raise _wrong(cls, index, f"{field.name} is not stored as a string, a number or binary")
+    return PlainIndex(index, key, sort_key, projection_of(_list_included(cls, index, fields)))
+
+
+def _check_own(cls: type[Model], index: Index) -> None:
     if len(index.name) < 3:
         raise _wrong(
             cls, index, "the name of an index in a model's own table must have at least 3 characters"
@@ -292,6 +362,35 @@ def _foreign(
         raise _wrong(
             cls, index, "slot= does not apply to a model with its own table (table=)", hint="remove slot="
         )
+
+
+def _list_included(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> list[str] | None:
+    """The attributes that ``include`` names; None for all."""
+    if index.include is None:
+        return None
+    for name in index.include:
+        if name not in fields:
+            raise _wrong(cls, index, f"include= names {name!r}, which is not a field")
+        if fields[name].is_key:
+            raise _wrong(cls, index, f"include= names {name!r}, which is part of the key and always included")
+    return [fields[name].stored for name in index.include]
+
+
+def projection_of(included: Sequence[str] | None) -> Projection:
+    """What an index keeps besides the keys: all, nothing, or these attributes."""
+    if included is None:
+        return Projection()
+    return Projection("INCLUDE", tuple(included)) if included else Projection("KEYS_ONLY")
+
+
+def _foreign(
+    cls: type[Model],
+    index: Index,
+    key: tuple[Field[Any], ...],
+    sort_key: tuple[Field[Any], ...],
+    fields: Mapping[str, Field[Any]],
+) -> ForeignIndex:
+    _check_own(cls, index)
     for field in (*key, *sort_key):
         if field.codec.nullable and not index.sparse:
             raise _wrong(
@@ -300,16 +399,7 @@ def _foreign(
                 f"{field.name} is optional, so some items would not be in the index",
                 hint="if that is intended, set sparse=True",
             )
-    included = None
-    if index.include is not None:
-        for name in index.include:
-            if name not in fields:
-                raise _wrong(cls, index, f"include= names {name!r}, which is not a field")
-            if fields[name].is_key:
-                raise _wrong(
-                    cls, index, f"include= names {name!r}, which is part of the key and always included"
-                )
-        included = [fields[name].stored for name in index.include]
+    included = _list_included(cls, index, fields)
     keys = tuple(field for field in fields.values() if field.is_key and not field.is_sort_key)
     sort_keys = tuple(field for field in fields.values() if field.is_sort_key)
     return ForeignIndex(index, key, sort_key, keys, sort_keys, included)

@@ -59,7 +59,7 @@ class ModelKey(Generic[M_co]):
             )  # a copy, so that later changes to a list do not affect the key
         _set_schema(self, schema)
         _set_components(self, components)
-        partition, sort = encoded = _encode(schema, components)
+        partition, sort = encoded = schema.form.encode(components)
         _set_encoded(self, encoded)
         _set_identity(self, (schema.table, _text(partition), _text(sort)))
 
@@ -222,21 +222,14 @@ def _example(schema: ModelSchema) -> str:
 # --- what is stored ---------------------------------------------------------------------------------------
 
 
-def _encode(schema: ModelSchema, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
-    if schema.table is not None:
-        partition = foreign_part(schema.keys, components)
-        return partition, foreign_part(schema.sort_keys, components) if schema.sort_keys else None
-    return partition_text(schema, components), sort_key_text(schema, components)
-
-
-def partition_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
+def partition_text(root: str, keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
     """Return the partition key in the database's table."""
-    return "#".join([schema.root, *[segment(key, components[key.name]) for key in schema.keys]])
+    return "#".join([root, *[segment(key, components[key.name]) for key in keys]])
 
 
-def sort_key_text(schema: ModelSchema, components: Mapping[str, Any]) -> str:
+def sort_key_text(sort_keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
     """Return the sort key in the database's table."""
-    return join_sort_text(schema.sort_keys, components) if schema.sort_keys else NO_SORT_KEY
+    return join_sort_text(sort_keys, components) if sort_keys else NO_SORT_KEY
 
 
 def join_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdall.core.values import Item
     from holdall.models.hydrator import Hydrator
     from holdall.models.indexes import Index
+    from holdall.models.key_form import Layout
     from holdall.models.marks import Frozen, Marks
     from holdall.models.migrations import Conversion
 
@@ -71,6 +72,7 @@ class Declared:
         indexes: Sequence[Index] = (),
         migrations: Sequence[Conversion] = (),
         archive: Hydrator | None = None,
+        layout: Layout | None = None,
     ) -> None:
         super().__init_subclass__()
         if cls.__module__ != __name__:
@@ -82,6 +84,7 @@ class Declared:
                 cls,  # type: ignore[arg-type]
                 name=name,
                 table=table,
+                layout=layout,
                 abstract=abstract,
                 ttl=ttl,
                 record_type=record_type,

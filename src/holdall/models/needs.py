@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from holdall.core.schema import TTL, KeyAttribute, TableNeeds
-from holdall.models.keys import numeric_part
+from holdall.core.schema import TTL, TableNeeds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holdall.models.fields import Field
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
@@ -26,17 +22,12 @@ def table_needs(model: type[Model]) -> TableNeeds:
     if schema is None or schema.abstract:
         raise TypeError(f"{model.__name__} is abstract and has no items: pass models that derive from it")
     indexes = tuple(index.schema for index in schema.indexes.values())
-    if schema.table is None:
+    keys = schema.form.table_keys()
+    if keys is None:
         ttl = None if schema.ttl is None else TTL
         return TableNeeds(None, None, None, indexes, ttl, schema.name)
     ttl = None if schema.ttl is None else schema.ttl.stored
-    partition = _own_key("_id", schema.keys)
-    sort = _own_key("_sk", schema.sort_keys) if schema.sort_keys else None
-    return TableNeeds(schema.table, partition, sort, indexes, ttl, schema.name)
-
-
-def _own_key(name: str, fields: Sequence[Field[Any]]) -> KeyAttribute:
-    return KeyAttribute(name, "N" if numeric_part(fields) else "S")
+    return TableNeeds(schema.table, *keys, indexes, ttl, schema.name)
 
 
 def find_models(names: Mapping[str, Any], module: str) -> list[type[Model]]:

@@ -14,7 +14,8 @@ from typing import Any
 from holdall.core.expressions import BeginsWith, Between, Compare, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
-from holdall.core.values import Attribute
+from holdall.core.schema import KeyAttribute
+from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidFieldError, QueryNotSupported
 from holdall.models.codec import codec_for
 from holdall.models.conditions import Clause, Term, terms
@@ -45,16 +46,25 @@ NOTHING = Range(empty=True)
 class Spelling:
     """How a sort key is stored.
 
-    ``piece`` returns the text of a component; ``ordered`` returns whether these texts sort like the values. ``number``:
-    the key is a single number, which ``piece`` returns. ``compact``: UUIDs have no hyphens.
+    ``piece`` returns the text of a component; ``ordered`` returns whether these texts sort like the values. If the key
+    is a single number or binary, ``piece`` returns that. ``compact``: UUIDs have no hyphens.
     """
 
-    attribute: str
+    attribute: KeyAttribute
     fields: tuple[Field[Any], ...]
     piece: Callable[[Field[Any], Any], Any]
     ordered: Callable[[Field[Any]], bool]
-    number: bool = False
     compact: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The attribute in conditions."""
+        return Path((self.attribute.name,))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the key is a text, which may have several components."""
+        return self.attribute.type == "S"
 
 
 def range_of(clause: Clause | None, spelling: Spelling) -> Range:
@@ -104,10 +114,10 @@ def _check_fields(given: Sequence[Term], spelling: Spelling) -> None:
 
 def _fix(spelling: Spelling, pieces: list[Any]) -> Range:
     """Return the range in which all components, or the first of them, are fixed."""
-    path = Path((spelling.attribute,))
+    path = spelling.path
     if len(pieces) == len(spelling.fields):
-        whole = pieces[0] if spelling.number else _SEPARATOR.join(pieces)
-        return Range(Compare("=", path, _value(whole))) if whole != "" else NOTHING
+        whole = _SEPARATOR.join(pieces) if spelling.is_text else pieces[0]
+        return Range(Compare("=", path, _value(whole))) if whole not in ("", b"") else NOTHING
     return Range(BeginsWith(path, _value(_prefix(pieces))))
 
 
@@ -126,9 +136,9 @@ def _compare(
     low: list[tuple[Any, bool]] = []
     high: list[tuple[Any, bool]] = []
     for term in given:
-        for operator, value in _sides(term):
+        for operator, value in sides_of(term):
             text = spelling.piece(field, value)
-            whole = text if spelling.number else prefix + text
+            whole = prefix + text if spelling.is_text else text
             below = operator in ("<", "<=")
             strict = operator in ("<", ">")
             if not last:  # more components follow: keys with exactly this one come right after its text
@@ -138,7 +148,8 @@ def _compare(
     return _between(spelling, prefix, low, high)
 
 
-def _sides(term: Term) -> list[tuple[str, Any]]:
+def sides_of(term: Term) -> list[tuple[str, Any]]:
+    """The ends that a comparison sets: each an operator and a value."""
     values = [_comparable(term.field, value) for value in term.values]
     if term.operator == "between":
         return [(">=", values[0]), ("<=", values[1])]
@@ -158,7 +169,12 @@ def _comparable(field: Field[Any], value: Any) -> Any:
 
 def _begin_with(spelling: Spelling, prefix: str, field: Field[Any], given: list[Term]) -> Range:
     kind = field.codec.kind
-    if len(given) > 1 or spelling.number or kind not in ("S", "B") or not spelling.ordered(field):
+    if (
+        len(given) > 1
+        or spelling.attribute.type == "N"
+        or kind not in ("S", "B")
+        or not spelling.ordered(field)
+    ):
         raise QueryNotSupported(
             f"begins_with must be the only condition on {field!r}, which must hold text or bytes"
         )
@@ -169,8 +185,9 @@ def _begin_with(spelling: Spelling, prefix: str, field: Field[Any], given: list[
     if spelling.compact and isinstance(start, str) and _is_uuid(field):
         start = start.replace("-", "").lower()
     spelt: Field[Any] = Field(field.model, field.name, codec_for(type(start)), FieldOptions())
-    text = prefix + spelling.piece(spelt, start)
-    return Range(BeginsWith(Path((spelling.attribute,)), _value(text))) if text else EVERYTHING
+    piece = spelling.piece(spelt, start)
+    text = prefix + piece if spelling.is_text else piece
+    return Range(BeginsWith(spelling.path, _value(text))) if text else EVERYTHING
 
 
 def _is_uuid(field: Field[Any]) -> bool:
@@ -185,12 +202,16 @@ def _between(
         low = [(prefix, False)]
     if prefix and not high:
         high = [(prefix[:-1] + _AFTER, False)]
-    path = Path((spelling.attribute,))
+    return join_ends(spelling.path, low, high)
+
+
+def join_ends(path: Path, low: Sequence[tuple[Any, bool]], high: Sequence[tuple[Any, bool]]) -> Range:
+    """The range from the highest low end to the lowest high end; each with whether it is excluded."""
     bottom = max(low, key=lambda end: (_order(end[0]), end[1])) if low else None
     top = min(high, key=lambda end: (_order(end[0]), not end[1])) if high else None
-    if top is not None and top[0] == "":
+    if top is not None and top[0] in ("", b""):
         return NOTHING  # keys are never empty, and none comes before the empty text
-    if bottom is not None and bottom[0] == "":
+    if bottom is not None and bottom[0] in ("", b""):
         bottom = None
     if bottom is None:
         return EVERYTHING if top is None else Range(Compare("<" if top[1] else "<=", path, _value(top[0])))
@@ -211,4 +232,6 @@ def _order(end: Any) -> Any:
 
 
 def _value(end: Any) -> Value:
+    if isinstance(end, bytes):
+        return Value(encode(end))
     return Value({"S": end} if isinstance(end, str) else {"N": number_text(end)})

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdall.models.fields import Field, Key
     from holdall.models.hydrator import Hydrator, Joiner
     from holdall.models.indexes import BoundIndex
+    from holdall.models.key_form import KeyForm, Layout
     from holdall.models.migrations import Conversion, Migrations
     from holdall.models.model import Model
 
@@ -29,7 +30,8 @@ class ModelSchema:
 
     ``name`` is stored in ``_type``, ``root`` in keys; a subclass of a model with a key has the root of that model.
     ``record_type`` is the name of its items as owners of attachments. ``table`` is the model's own table, None for a
-    model in the database's table. ``fields`` are all fields by name, ``plain`` those that are not part of a key,
+    model in the database's table; ``layout`` is what was declared about it, and ``form`` is how its keys are stored.
+    ``fields`` are all fields by name, ``plain`` those that are not part of a key,
     ``key_fields`` those that are, the partition key's first; ``mutable_keys`` are the lists and maps among the latter.
     ``ttl`` is the field with the time at which an item expires. ``hooked``: the class has a ``before_commit``.
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
@@ -41,6 +43,8 @@ class ModelSchema:
     root: str
     record_type: str
     table: str | None
+    layout: Layout | None
+    form: KeyForm
     abstract: bool
     keys: tuple[Key[Any], ...]
     sort_keys: tuple[Key[Any], ...]
@@ -75,26 +79,8 @@ class ModelSchema:
         yield self
 
     def of(self, item: Item, sort: object = None) -> ModelSchema | None:
-        """Return the model of a stored item: this one or one derived from it; None if it is neither.
-
-        In the database's table, the item names its model. In a model's own table, it does not: its model is the one
-        whose default sort key is the item's stored sort key, ``sort``.
-        """
-        if self.table is not None:
-            return self._by_sort_key(sort)
-        kind = item.get(TYPE)
-        name = None if kind is None else kind.get("S")
-        if name == self.name:
-            return self
-        return next((schema for schema in self.family() if schema.name == name), None)
-
-    def _by_sort_key(self, sort: object) -> ModelSchema | None:
-        """Return the model with this default sort key; an item with any other sort key belongs to the root."""
-        for schema in self.family():
-            default = schema.sort_default()
-            if default is not None and sort in (default, str(default)):  # a number can be stored as text
-                return schema
-        return self if self.name == self.root or self.sort_default() is None else None
+        """The model of a stored item with this sort key: this one or one derived from it; None if it is neither."""
+        return self.form.model_of(self, item, sort)
 
     def sort_default(self) -> object:
         """Return the stored sort key that results from the defaults, None if a component has no default."""

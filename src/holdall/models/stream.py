@@ -15,9 +15,10 @@ from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
 from holdall.core.frozen import dataclass
+from holdall.core.schema import KeyAttribute
 from holdall.core.values import Item, canonical_item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
-from holdall.models.keys import ModelKey, decode_components
+from holdall.models.keys import ModelKey
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model, build_instance
 from holdall.models.schema import TYPE, ModelSchema
@@ -31,7 +32,7 @@ ChangeKind = Literal["insert", "modify", "remove", "archived", "restored"]
 
 _KINDS: dict[str, ChangeKind] = {"INSERT": "insert", "MODIFY": "modify", "REMOVE": "remove"}
 _EXPIRER = "dynamodb.amazonaws.com"
-_PARTITION, _SORT = "_id", "_sk"  # the key of a model's own table
+_SORT = "_sk"  # the sort key of a table in the ancestor's form
 _USUAL = "pk"  # the default partition key of the database's table
 
 
@@ -284,7 +285,7 @@ class _Decoder:
         if not fitting:
             raise _refusal(
                 f"the key of {roots[0].name} is not {', '.join(record.keys)}",
-                hint="a model's own table has the key _id and, with a sort key, _sk",
+                hint=f"its table has the key {', '.join(key.name for key in _own_keys(roots[0]))}",
             )
         schema = _model_by_sort_key(fitting, record)
         components = _components(schema, record)
@@ -311,13 +312,18 @@ def _root(schema: ModelSchema) -> ModelSchema:
 
 
 def _fits(root: ModelSchema, record: _Record) -> bool:
-    return record.keys.keys() == ({_PARTITION, _SORT} if root.sort_keys else {_PARTITION})
+    return record.keys.keys() == {key.name for key in _own_keys(root)}
+
+
+def _own_keys(schema: ModelSchema) -> list[KeyAttribute]:
+    return [key for key in schema.form.table_keys() or () if key is not None]
 
 
 def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema:
     """Return the model with this default sort key; otherwise the first that fits."""
     sort = plain(record.keys[_SORT]) if _SORT in record.keys else None
-    found = [root.of({}, sort) or root for root in roots]
+    image = record.new or record.old or {}
+    found = [root.of(image, sort) or root for root in roots]
     certain = [schema for schema in found if sort is not None and schema.sort_default() == sort]
     return next(
         (schema for schema in (*certain, *found) if _components(schema, record) is not None), found[0]
@@ -327,10 +333,8 @@ def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema
 def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
     """Return the components of a key of a model's own table; None if it is not a key of the model."""
     try:
-        found = decode_components(schema.keys, plain(record.keys[_PARTITION]))
-        if schema.sort_keys:
-            found |= decode_components(schema.sort_keys, plain(record.keys[_SORT]))
-        return found
+        partition, *sort = (record.keys[key.name] for key in _own_keys(schema))
+        return schema.form.components(partition, sort[0] if sort else None)
     except InvalidRequestError:
         return None
 

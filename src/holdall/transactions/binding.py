@@ -12,28 +12,18 @@ from typing import Any
 
 from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass
-from holdall.core.numbers import number_text
 from holdall.core.requests import DescribeTable, TableDescription
 from holdall.core.schema import TTL, KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
 from holdall.models.indexes import BoundIndex
-from holdall.models.keys import (
-    KeyPart,
-    ModelKey,
-    decode_components,
-    foreign_part,
-    numeric_part,
-    partition_text,
-)
-from holdall.models.schema import ModelSchema
+from holdall.models.key_form import explain_unfit
+from holdall.models.keys import ModelKey
+from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.definition import create_table_text, update_table_text
 from holdall.tables.flow import discover, ensure_index, ensure_table, find_table
 from holdall.tables.layout import Layout
-
-_PARTITION = "_id"
-_SORT = "_sk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +42,19 @@ class Binding:
 
     def key(self, key: ModelKey[Any]) -> dict[str, Attribute]:
         """An item's key in the table."""
-        partition, sort = key.encoded
-        if not self.own:
+        form = self.schema.form
+        if form.type_attribute == TYPE:
+            partition, sort = key.encoded
             assert self.sort is not None
             return {self.partition.name: {"S": partition}, self.sort.name: {"S": sort}}
-        schema = self.schema
-        found = {self.partition.name: _attribute(_encode_part(schema.keys, key, partition, self.partition))}
+        found = {self.partition.name: form.partition(key.components, self.partition)}
         if self.sort is not None:
-            found[self.sort.name] = _attribute(_encode_part(schema.sort_keys, key, sort, self.sort))
+            found[self.sort.name] = form.sort(key.components, self.sort)
         return found
 
     def partition_key(self, components: Mapping[str, Any]) -> Attribute:
         """The partition key of items with these components."""
-        if not self.own:
-            return {"S": partition_text(self.schema, components)}
-        return _attribute(foreign_part(self.schema.keys, components, numeric=self.partition.type == "N"))
+        return self.schema.form.partition(components, self.partition)
 
     def key_of(self, item: Item) -> dict[str, Attribute]:
         """The key of an item that was read, exactly as it is stored."""
@@ -84,14 +72,15 @@ class Binding:
         return self.schema.table, partition, sort
 
     def components(self, item: Item) -> dict[str, Any]:
-        """The key components of an item in a model's own table, where they are stored only in its key."""
-        found = decode_components(self.schema.keys, _plain(item[self.partition.name]))
-        if self.sort is not None:
-            found |= decode_components(self.schema.sort_keys, _plain(item[self.sort.name]))
-        return found
+        """The components of a stored item's key."""
+        sort = None if self.sort is None else item[self.sort.name]
+        return self.schema.form.components(item[self.partition.name], sort)
 
-    def sort_of(self, item: Item) -> object:
-        """The sort key of an item as it is stored; None if the table has none."""
+    def model_of(self, item: Item) -> ModelSchema | None:
+        """The model of a stored item: the bound one or one derived from it; None if it is neither."""
+        return self.schema.of(item, self._sort_of(item) if self.schema.form.in_key_alone else None)
+
+    def _sort_of(self, item: Item) -> object:
         return None if self.sort is None else _plain(item[self.sort.name])
 
 
@@ -101,20 +90,6 @@ class Bindings(Kept):
     def __init__(self) -> None:
         self.of_models: dict[ModelSchema, Binding] = {}
         self.fit_indexes: set[tuple[str, str]] = set()
-
-
-def _encode_part(
-    fields: Any, key: ModelKey[Any], encoded: KeyPart | None, attribute: KeyAttribute
-) -> KeyPart:
-    """Part of a key as the table stores it: a single number becomes text if the table has a text key."""
-    if attribute.type == "S" and not isinstance(encoded, str):
-        return foreign_part(fields, key.components, numeric=False)
-    assert encoded is not None
-    return encoded
-
-
-def _attribute(part: KeyPart) -> Attribute:
-    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
 
 
 def _plain(attribute: Attribute) -> Any:
@@ -240,29 +215,17 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
             f"or create it yourself:\n{create_table_text(wanted)}",
         )
     found = description.schema
-    problem = _explain_unfit(wanted, found)
+    problem = explain_unfit(schema.form, wanted, found)
     if problem is not None:
+        reason, hint = problem
         raise ConfigurationError(
-            f"table {name} cannot hold {schema.name}: {problem}",
-            hint=f"create the table like this:\n{create_table_text(wanted)}",
+            f"table {name} cannot hold {schema.name}: {reason}",
+            hint=f"{hint + '; or ' if hint else ''}create the table like this:\n{create_table_text(wanted)}",
         )
     return Binding(schema, name, found.partition, found.sort, ttl, True)
 
 
 def _plan_table(schema: ModelSchema, name: str) -> TableSchema:
-    partition = KeyAttribute(_PARTITION, "N" if numeric_part(schema.keys) else "S")
-    sort = KeyAttribute(_SORT, "N" if numeric_part(schema.sort_keys) else "S") if schema.sort_keys else None
-    return TableSchema(name, partition, sort, tuple(index.schema for index in schema.indexes.values()))
-
-
-def _explain_unfit(wanted: TableSchema, found: TableSchema) -> str | None:
-    if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
-        return f"its key is {_key_names(found)}, not {_key_names(wanted)}"
-    for want, have in zip(wanted.keys, found.keys, strict=True):
-        if have.type != want.type and have.type != "S":  # a number can be stored as text
-            return f"its key attribute {have.name} is of type {have.type}, not {want.type}"
-    return None
-
-
-def _key_names(schema: TableSchema) -> str:
-    return ", ".join(key.name for key in schema.keys)
+    keys = schema.form.table_keys()
+    assert keys is not None
+    return TableSchema(name, *keys, tuple(index.schema for index in schema.indexes.values()))

@@ -64,4 +64,4 @@ async def _attempt(context: Context, binding: Binding, raw: Item) -> Outcome[Ite
 
 def _schema(binding: Binding, raw: Item) -> ModelSchema:
     """The schema of the item itself, not of the requested model: a derived model has its own conversions."""
-    return binding.schema.of(raw, binding.sort_of(raw) if binding.own else None) or binding.schema
+    return binding.model_of(raw) or binding.schema

@@ -20,7 +20,7 @@ def make_instance(
     item = build_instance(
         schema.model, stored, marks, key if key is not None and key.schema is schema else None
     )
-    if binding.own:
+    if binding.schema.form.in_key_alone:
         item.__dict__.update(binding.components(stored))
     return item
 
@@ -36,8 +36,8 @@ def make_frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> An
 
 def model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:
     """The model of an item. In a model's own table, an item that names no model has the model of the requested key."""
-    found = binding.schema.of(stored, binding.sort_of(stored) if binding.own else None)
-    return binding.schema if found is None and binding.own and key is not None else found
+    found = binding.model_of(stored)
+    return binding.schema if found is None and binding.schema.form.in_key_alone and key is not None else found
 
 
 def mismatch(where: object, found: object, wanted: ModelSchema) -> ModelMismatchError:

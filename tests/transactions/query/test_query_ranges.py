@@ -23,7 +23,7 @@ from holdall import Key, Model, SortKey, col
 from holdall.core.evaluation import holds
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, QueryNotSupported
-from holdall.models.ranges import Range, range_of
+from holdall.models.ranges import Range
 from holdall.transactions.query.question import Question
 
 LETTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from("\0\x01\x02ab")
@@ -112,7 +112,7 @@ def _range(shape: Shape, wishes: list[Any]) -> Range:
         clause = wish.clause if clause is None else clause & wish.clause
     question = Question(shape.model._schema, {"p": "p"}, sort=clause)
     number = shape.own and len(shape.sort) == 1 and shape.sort[0].annotation is int
-    return range_of(clause, question._spelling(KeyAttribute("sk", "N" if number else "S")))
+    return question.schema.form.range(clause, {}, KeyAttribute("sk", "N" if number else "S"))
 
 
 # --- what cannot be a range -------------------------------------------------------------------------------
@@ -202,5 +202,5 @@ def test_bytes_begin_with_bytes(head: bytes, tail: bytes, start: bytes) -> None:
         ((Blob.head == head) & Blob.tail.begins_with(start), tail.startswith(start)),
     ):
         question = Question(Blob._schema, {"box": "b"}, sort=sort)
-        found = range_of(sort, question._spelling(KeyAttribute("sk")))
+        found = question.schema.form.range(sort, {}, KeyAttribute("sk"))
         assert (found.condition is None or holds(found.condition, {"sk": {"S": key}})) == met

@@ -11,7 +11,7 @@ from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
 from holdall.models.fields import ABSENT, Field
 from holdall.models.migrations import VERSION
-from holdall.models.schema import TYPE, ModelSchema
+from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
 
@@ -23,10 +23,10 @@ def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[s
     """A whole item as it is stored; refused if a required field has no value."""
     schema = binding.schema
     item: dict[str, Attribute] = dict(key)
-    if not binding.own:
-        item[TYPE] = {"S": schema.name}
+    if schema.form.type_attribute is not None:
+        item[schema.form.type_attribute] = {"S": schema.name}
     for name, field in schema.fields.items():
-        if field.is_key and binding.own:
+        if field.is_key and schema.form.in_key_alone:
             continue  # it is stored only in the key
         value = values.get(name, ABSENT)
         if value is ABSENT:

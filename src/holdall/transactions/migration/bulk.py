@@ -211,7 +211,7 @@ def _show_key(binding: Binding, raw: Item) -> str:
 
 async def _binding_of(run: _Run, raw: Item) -> Binding | None:
     binding = run.binding
-    found = binding.schema.of(raw, binding.sort_of(raw) if binding.own else None)
+    found = binding.model_of(raw)
     return None if found is None else await bind(run.context, found)
 
 

@@ -25,10 +25,9 @@ from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.indexes import BoundIndex
-from holdall.models.keys import foreign_part, numeric_part, own_part, sort_piece
 from holdall.models.model import unknown_field
-from holdall.models.ranges import Range, Spelling, range_of
-from holdall.models.schema import TYPE, ModelSchema
+from holdall.models.ranges import Range
+from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
@@ -63,7 +62,7 @@ class Question:
         self.only = None if only is None else tuple(_field(schema, name) for name in only)
         self.lock = _lock(lock)
         self._check_where()
-        range_of(self.sort, self._spelling(self._likely_sort()))  # refuses an invalid range now
+        self._range(self._likely_sort())  # refuses an invalid range now
 
     @property
     def _key_fields(self) -> Sequence[Field[Any]]:
@@ -90,9 +89,14 @@ class Question:
                 raise InvalidFieldError(
                     self.schema.name, field.name, f"where= uses {field!r}, which is a field of another model"
                 )
-            if field.is_key and self.schema.table is not None:
+            if field.is_key and self.schema.form.in_key_alone:
                 raise field.refusal(
                     "a model with its own table stores it in the key alone, so where= cannot use it",
+                    hint="compare it in sort=, or in your code",
+                )
+            if self.index is None and field.stored in self._table_key_names():
+                raise field.refusal(
+                    "it is the table's key, so where= cannot use it",
                     hint="compare it in sort=, or in your code",
                 )
             self._check_held(field, "where=")
@@ -120,12 +124,20 @@ class Question:
                 hint="add it to the index's include=, or query the table",
             )
 
+    def _table_key_names(self) -> list[str]:
+        keys = self.schema.form.table_keys()
+        return [] if keys is None else [key.name for key in keys if key is not None]
+
     # --- requests -------------------------------------------------------------------------------------------
 
     def range(self, binding: Binding) -> Range:
         """The range of the sort key."""
-        attribute = self._keys(binding)[1]
-        return range_of(self.sort, self._spelling(attribute or self._likely_sort()))
+        return self._range(self._keys(binding)[1] or self._likely_sort())
+
+    def _range(self, attribute: KeyAttribute) -> Range:
+        if self.index is None:
+            return self.schema.form.range(self.sort, self.components, attribute)
+        return self.index.range(self.sort, self.components, attribute)
 
     def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
         """The query; None if nothing can match. ``hold``: also fetch the attributes that the filter uses."""
@@ -181,13 +193,12 @@ class Question:
 
     def _of_model(self) -> Condition | None:
         """The condition on the model: rows with this key may be of related models; their root takes them all."""
-        return None if self.schema.name == self.schema.root else self._of_family()
+        is_root = self.schema.name == self.schema.root
+        return None if is_root and not self.schema.form.shares_partitions else self._of_family()
 
     def _of_family(self) -> Condition | None:
-        if self.schema.table is not None:
-            return None
-        names = dict.fromkeys(each.name for each in self.schema.family())
-        return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
+        attribute = self.schema.form.type_attribute
+        return None if attribute is None else family_condition(self.schema, attribute)
 
     def count_filter(self, filter: Condition | None) -> Condition | None:
         """The filter of a request that only counts; it also leaves out rows of unknown models."""
@@ -199,8 +210,10 @@ class Question:
             return ()
         names = [*(field.stored for field in self.only), *also]
         names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
-        if not binding.own:
-            names += [TYPE, *(field.stored for field in self.schema.key_fields.values())]
+        if self.schema.form.type_attribute is not None:
+            names.append(self.schema.form.type_attribute)
+        if not self.schema.form.in_key_alone:
+            names += [field.stored for field in self.schema.key_fields.values()]
         if self.index is not None:
             names += [attribute.name for attribute in self.index.schema.keys]
         if binding.ttl is not None and self.schema.ttl is not None:
@@ -259,38 +272,19 @@ class Question:
         """The sort key before the table is known."""
         if self.index is not None and self.index.schema.sort is not None:
             return self.index.schema.sort
-        number = self.schema.table is not None and numeric_part(self._sort_fields)
-        return KeyAttribute("the sort key", "N" if number else "S")
+        keys = self.schema.form.table_keys()
+        return KeyAttribute("the sort key") if keys is None or keys[1] is None else keys[1]
 
     def _partition(self, binding: Binding) -> Attribute:
         if self.index is None:
             return binding.partition_key(self.components)
         return self.index.partition(self.components)
 
-    def _spelling(self, attribute: KeyAttribute) -> Spelling:
-        fields = self._sort_fields
-        if self.schema.table is None:
-            alone = len(fields) == 1
-            return Spelling(
-                attribute.name,
-                fields,
-                lambda field, value: sort_piece(field, value, alone=alone),
-                lambda field: True,
-                compact=True,
-            )
-        number = attribute.type == "N"
-        ordered = tuple(sorted(fields, key=lambda field: _utf16(field.stored))) if len(fields) > 1 else fields
-        return Spelling(
-            attribute.name,
-            ordered,
-            lambda field, value: (
-                own_part(field, value)
-                if attribute.name == field.stored
-                else foreign_part((field,), {field.name: value}, numeric=number)
-            ),
-            lambda field: number or field.codec.kind == "S",
-            number,
-        )
+
+def family_condition(schema: ModelSchema, attribute: str) -> Condition:
+    """That an item is of the model or of one derived from it, by the attribute that says so."""
+    names = dict.fromkeys(each.name for each in schema.family())
+    return In(Path((attribute,)), tuple(Value({"S": name}) for name in names))
 
 
 def _index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
@@ -369,9 +363,3 @@ def names_in(condition: Condition | None) -> set[str]:
 
 def _names(paths: Iterable[Path]) -> set[str]:
     return {str(path.parts[0]) for path in paths}
-
-
-def _utf16(name: str) -> bytes:
-    from holdall.models.ecmascript import utf16_order
-
-    return utf16_order(name)

@@ -89,15 +89,15 @@ class RowMaker:
 
         For an item that could not be hydrated, the error is returned in its place.
         """
-        binding, model_of = self._binding, self._binding.schema.of
+        binding, model_of = self._binding, self._binding.model_of
         if not self._as_stored:
             return await self._hydrate_rows(list(rows), at_most)
-        simple = self._unit is None and self._fetched is None and not binding.own
+        simple = self._unit is None and self._fetched is None and not binding.schema.form.in_key_alone
         found: list[tuple[Any, Item]] = []
         for raw in rows:
             if len(found) == at_most:
                 break
-            model = model_of(raw, binding.sort_of(raw) if binding.own else None)
+            model = model_of(raw)
             if model is None:
                 continue
             if simple:
@@ -108,8 +108,8 @@ class RowMaker:
 
     async def _hydrate_rows(self, rows: list[Item], at_most: int | None) -> list[tuple[Any, Item]]:
         """`instances` for rows that may need hydration; no more rows are hydrated than may be needed."""
-        binding, model_of = self._binding, self._binding.schema.of
-        models = [model_of(raw, binding.sort_of(raw) if binding.own else None) for raw in rows]
+        binding = self._binding
+        models = [binding.model_of(raw) for raw in rows]
         known = [(model, raw) for model, raw in zip(models, rows, strict=True) if model is not None]
         found: list[tuple[Any, Item]] = []
         while known and (at_most is None or len(found) < at_most):
@@ -140,7 +140,7 @@ class RowMaker:
     def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
         assert self._fetched is not None
         item = make_instance(self._binding, found, stored, Partial(self._fetched), None)
-        if self._index is not None and self._binding.own:
+        if self._index is not None:
             item.__dict__.update(self._index.recover(raw))
         return item
 

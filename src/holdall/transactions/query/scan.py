@@ -23,12 +23,12 @@ from holdall.errors import InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.model import Model
-from holdall.models.schema import TYPE, ModelSchema
+from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import alive
-from holdall.transactions.query.question import Question, names_in
+from holdall.transactions.query.question import Question, family_condition, names_in
 from holdall.transactions.query.row import RowLock, RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit
 
@@ -104,9 +104,10 @@ class ScanQuestion(Question):
 def of_model(binding: Binding) -> Condition | None:
     """The condition that a row is of the model or of one derived from it; None if the store cannot tell."""
     schema = binding.schema
-    if not binding.own:
-        names = dict.fromkeys(each.name for each in schema.family())
-        return In(Path((TYPE,)), tuple(Value({"S": name}) for name in names))
+    if schema.form.type_attribute is not None:
+        return family_condition(schema, schema.form.type_attribute)
+    if not schema.form.in_key_alone:
+        return None
     defaults = [each.sort_default() for each in schema.family()]
     if schema.name == schema.root or binding.sort is None or None in defaults:
         return None

@@ -1,0 +1,305 @@
+"""Key forms: how the keys of a model's items are stored in its table.
+
+Pure. A model in the database's table has the *shared* form. A model with ``table=`` names its own table: by default in
+the *ancestor's* form, which the JavaScript library reads, too; with ``layout="plain"`` the key fields are the table's
+key attributes; with a `Template`, the key attributes are texts made of literals and fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from holdall.core.schema import KeyAttribute, KeyType, TableSchema
+from holdall.core.values import Attribute, Item
+from holdall.models.keys import (
+    KeyPart,
+    decode_components,
+    foreign_part,
+    numeric_part,
+    own_part,
+    partition_text,
+    sort_key_text,
+    sort_piece,
+)
+from holdall.models.ranges import Range, Spelling, range_of
+from holdall.models.schema import TYPE
+
+if TYPE_CHECKING:
+    from holdall.models.conditions import Clause
+    from holdall.models.fields import Field, Key
+    from holdall.models.indexes import BoundIndex
+    from holdall.models.schema import ModelSchema
+    from holdall.models.template import Template
+
+Keys = tuple[KeyAttribute, KeyAttribute | None]
+
+Layout: TypeAlias = "Literal['plain'] | Template"
+"""How a table that other programs use is laid out: ``"plain"``, or a `Template`."""
+
+
+class KeyForm:
+    """How a model's keys are stored.
+
+    ``type_attribute`` names the attribute that holds the model's name, None if nothing does. ``in_key_alone``: the
+    key's components are stored in the key and nowhere else. ``foreign``: programs in JavaScript read the items, too.
+    ``reserves_names``: names that begin with an underscore are Holdall's.
+    ``shares_partitions``: items of other models may lie between those of one partition.
+    """
+
+    type_attribute: str | None = None
+    in_key_alone = False
+    foreign = False
+    shares_partitions = False
+    reserves_names = False
+
+    def __init__(self, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]) -> None:
+        self.keys = tuple(keys)
+        self.sort_keys = tuple(sort_keys)
+
+    def table_keys(self) -> Keys | None:
+        """The key attributes that the table has to have; None in the database's table, which has its own."""
+        raise NotImplementedError
+
+    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+        """The contents of both key attributes."""
+        raise NotImplementedError
+
+    def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The partition key of items with these components."""
+        raise NotImplementedError
+
+    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The sort key of the item with these components."""
+        raise NotImplementedError
+
+    def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
+        """The components of a stored key."""
+        raise NotImplementedError
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """The range of the sort key that a condition describes, in the partition of these components."""
+        raise NotImplementedError
+
+    def indexes(self) -> Sequence[BoundIndex]:
+        """The indexes that the layout itself describes."""
+        return ()
+
+    def advise(self, found: TableSchema) -> str | None:
+        """What to declare for a table whose key attributes have other names."""
+        return None
+
+    def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
+        """The model of a stored item: this one or one derived from it; None if it is neither."""
+        assert self.type_attribute is not None
+        kind = item.get(self.type_attribute)
+        name = None if kind is None else kind.get("S")
+        if name == schema.name:
+            return schema
+        return next((each for each in schema.family() if each.name == name), None)
+
+
+class SharedForm(KeyForm):
+    """In the database's table, where the models share the partition and sort key."""
+
+    type_attribute = TYPE
+    reserves_names = True
+
+    def __init__(self, root: str, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]) -> None:
+        super().__init__(keys, sort_keys)
+        self.root = root
+
+    def table_keys(self) -> None:
+        """None: the database's table has its own."""
+
+    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+        """Both texts."""
+        return partition_text(self.root, self.keys, components), sort_key_text(self.sort_keys, components)
+
+    def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The text of the partition key."""
+        return {"S": partition_text(self.root, self.keys, components)}
+
+    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The text of the sort key."""
+        return {"S": sort_key_text(self.sort_keys, components)}
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """A range of order-preserving texts."""
+        return range_of_shared(clause, self.sort_keys, attribute)
+
+
+class AncestorForm(KeyForm):
+    """In a model's own table with the key ``_id`` and ``_sk``, as the JavaScript library has it."""
+
+    in_key_alone = True
+    foreign = True
+    reserves_names = True
+
+    def table_keys(self) -> Keys:
+        """``_id``, and ``_sk`` for a model with a sort key; a key that is one number is stored as a number."""
+        sort = KeyAttribute("_sk", _number_or_text(self.sort_keys)) if self.sort_keys else None
+        return KeyAttribute("_id", _number_or_text(self.keys)), sort
+
+    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+        """The texts, or numbers."""
+        partition = foreign_part(self.keys, components)
+        return partition, foreign_part(self.sort_keys, components) if self.sort_keys else None
+
+    def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The partition key; one number as text, where the table was made when keys were always text."""
+        return _attribute(foreign_part(self.keys, components, numeric=attribute.type == "N"))
+
+    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The sort key, in the same way."""
+        return _attribute(foreign_part(self.sort_keys, components, numeric=attribute.type == "N"))
+
+    def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
+        """The components, which are stored nowhere else."""
+        from holdall.models.stored_form import plain
+
+        found = decode_components(self.keys, plain(partition))
+        return found if sort is None else found | decode_components(self.sort_keys, plain(sort))
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """A range of texts, or of one number."""
+        return range_of_ancestor(clause, self.sort_keys, attribute)
+
+    def advise(self, found: TableSchema) -> str:
+        """Another layout."""
+        return (
+            'if another program laid out the table, declare that with layout="plain" or layout=Template(...)'
+        )
+
+    def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
+        """The model whose sort key's default is the item's; whatever has none of the defaults is of the root."""
+        for each in schema.family():
+            default = each.sort_default()
+            if default is not None and sort in (default, str(default)):  # a number may be kept as text
+                return each
+        return schema if schema.name == schema.root or schema.sort_default() is None else None
+
+
+class PlainForm(KeyForm):
+    """In a model's own table whose key attributes are the key fields themselves."""
+
+    def table_keys(self) -> Keys:
+        """The key fields, under their stored names and types."""
+        (partition,) = self.keys
+        return plain_attribute(partition), plain_attribute(self.sort_keys[0]) if self.sort_keys else None
+
+    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+        """The contents as they are stored, numbers and bytes as texts."""
+        (partition,) = _encode_key(self.keys[0], components).values()
+        if not self.sort_keys:
+            return partition, None
+        (sort,) = _encode_key(self.sort_keys[0], components).values()
+        return partition, sort
+
+    def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The key field's stored value."""
+        return _encode_key(self.keys[0], components)
+
+    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The sort key field's stored value."""
+        return _encode_key(self.sort_keys[0], components)
+
+    def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
+        """The two values."""
+        found = {self.keys[0].name: self.keys[0].decode(partition)}
+        if sort is not None:
+            found[self.sort_keys[0].name] = self.sort_keys[0].decode(sort)
+        return found
+
+    def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
+        """A range of the stored values of one field."""
+        return range_of_plain(clause, self.sort_keys, attribute)
+
+    def advise(self, found: TableSchema) -> str | None:
+        """The names that the key fields should be stored under."""
+        fields = (*self.keys, *self.sort_keys)
+        if len(fields) != len(found.keys):
+            missing = "a SortKey" if len(fields) < len(found.keys) else "no SortKey"
+            return f"declare {missing}: the table's key has {len(found.keys)} attributes"
+        pairs = zip(fields, found.keys, strict=True)
+        names = [
+            f'{field.name}: field(name="{key.name}")' for field, key in pairs if field.stored != key.name
+        ]
+        return f"store the key fields under the table's names: {', '.join(names)}"
+
+    def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
+        """The one model of the table."""
+        return schema
+
+
+def explain_unfit(form: KeyForm, wanted: TableSchema, found: TableSchema) -> tuple[str, str | None] | None:
+    """Why a table cannot hold items in this form, with advice if there is any; None if it can."""
+    if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
+        return f"its key is {_key_names(found)}, not {_key_names(wanted)}", form.advise(found)
+    for want, have in zip(wanted.keys, found.keys, strict=True):
+        if have.type != want.type and not (
+            form.foreign and have.type == "S"
+        ):  # a number kept as text is fine
+            return f"its key attribute {have.name} is of type {have.type}, not {want.type}", None
+    return None
+
+
+def _key_names(schema: TableSchema) -> str:
+    return ", ".join(key.name for key in schema.keys)
+
+
+def plain_attribute(field: Field[Any]) -> KeyAttribute:
+    """A field as a key attribute of a table or an index."""
+    kinds: dict[str | None, KeyType] = {"S": "S", "N": "N", "B": "B"}
+    return KeyAttribute(field.stored, kinds[field.codec.kind])
+
+
+def range_of_shared(clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute) -> Range:
+    """A range of the order-preserving texts of these fields."""
+    alone = len(fields) == 1
+
+    def spell(field: Field[Any], value: Any) -> str:
+        return sort_piece(field, value, alone=alone)
+
+    return range_of(clause, Spelling(attribute, fields, spell, lambda field: True, compact=True))
+
+
+def range_of_ancestor(
+    clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute
+) -> Range:
+    """A range of texts that are joined in the order of the fields' names, or of one number."""
+    from holdall.models.ecmascript import utf16_order
+
+    number = attribute.type == "N"
+
+    def spell(field: Field[Any], value: Any) -> Any:
+        if attribute.name == field.stored:
+            return own_part(field, value)
+        return foreign_part((field,), {field.name: value}, numeric=number)
+
+    ordered = tuple(sorted(fields, key=lambda field: utf16_order(field.stored)))
+    return range_of(
+        clause, Spelling(attribute, ordered, spell, lambda field: number or field.codec.kind == "S")
+    )
+
+
+def range_of_plain(clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute) -> Range:
+    """A range of the values of a field that is the sort key itself."""
+    return range_of(clause, Spelling(attribute, fields, own_part, lambda field: True))
+
+
+def _encode_key(field: Field[Any], components: Mapping[str, Any]) -> Attribute:
+    attribute = field.encode(components[field.name])
+    if attribute is None or "" in attribute.values():
+        raise field.refusal("a key cannot be empty")
+    return attribute
+
+
+def _number_or_text(fields: Sequence[Field[Any]]) -> KeyType:
+    return "N" if numeric_part(fields) else "S"
+
+
+def _attribute(part: KeyPart) -> Attribute:
+    from holdall.core.numbers import number_text
+
+    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}

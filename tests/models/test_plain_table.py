@@ -1,0 +1,224 @@
+"""Tables that other programs laid out: the key fields are the table's key attributes, and nothing hidden is written."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from rig.behaviour import Db, awaiting, everywhere, in_memory
+from rig.behaviour_models import contended, given, meanwhile, put_raw
+
+from holdall import Index, Key, Model, SortKey, col, field
+from holdall.core import CreateTable, KeyAttribute, TableSchema, TransactWrite, UpdateItem, encode_item
+from holdall.errors import (
+    ConfigurationError,
+    InvalidFieldError,
+    ModelAlreadyExistsError,
+    ModelDefinitionError,
+    QueryNotSupported,
+)
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+class Product(Model, table="products", layout="plain", indexes=[Index("by_kind", ["kind"], ["price"])]):
+    sku: Key[int] = field(name="SKU")
+    kind: str | None = None
+    price: float = 0
+
+
+class Reading(Model, table="readings", layout="plain", ttl="until"):
+    sensor: Key[bytes]
+    at: SortKey[datetime] = field(name="_at")
+    value: float = 0
+    until: int | None = None
+
+
+class Note(Model, table="notes", layout="plain"):
+    book: Key[str]
+    page: SortKey[bytes]
+    text: str = ""
+
+
+# --- what is stored ---------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_item_has_its_fields_and_nothing_hidden(db: Db) -> None:
+    await given(db, Product(sku=7, kind="tea", price=1.5), Reading(sensor=b"\0a", at=NOON))
+    assert await db.raw(Product.key(7)) == encode_item({"SKU": 7, "kind": "tea", "price": 1.5})
+    found = await db.raw(Reading.key(sensor=b"\0a", at=NOON))
+    assert found == encode_item({"sensor": b"\0a", "_at": "2026-01-02T12:00:00.000000Z", "value": 0})
+
+
+@everywhere
+async def test_items_of_other_programs_are_read_changed_and_deleted_and_keep_what_is_unknown(db: Db) -> None:
+    await db.get(Product, 1)
+    await put_raw(db, Product, encode_item({"SKU": 1, "price": 2, "owner": "another program"}))
+    async with db.transaction() as tx:
+        product = await tx.get_one(Product, 1)
+        assert (product.kind, product.price) == (None, 2.0)
+        product.price += 1
+    assert await db.raw(Product.key(1)) == encode_item({"SKU": 1, "price": 3, "owner": "another program"})
+    async with db.transaction() as tx:
+        tx.delete(await tx.get_one(Product, 1))
+    assert await db.raw(Product.key(1)) is None
+
+
+@everywhere
+async def test_a_key_that_another_program_spelt_otherwise_is_kept_as_it_is(db: Db) -> None:
+    await db.get(Reading, sensor=b"a", at=NOON)
+    spelt = encode_item({"sensor": b"a", "_at": "2026-01-02T12:00:00Z", "value": 1})
+    await put_raw(db, Reading, spelt)
+    async with db.transaction() as tx:
+        async for reading in tx.query(Reading, sensor=b"a"):
+            assert reading.at == NOON
+            reading.value = 2
+    assert [reading.value async for reading in db.query(Reading, sensor=b"a")] == [2]
+
+
+# --- transactions -----------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_what_was_read_is_locked(db: Db) -> None:
+    await given(db, Product(sku=1, price=1))
+    with contended() as caught:
+        async with db.transaction() as tx:
+            product = await tx.get_one(Product, 1)
+            product.price += 1
+            await meanwhile(db, Product.key(1), price=9)
+    assert str(caught.value.__cause__) == "Product(sku=1).price is 9, expected 1"
+
+
+@everywhere
+async def test_an_item_that_is_there_is_not_created_again(db: Db) -> None:
+    await given(db, Product(sku=1))
+    with pytest.raises(ModelAlreadyExistsError):
+        async with db.transaction() as tx:
+            tx.create(Product, sku=1, price=5)
+    assert (await db.get_one(Product, 1)).price == 0
+
+
+@everywhere
+async def test_every_write_goes_with_a_token_because_a_stamp_would_be_hidden_in_the_item(db: Db) -> None:
+    await given(db, Product(sku=1))
+    async with db.transaction() as tx:
+        (await tx.get_one(Product, 1)).price = 4
+    (write,) = (each for each in db.recorder.requests if isinstance(each, TransactWrite | UpdateItem))
+    assert isinstance(write, TransactWrite)
+    assert write.token
+
+
+@everywhere
+async def test_expired_items_are_gone(db: Db) -> None:
+    soon = int(db.clock.now().timestamp()) + 10
+    await given(db, Reading(sensor=b"a", at=NOON, until=soon), Reading(sensor=b"b", at=NOON))
+    db.clock.forward(11)
+    assert await db.get(Reading, sensor=b"a", at=NOON) is None
+    assert await db.get(Reading, sensor=b"b", at=NOON) is not None
+
+
+# --- queries ----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_sort_keys_of_every_type_have_ranges(db: Db) -> None:
+    days = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
+    await given(db, *(Reading(sensor=b"a", at=day, value=day.day) for day in days))
+    await given(db, *(Note(book="b", page=bytes([page])) for page in (1, 2, 200)))
+
+    async def values(sort: Any) -> list[float]:
+        return [reading.value async for reading in db.query(Reading, sensor=b"a", sort=sort)]
+
+    assert await values(Reading.at > days[1]) == [3, 4]
+    assert await values((Reading.at > days[0]) & (Reading.at < days[3])) == [2, 3]
+    assert await values(Reading.at.between(days[1], days[2])) == [2, 3]
+    assert await values(Reading.at.begins_with("2026-01-04")) == [4]
+    pages = [note.page async for note in db.query(Note, book="b", sort=Note.page >= b"\x02")]
+    assert pages == [b"\x02", b"\xc8"]
+    assert [n.page async for n in db.query(Note, book="b", sort=Note.page.begins_with(b"\xc8"))] == [b"\xc8"]
+
+
+@everywhere
+async def test_an_index_is_the_tables_own(db: Db) -> None:
+    await given(db, *(Product(sku=n, kind="tea", price=n) for n in range(4)), Product(sku=9))
+
+    async def found(sort: Any = None) -> list[int]:
+        return [p.sku async for p in db.query(Product, index="by_kind", kind="tea", sort=sort)]
+
+    assert await found() == [0, 1, 2, 3]
+    assert await found(col(Product.price).between(1, 2)) == [1, 2]
+    async with db.transaction() as tx:
+        (await tx.get_one(Product, 2)).kind = None
+    assert await found() == [0, 1, 3]
+
+
+@in_memory
+async def test_a_filter_cannot_use_the_tables_key(db: Db) -> None:
+    with pytest.raises(InvalidFieldError, match="it is the table's key"):
+        db.query(Reading, sensor=b"a", where=Reading.at > NOON)
+    with pytest.raises(QueryNotSupported, match="put it into where="):
+        db.query(Reading, sensor=b"a", sort=col(Reading.value) > 1)
+
+
+# --- tables that do not fit -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem", "advice"),
+    [
+        ((KeyAttribute("id", "N"),), "its key is id, not SKU", 'sku: field(name="id")'),
+        ((KeyAttribute("SKU"),), "its key attribute SKU is of type S, not N", ""),
+        ((KeyAttribute("SKU", "N"), KeyAttribute("sk")), "its key is SKU, sk, not SKU", "declare a SortKey"),
+    ],
+    ids=["name", "type", "sort key"],
+)
+@awaiting
+async def test_a_table_that_does_not_fit_is_explained_with_the_difference(
+    db: Db, keys: tuple[KeyAttribute, ...], problem: str, advice: str
+) -> None:
+    await db.send(CreateTable(TableSchema(db.table_of(Product), keys[0], keys[1] if keys[1:] else None)))
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        await db.get(Product, 1)
+    assert advice in str(caught.value)
+
+
+@awaiting
+async def test_a_model_without_a_layout_is_told_the_keyword(db: Db) -> None:
+    class Shop(Model, table="shops"):
+        name: Key[str]
+
+    await db.send(CreateTable(TableSchema(db.table_of(Shop), KeyAttribute("name"))))
+    with pytest.raises(ConfigurationError, match="its key is name, not _id") as caught:
+        await db.get(Shop, "a")
+    assert 'layout="plain"' in str(caught.value)
+
+
+def test_a_model_that_no_plain_table_could_hold_is_refused_when_it_is_defined() -> None:
+    with pytest.raises(ModelDefinitionError, match="names none"):
+
+        class Homeless(Model, layout="plain"):
+            id: Key[str]
+
+    with pytest.raises(ModelDefinitionError, match="one partition key"):
+
+        class Twice(Model, table="tables", layout="plain"):
+            a: Key[str]
+            b: Key[str]
+
+    with pytest.raises(ModelDefinitionError, match="a string, a number or binary"):
+
+        class Flag(Model, table="tables", layout="plain"):
+            a: Key[bool]
+
+    with pytest.raises(ModelDefinitionError, match="tells items of"):
+
+        class Teapot(Product):
+            pass
+
+    with pytest.raises(ModelDefinitionError, match="layout is 'flat'"):
+
+        class Flat(Model, table="tables", layout="flat"):  # type: ignore[arg-type]
+            a: Key[str]

@@ -1,0 +1,272 @@
+"""Templates: keys of single-table designs, rendered, parsed back, and asked for in ranges."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as some
+from rig.behaviour import Db, awaiting, everywhere, in_memory
+from rig.behaviour_models import given, put_raw
+
+from holdall import Index, Key, Model, SortKey, Template, col, field
+from holdall.core import encode_item
+from holdall.errors import InvalidFieldError, ModelDefinitionError, ModelMismatchError, QueryNotSupported
+from holdall.models import stream_change
+
+DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, 6)]
+
+
+class Customer(Model, table="app", layout=Template(pk="CUSTOMER#{name}", sk="PROFILE", type="entity")):
+    name: Key[str]
+    city: str = ""
+
+
+class Order(
+    Model,
+    table="app",
+    layout=Template(
+        pk="CUSTOMER#{customer}",
+        sk="ORDER#{number:010d}",
+        gsi1=("STATUS#{status}", "{placed_at}"),
+        type="entity",
+    ),
+):
+    customer: Key[str]
+    number: SortKey[int]
+    status: str | None = None
+    placed_at: datetime = field(default_factory=lambda: DAYS[0])
+
+
+class Event(
+    Model,
+    table="events",
+    layout=Template({"PK": "T#{tenant}", "SK": "T#{tenant}#{day}#{kind}"}, casing="lower"),
+):
+    tenant: Key[str]
+    day: SortKey[datetime]
+    kind: SortKey[str]
+    text: str = ""
+
+
+# --- what is stored ---------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_keys_and_index_attributes_are_texts_and_fields_are_attributes(db: Db) -> None:
+    await given(db, Order(customer="ada", number=7, status="open"), Customer(name="ada", city="London"))
+    assert await db.raw(Order.key(customer="ada", number=7)) == encode_item(
+        {
+            "pk": "CUSTOMER#ada",
+            "sk": "ORDER#0000000007",
+            "entity": "Order",
+            "customer": "ada",
+            "number": 7,
+            "status": "open",
+            "placed_at": "2026-01-01T00:00:00.000000Z",
+            "gsi1pk": "STATUS#open",
+            "gsi1sk": "2026-01-01T00:00:00.000000Z",
+        }
+    )
+    assert (await db.get_one(Customer, "ada")).city == "London"
+
+
+@everywhere
+async def test_models_of_one_partition_are_told_apart(db: Db) -> None:
+    await given(db, Customer(name="ada"), *(Order(customer="ada", number=n) for n in (1, 2)))
+    assert [order.number async for order in db.query(Order, customer="ada")] == [1, 2]
+    assert [customer.name async for customer in db.query(Customer, name="ada")] == ["ada"]
+    assert [customer.name async for customer in db.scan(Customer)] == ["ada"]
+    key = {"pk": "CUSTOMER#ada", "sk": "ORDER#0000000003"}
+    await put_raw(db, Order, encode_item({**key, "entity": "Refund", "customer": "ada", "number": 3}))
+    assert [order.number async for order in db.query(Order, customer="ada")] == [1, 2]
+    with pytest.raises(ModelMismatchError):
+        await db.get(Order, customer="ada", number=3)
+
+
+@everywhere
+async def test_a_change_of_a_field_moves_its_item_in_the_index(db: Db) -> None:
+    await given(db, *(Order(customer="ada", number=n, status="open", placed_at=DAYS[n]) for n in (1, 2, 3)))
+
+    async def numbers(status: str, sort: Any = None) -> list[int]:
+        found = db.query(Order, index="gsi1", status=status, sort=sort)
+        return [order.number async for order in found]
+
+    assert await numbers("open", col(Order.placed_at) > DAYS[1]) == [2, 3]
+    async with db.transaction() as tx:
+        (await tx.get_one(Order, customer="ada", number=2)).status = "sent"
+        (await tx.get_one(Order, customer="ada", number=3)).status = None
+    assert (await numbers("open"), await numbers("sent")) == ([1], [2])
+    stored = await db.raw(Order.key(customer="ada", number=3))
+    assert stored is not None
+    assert not {"gsi1pk", "gsi1sk"} & stored.keys()
+
+
+# --- ranges -----------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_a_padded_number_has_ranges(db: Db) -> None:
+    await given(db, *(Order(customer="ada", number=n) for n in (5, 10, 200)), Customer(name="ada"))
+
+    async def numbers(sort: Any) -> list[int]:
+        return [order.number async for order in db.query(Order, customer="ada", sort=sort)]
+
+    assert await numbers(Order.number > 5) == [10, 200]
+    assert await numbers(Order.number >= 10) == [10, 200]
+    assert await numbers(Order.number < 10) == [5]
+    assert await numbers(Order.number <= 10) == [5, 10]
+    assert await numbers(Order.number.between(6, 10)) == [10]
+    assert await numbers((Order.number > 5) & (Order.number < 200)) == [10]
+    assert await numbers(Order.number == 10) == [10]
+
+
+@everywhere
+async def test_first_parts_are_fixed_and_the_next_one_compared(db: Db) -> None:
+    await given(
+        db,
+        *(Event(tenant="Ada", day=day, kind=kind) for day in DAYS[:3] for kind in ("In", "out", "overdue")),
+    )
+
+    async def found(sort: Any = None) -> list[tuple[int, str]]:
+        return [(e.day.day, e.kind) async for e in db.query(Event, tenant="Ada", sort=sort)]
+
+    assert len(await found()) == 9
+    assert await found(Event.day > DAYS[1]) == [(3, "In"), (3, "out"), (3, "overdue")]
+    assert await found(Event.day <= DAYS[0]) == [(1, "In"), (1, "out"), (1, "overdue")]
+    assert await found((Event.day == DAYS[1]) & Event.kind.begins_with("o")) == [(2, "out"), (2, "overdue")]
+    assert await found((Event.day == DAYS[1]) & (Event.kind > "out")) == [(2, "overdue")]
+
+
+@in_memory
+async def test_conditions_that_are_no_range_are_refused(db: Db) -> None:
+    with pytest.raises(QueryNotSupported, match="comes after"):
+        db.query(Event, tenant="ada", sort=Event.kind == "in")
+    with pytest.raises(QueryNotSupported, match="not a condition on the sort key"):
+        db.query(Order, customer="ada", sort=col(Order.status) == "open")
+    with pytest.raises(QueryNotSupported, match="one range"):
+        db.query(Order, customer="ada", sort=(Order.number < 1) | (Order.number > 2))
+
+
+# --- injective or refused ---------------------------------------------------------------------------------
+
+
+class Pair(Model, table="pairs", layout=Template(pk="P#{first}#{second}", sk="{at}/{number}")):
+    first: Key[str]
+    second: Key[str]
+    at: SortKey[str]
+    number: SortKey[int]
+
+
+@for_all(
+    some.lists(
+        some.tuples(*[some.text("ab#/-1", min_size=1, max_size=4)] * 3, some.integers(-3, 30)), max_size=6
+    )
+)
+def test_no_two_keys_are_the_same_and_each_is_parsed_back(rows: list[tuple[str, str, str, int]]) -> None:
+    seen: dict[Any, Any] = {}
+    for row in rows:
+        components = dict(zip(("first", "second", "at", "number"), row, strict=True))
+        try:
+            key = Pair.key(**components)
+        except InvalidFieldError:  # other values would make this key, too
+            continue
+        partition, sort = key.encoded
+        assert Pair._schema.form.components({"S": str(partition)}, {"S": str(sort)}) == components
+        assert seen.setdefault(key.encoded, components) == components
+
+
+def test_a_number_that_does_not_fit_its_digits_is_refused() -> None:
+    assert Order.key(customer="a", number=10**10 - 1).encoded[1] == "ORDER#9999999999"
+    for number in (-1, 10**10):
+        with pytest.raises(InvalidFieldError, match="does not fit into 10 digits"):
+            Order.key(customer="a", number=number)
+
+
+@awaiting
+async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
+    keys = encode_item({"pk": "CUSTOMER#ada", "sk": "ORDER#0000000007"})
+    image = {
+        **keys,
+        **encode_item(
+            {"entity": "Order", "customer": "ada", "number": 7, "placed_at": "2026-01-01T00:00:00Z"}
+        ),
+    }
+    record = {
+        "eventName": "INSERT",
+        "eventSourceARN": f"arn:aws:dynamodb:eu-west-1:1:table/{db.table_of(Order)}/stream/x",
+        "dynamodb": {"Keys": keys, "NewImage": image},
+    }
+    prefix = db.table_of(Order).removesuffix("app")
+    change = stream_change(record, Order, table_prefix=prefix)
+    assert change is not None
+    assert change.new is not None
+    assert (change.key, change.new.number) == (Order.key(customer="ada", number=7), 7)
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        (lambda: Template(), "needs the templates"),
+        (lambda: Template(pk=""), "none of them empty"),
+        (lambda: Template(pk="A#{nobody}"), "names nobody"),
+        (lambda: Template(pk="A#{name}{name}"), "nothing separates"),
+        (lambda: Template(pk="A#{name", sk="x"), "braces"),
+        (lambda: Template(pk="A", sk="x"), "name is part of the key"),
+        (lambda: Template(pk="A#{name}#{city}"), "city is in the key's template"),
+        (lambda: Template(pk="A#{name:05d}"), "cannot spell name"),
+        (lambda: Template({"city": "A#{name}"}), "stores something else"),
+        (lambda: Template(pk="A#{name}", casing="title"), "casing"),  # type: ignore[arg-type]
+        (lambda: Template(pk="A#{name}", gsi1="{city}"), "gsi1"),  # type: ignore[arg-type]
+    ],
+    ids=[
+        "nothing",
+        "empty",
+        "unknown",
+        "adjacent",
+        "braces",
+        "missing",
+        "plain field",
+        "padded text",
+        "name",
+        "casing",
+        "index",
+    ],
+)
+def test_a_template_that_cannot_work_is_refused_when_the_class_is_defined(
+    template: Any, problem: str
+) -> None:
+    with pytest.raises(ModelDefinitionError, match=problem):
+
+        class Wrong(Model, table="tables", layout=template()):
+            name: Key[str]
+            city: str = ""
+
+
+def test_a_subclass_has_the_layout_of_its_root_and_its_own_name() -> None:
+    class Gift(Order):
+        card: str = ""
+
+    assert Gift._schema.layout == Order._schema.layout
+    assert Order._schema.of(encode_item({"entity": "Gift"})) is Gift._schema
+    with pytest.raises(ModelDefinitionError, match="leave out layout="):
+
+        class Other(Order, layout="plain"):
+            pass
+
+
+def test_an_index_may_be_of_fields_themselves() -> None:
+    class City(
+        Model,
+        table="cities",
+        layout=Template(pk="C#{name}"),
+        indexes=[Index("by_size", ["country"], ["size"])],
+    ):
+        name: Key[str]
+        country: str
+        size: int
+
+    index = City._schema.indexes["by_size"].schema
+    assert [key.name for key in index.keys] == ["country", "size"]
