@@ -492,13 +492,11 @@ def test_an_alias_that_cannot_be_is_refused() -> None:
     assert done("alias", "history", "my-app", "prod") == "prod of my-app has no history\n"
 
 
-def test_hints_name_commands_and_options_not_methods_and_arguments() -> None:
+def test_hints_name_options_not_arguments() -> None:
     published(b"one")
     done("alias", "set", "my-app", "prod", "1", "--protected")
-    assert "`holdall alias rollout start`" in refused("alias", "rollout", "show", "my-app", "prod")
-    assert "pass --allow-protected" in refused("alias", "delete", "my-app", "prod")
-    wrong = ("alias", "rollback", "my-app", "prod", "--allow-protected", "--to", "7")
-    assert "`holdall alias history`" in refused(*wrong)
+    assert "pass --allow-protected\n" in refused("alias", "delete", "my-app", "prod")
+    assert "with --drop-aliases\n" in refused("artifacts", "delete", "my-app", "1")
 
 
 def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:

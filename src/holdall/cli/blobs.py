@@ -263,7 +263,7 @@ def purge(ids: tuple[str, ...], later: bool) -> None:
 @json_option
 @url_option
 def sweep(dry_run: bool, as_json: bool) -> None:
-    """Delete unattached blobs that are two days old.
+    """Delete unattached blobs that are at least two days old.
 
     This also deletes bytes left by uploads that were interrupted more than two days ago.
     """

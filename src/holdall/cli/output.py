@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 import click
 
 from holdall.cli.exit_status import ExitStatus, exit_status
-from holdall.cli.session import command_text
+
 from holdall.errors import HoldallError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,13 +25,6 @@ _UNBROKEN = re.compile(r"[^\n\t]+")
 
 
 _JSON = "holdall.json"
-_COMMANDS = {
-    "alias_history": "alias history",
-    "put_alias": "alias set",
-    "rollback_alias": "alias rollback",
-    "start_rollout": "alias rollout start",
-}
-_METHODS = re.compile(rf"\b(?:{'|'.join(_COMMANDS)})\b")
 _ARGUMENTS = re.compile(r"\b(allow_protected|drop_aliases|dry_run|exclusive|force)=True")
 
 
@@ -59,7 +52,7 @@ class Refusal(click.ClickException):
 
     @classmethod
     def of(cls, error: HoldallError) -> Refusal:
-        """The refusal that reports an error; its hint names commands and options instead of methods and arguments."""
+        """The refusal that reports an error; its hint names options instead of arguments."""
         hint = None if error.hint is None else _translate_hint(error.hint)
         return cls(error.message, hint, status=exit_status(error), code=error.code)
 
@@ -81,8 +74,7 @@ class Refusal(click.ClickException):
 
 def _translate_hint(hint: str) -> str:
     hint = re.split(", or (?:set|pass) manage_table", hint)[0]  # the rest is for programs that create tables
-    hint = _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}", hint)
-    return _METHODS.sub(lambda found: command_text(_COMMANDS[found[0]]), hint)
+    return _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}", hint)
 
 
 def escape(text: str) -> str:
