@@ -16,7 +16,6 @@ from typing import IO, Any, TypeVar
 import click
 
 from holdall.cli.exit_status import ExitStatus, exit_status
-
 from holdall.errors import HoldallError
 
 F = TypeVar("F", bound=Callable[..., Any])
