@@ -40,8 +40,9 @@ class Database(Runner):
 
     The settings are ``durability``, ``table_name``, ``partition_key``, ``sort_key``, ``namespace``, ``separator``,
     ``index_name``, ``index_partition_key``, ``index_sort_key``, ``manage_table``, ``region``, ``endpoint``,
-    ``profile``, ``single_writes``, ``table_prefix``, ``secret``, ``reads``, ``files``, ``default_service``,
-    ``artifacts`` and ``tracebacks``. A setting that is not passed here comes from the URL's query, the environment
+    ``profile``, ``single_writes``, ``connect_timeout``, ``read_timeout``, ``total_timeout``, ``max_attempts``,
+    ``max_connections``, ``table_prefix``, ``secret``, ``reads``, ``files``, ``default_service``, ``artifacts``,
+    ``attachments`` and ``tracebacks``. A setting that is not passed here comes from the URL's query, the environment
     (``HOLDALL_URL``, ``HOLDALL_DURABILITY``, ...) or ``holdall.toml``, in this order.
 
     ``client`` is a boto3 client for DynamoDB that sends the requests instead of Holdall's own client. ``credentials``

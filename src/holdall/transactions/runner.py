@@ -36,7 +36,8 @@ class Runner(Reader):
         At most ``retries`` more attempts follow, after random waits that grow from ``initial_backoff`` to
         ``max_backoff`` seconds; by default 3, or after contention as many as can begin within 30 seconds. No attempt
         begins more than ``timeout`` seconds after the first. An error whose attribute ``retryable`` is true, including
-        one of your own, is retried; any other error is raised unchanged. Returns what the function returns.
+        one of your own, is retried; any other error is raised unchanged. ``read_only`` and ``strict`` are as in
+        `transaction`. Returns what the function returns.
         """
         return self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
 
@@ -107,7 +108,8 @@ class Runner(Reader):
         """A transaction for a ``with`` block, which commits at the end of the block. There is only one attempt.
 
         With ``read_only`` nothing may be written, and all items that were read, including every row of a query, are
-        verified to have been true at one moment. Rows that other writers add meanwhile are not noticed.
+        verified to have been true at one moment. Rows that other writers add meanwhile are not noticed. With
+        ``strict``, reading the same item twice is refused.
         """
         from holdall.transactions import api, unit
         from holdall.transactions import current as ambient
@@ -131,7 +133,8 @@ class AsyncRunner(AsyncReader):
         At most ``retries`` more attempts follow, after random waits that grow from ``initial_backoff`` to
         ``max_backoff`` seconds; by default 3, or after contention as many as can begin within 30 seconds. No attempt
         begins more than ``timeout`` seconds after the first. An error whose attribute ``retryable`` is true, including
-        one of your own, is retried; any other error is raised unchanged. Returns what the function returns.
+        one of your own, is retried; any other error is raised unchanged. ``read_only`` and ``strict`` are as in
+        `transaction`. Returns what the function returns.
         """
         return await self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
 
@@ -206,7 +209,8 @@ class AsyncRunner(AsyncReader):
         """A transaction for an ``async with`` block, which commits at the end of the block. There is only one attempt.
 
         With ``read_only`` nothing may be written, and all items that were read, including every row of a query, are
-        verified to have been true at one moment. Rows that other writers add meanwhile are not noticed.
+        verified to have been true at one moment. Rows that other writers add meanwhile are not noticed. With
+        ``strict``, reading the same item twice is refused.
         """
         from holdall.transactions import api, unit
         from holdall.transactions import current as ambient
