@@ -312,7 +312,7 @@ def _partition(
                 schema.name,
                 name,
                 "it is not part of the partition key that the query uses",
-                hint=f"pass all of: {', '.join(sorted(names))}; other fields belong in sort= or where=",
+                hint=f"pass only the partition key ({', '.join(sorted(names))}); use sort= or where= for other fields",
             )
     for field in fields:
         if field.name not in components:
