@@ -19,7 +19,16 @@ from holdall.attachments import AsyncBlobs, Blobs
 from holdall.files import AsyncFiles, AsyncObjectHandle, Files, ObjectHandle
 from holdall.jobs import AsyncJobs, Jobs
 from holdall.tables import AsyncTable, Table
-from holdall.transactions import AsyncRows, AsyncScanRows, AsyncTransaction, Rows, ScanRows, Transaction
+from holdall.transactions import (
+    AsyncBulk,
+    AsyncRows,
+    AsyncScanRows,
+    AsyncTransaction,
+    Bulk,
+    Rows,
+    ScanRows,
+    Transaction,
+)
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.runner import AsyncRunner, Runner
 
@@ -29,6 +38,7 @@ TWINS = [
     (ArchiveActions, AsyncArchiveActions),
     (Artifacts, AsyncArtifacts),
     (Blobs, AsyncBlobs),
+    (Bulk, AsyncBulk),
     (Files, AsyncFiles),
     (Jobs, AsyncJobs),
     (ObjectHandle, AsyncObjectHandle),

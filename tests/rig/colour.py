@@ -125,7 +125,7 @@ class AsyncView:
     """A blocking database, transaction, query or file handle, used as its async twin is."""
 
     AWAITED = frozenset(["get", "get_one", "get_all", "send", "migrate", "read", "close"]) | frozenset(
-        ["page", "first", "one", "all", "count", "exists"]
+        ["page", "first", "one", "all", "count", "exists", "update_all", "delete_all"]
     )
     """What does I/O."""
     VIEWED = frozenset(["query", "scan", "transaction"])
@@ -139,6 +139,8 @@ class AsyncView:
             return getattr(Awaited(self._inner), name)
         if name in self.VIEWED:
             return lambda *args, **options: AsyncView(found(*args, **options))
+        if name == "bulk":
+            return lambda *args, **options: BulkView(found(*args, **options))
         return found
 
     async def run(self, function: Any, *args: Any, **options: Any) -> Any:
@@ -154,6 +156,12 @@ class AsyncView:
     async def __aiter__(self) -> AsyncIterator[Any]:
         for row in self._inner:
             yield row
+
+
+class BulkView(AsyncView):
+    """A blocking bulk, used as its async twin is."""
+
+    AWAITED = frozenset(["put", "delete", "put_all", "delete_all"])
 
 
 def finish_body(function: Any) -> Any:

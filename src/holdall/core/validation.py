@@ -231,14 +231,21 @@ def _check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> Sequence[Che
             f"the batch has {len(request.actions)} writes; DynamoDB allows {request.most}",
             hint="send several batches",
         )
-    _check_types(request.actions, "batch", (PutItem, DeleteItem))
+    found: list[Checked] = []
     for action in request.actions:
+        if not isinstance(action, (PutItem, DeleteItem)):
+            _check_types(request.actions, "batch", (PutItem, DeleteItem))
         if action.condition is not None or action.returns != "none":
             raise InvalidRequestError(
                 "a write in a batch cannot have a condition or return an item",
                 hint="use TransactWrite for conditions",
             )
-    found = [_check_write(action, schema_of)[0] for action in request.actions]
+        schema = schema_of(action.table)
+        if isinstance(action, PutItem):
+            kept, size = check_item(schema, action.item)
+            found.append(Checked(kept, size, size))
+        else:
+            found.append(Checked(check_key(schema, action.key), 0, MAX_KEY))
     _check_distinct(request, found, schema_of, "batch")
     return found
 

@@ -16,6 +16,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from holdall.core.numbers import canonical_number, number_size, number_text, parse_number
@@ -218,20 +219,32 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
     The stored form has numbers in canonical text and sets sorted. Parts that are already canonical are
     shared with the argument, not copied. ``depth`` is greater than 1 for a map inside an item.
     """
-    kept: dict[str, Attribute] = {}
+    kept: dict[str, Attribute] = dict(item)
     total = 0
     for name, attribute in item.items():
         try:
             text = attribute.get("S") if attribute.__class__ is dict and len(attribute) == 1 else None
             if text.__class__ is str and text.isascii():  # the most common attribute, without another call
-                kept[name], size = attribute, len(text)
+                size = len(text)
             else:
                 kept[name], size = _canonical(attribute, depth)
-            everyday = name.__class__ is str and 0 < len(name) < 256 and name.isascii()
-            total += size + (len(name) if everyday else name_size(name))
+            total += size + (_known_names.get(name) or _know_name(name))
         except InvalidValueError as error:
             raise error.inside(str(name)) from None
     return kept, total
+
+
+_known_names: dict[object, int] = {}
+"""The sizes of names that were checked before: a program uses the same few in all its items."""
+
+_MOST_KNOWN = 4096
+
+
+def _know_name(name: object) -> int:
+    size = name_size(name)
+    if len(_known_names) < _MOST_KNOWN and name.__class__ is str:
+        _known_names[name] = size
+    return size
 
 
 def item_size(item: Item) -> int:
@@ -253,14 +266,21 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
                 raise _refuse_malformed(attribute)
             return attribute, len(content) if content.isascii() else _utf8_size(content)
         if kind == "N":
-            text = canonical_number(content)
-            return (attribute if text == content else {"N": text}), number_size(text)
+            text, size = _measure_number(content)
+            return (attribute if text == content else {"N": text}), size
         rule = _CANONICAL[kind]
     except InvalidValueError:
         raise
     except (KeyError, ValueError, AttributeError, TypeError):
         raise _refuse_malformed(attribute) from None
     return rule(attribute, content, depth)
+
+
+@lru_cache(maxsize=4096)
+def _measure_number(text: str) -> tuple[str, int]:
+    """The canonical text of a number, and its size; many items have the same few numbers."""
+    canonical = canonical_number(text)
+    return canonical, number_size(canonical)
 
 
 def _canonical_flag(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
@@ -290,11 +310,16 @@ def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[
     _check_depth(depth)
     members: list[Attribute] = []
     total = 3
-    for place, member in enumerate(content):
+    for member in content:
+        text = member.get("S") if member.__class__ is dict and len(member) == 1 else None
+        if text.__class__ is str and text.isascii():
+            members.append(member)
+            total += len(text) + 1
+            continue
         try:
             kept, size = _canonical(member, depth + 1)
         except InvalidValueError as error:
-            raise error.inside(f"[{place}]") from None
+            raise error.inside(f"[{len(members)}]") from None
         members.append(kept)
         total += size + 1
     return {"L": members}, total

@@ -28,6 +28,7 @@ from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidValueError, ModelDefinitionError
 from holdall.models.adapter import Adapter
 from holdall.models.annotation import Bounds, Form, bounds_of, has_hook, means_something, peel
+from holdall.models.everyday import make_quick
 from holdall.models.pattern import Pattern
 from holdall.models.stored_form import (
     Difference,
@@ -149,6 +150,8 @@ def _build(codec: Codec, form: Form) -> None:
     else:
         _build_structured(codec, codec._adapter)
         codec.pattern = _everyday_members(base)
+        if codec.pattern is not None:
+            codec.encode_checked = make_quick(base, codec.encode_checked)
 
 
 def _never(value: object) -> bool:
@@ -179,6 +182,8 @@ def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter
         codec.pattern = Pattern(scalar.kind, scalar.read)
     codec.validate, codec.decode = validate, decode
     codec.encode_checked = lambda value: write(validate(value))
+    if constraints is None:
+        codec.encode_checked = make_quick(base, codec.encode_checked)
 
 
 def _nullable_write(write: Callable[[Any], Attribute]) -> Callable[[Any], Attribute]:

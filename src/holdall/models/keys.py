@@ -142,7 +142,11 @@ def item_key(item: M) -> ModelKey[M]:
     key = item._key
     if key is None:
         schema = item._schema
-        components = {name: field.peek(item) for name, field in schema.key_fields.items()}
+        values = item.__dict__
+        components = {
+            name: values[name] if name in values else field.peek(item)
+            for name, field in schema.key_fields.items()
+        }
         key = ModelKey(schema, components)
         object.__setattr__(item, "_key", key)
     return key

@@ -323,9 +323,8 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
             f"{type(item).__name__} is abstract, so it has no items: define a model that derives from it"
         )
     fields = schema.fields
-    for name in values:
-        if name not in fields:
-            raise unknown_field(schema, name)
+    if not fields.keys() >= values.keys():
+        raise unknown_field(schema, next(name for name in values if name not in fields))
     own = item.__dict__
     missing = []
     for name, known in fields.items():

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from holdall.tables.commit.change import Change, Participant
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
+    from holdall.transactions.bulk.api import AsyncBulk, Bulk
+    from holdall.transactions.bulk.batch import BulkReport
     from holdall.transactions.enqueued import Enqueued
     from holdall.transactions.migration.bulk import MigrationReport
     from holdall.transactions.query.cursor import AsyncRows, RowPage, Rows
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from holdall.transactions.unit import ItemChange
 
 __all__ = [
+    "AsyncBulk",
     "AsyncRows",
     "AsyncScanRows",
     "AsyncTransaction",
+    "Bulk",
+    "BulkReport",
     "Change",
     "Enqueued",
     "ItemChange",
@@ -35,9 +40,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncBulk": "holdall.transactions.bulk.api",
     "AsyncRows": "holdall.transactions.query.cursor",
     "AsyncScanRows": "holdall.transactions.query.scan",
     "AsyncTransaction": "holdall.transactions.api",
+    "Bulk": "holdall.transactions.bulk.api",
+    "BulkReport": "holdall.transactions.bulk.batch",
     "Change": "holdall.tables.commit.change",
     "Enqueued": "holdall.transactions.enqueued",
     "ItemChange": "holdall.transactions.unit",

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
+    from holdall.transactions.bulk.api import AsyncBulk, Bulk
+    from holdall.transactions.bulk.batch import BulkReport
     from holdall.transactions.migration.bulk import MigrationReport
 
+M = TypeVar("M", bound="Model")
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -103,6 +106,28 @@ class Runner(Reader):
             ),
             self._context,
         )
+
+    def bulk(
+        self,
+        model: type[M],
+        *,
+        concurrency: int = 1,
+        progress: Callable[[BulkReport], Any] | None = None,
+    ) -> Bulk[M]:
+        """Write and delete many items in batches of 25: ``with db.bulk(Order) as bulk: bulk.put(order)``.
+
+        A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
+        ``concurrency`` batches are sent at the same time. ``progress`` is called with a `BulkReport` after them. A
+        model with unique fields, attachments, an archive or a ``before_commit`` hook is refused, because batches would
+        leave its items inconsistent.
+        """
+        from holdall.transactions.bulk.api import Bulk
+        from holdall.transactions.bulk.batch import Batches
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        batches = Batches(self._context, schema, concurrency=concurrency, progress=progress)
+        return Bulk(self._context, batches)
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
         """A transaction for a ``with`` block, which commits at the end of the block. There is only one attempt.
@@ -204,6 +229,28 @@ class AsyncRunner(AsyncReader):
             ),
             self._context,
         )
+
+    def bulk(
+        self,
+        model: type[M],
+        *,
+        concurrency: int = 1,
+        progress: Callable[[BulkReport], Any] | None = None,
+    ) -> AsyncBulk[M]:
+        """Write and delete many items in batches of 25: ``async with db.bulk(Order) as bulk: await bulk.put(order)``.
+
+        A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
+        ``concurrency`` batches are sent at the same time. ``progress`` is called with a `BulkReport` after them. A
+        model with unique fields, attachments, an archive or a ``before_commit`` hook is refused, because batches would
+        leave its items inconsistent.
+        """
+        from holdall.transactions.bulk.api import AsyncBulk
+        from holdall.transactions.bulk.batch import Batches
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        batches = Batches(self._context, schema, concurrency=concurrency, progress=progress)
+        return AsyncBulk(self._context, batches)
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
         """A transaction for an ``async with`` block, which commits at the end of the block. There is only one attempt.

@@ -9,6 +9,7 @@ from holdall.core.comparison import equal
 from holdall.core.expressions import Condition, Path, Remove, Set, UpdateAction, Value
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
+from holdall.models.everyday import ItemEncoder
 from holdall.models.fields import ABSENT, Field
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
@@ -19,23 +20,24 @@ FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it was read, and the one to be written; None if absent."""
 
 
-def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[str, Attribute]:
-    """A whole item as it is stored; refused if a required field has no value."""
+def build_item(
+    binding: Binding, key: Item, values: Mapping[str, Any], quick: ItemEncoder | None = None
+) -> dict[str, Attribute]:
+    """A whole item as it is stored; refused if a required field has no value.
+
+    ``quick`` is the compiled encoder of the stored fields, for callers that build many items.
+    """
     schema = binding.schema
     item: dict[str, Attribute] = dict(key)
     if schema.form.type_attribute is not None:
         item[schema.form.type_attribute] = {"S": schema.name}
-    for name, field in schema.fields.items():
-        if field.is_key and schema.form.in_key_alone:
-            continue  # it is stored only in the key
-        value = values.get(name, ABSENT)
-        if value is ABSENT:
-            if field.codec.nullable:
-                continue
-            raise field.refusal("it is required, but has no value")
-        attribute = field.encode(value)
-        if attribute is not None:
-            item[field.stored] = attribute
+    if quick is None:
+        _encode_fields(schema, values, item)
+    else:
+        try:
+            quick(values, item)
+        except Exception:  # noqa: BLE001 - the thorough way finds out which field is at fault
+            _encode_fields(schema, values, item)
     mark = None if schema.migrations is None else schema.migrations.mark
     if mark is not None:
         item[VERSION] = mark
@@ -43,6 +45,24 @@ def build_item(binding: Binding, key: Item, values: Mapping[str, Any]) -> dict[s
         found = derived.attributes(_of(derived, values))
         item.update({stored: attribute for stored, attribute in found.items() if attribute is not None})
     return item
+
+
+def list_stored_fields(schema: ModelSchema) -> list[Field[Any]]:
+    """The fields that an item stores as attributes; in some layouts, those of the key are stored only in the key."""
+    in_key_alone = schema.form.in_key_alone
+    return [field for field in schema.fields.values() if not (in_key_alone and field.is_key)]
+
+
+def _encode_fields(schema: ModelSchema, values: Mapping[str, Any], item: dict[str, Attribute]) -> None:
+    for field in list_stored_fields(schema):
+        value = values.get(field.name, ABSENT)
+        if value is ABSENT:
+            if field.codec.nullable:
+                continue
+            raise field.refusal("it is required, but has no value")
+        attribute = field.encode(value)
+        if attribute is not None:
+            item[field.stored] = attribute
 
 
 def find_affected(derived: Iterable[Derived], changes: Sequence[FieldChange]) -> list[Derived]:

@@ -1,0 +1,349 @@
+"""Puts and deletes in batches: what is stored is what transactions store, nothing waits for long, nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, opening
+from rig.behaviour_models import Line, Order, put_raw
+from rig.colour import COLOURS
+
+from holdall import Database, Index, Key, Model, SortKey, field, has_one_attached
+from holdall.archive import Archive
+from holdall.core import BatchWrite
+from holdall.core.port import run
+from holdall.errors import (
+    InvalidFieldError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ItemTooLargeError,
+    ThrottledError,
+)
+from holdall.transactions import BulkReport
+
+
+class Visit(Model, ttl="until", indexes=[Index("by_day", key=["day"], sort_key=["minute"], slot=1)]):
+    """With attributes of an index, and of its expiry."""
+
+    guest: Key[str]
+    number: SortKey[int]
+    day: str = "monday"
+    minute: int | None = None
+    until: datetime | None = None
+    tags: list[str] = field(default_factory=list)
+
+
+class Stay(Visit):
+    """A visit that is longer."""
+
+    nights: int = 1
+
+
+class Ticket(Model, table="Tickets"):
+    """In a table of its own."""
+
+    number: Key[int]
+    seat: str = "any"
+
+
+class Member(Model):
+    name: Key[str]
+    mail: str = field(unique=True)
+
+
+class Noted(Model):
+    name: Key[str]
+
+    def before_commit(self, tx: Any) -> None:
+        """Refuses blind writes."""
+
+
+class Pictured(Model):
+    name: Key[str]
+    picture = has_one_attached()
+
+
+class Stored(Model, archive=Archive(timestamp="placed_at", after_days=30)):
+    name: Key[str]
+    placed_at: datetime
+
+
+class Parcel(Model):
+    """Refused because of the model that is derived from it: a key does not tell them apart."""
+
+    number: Key[int]
+
+
+class Insured(Parcel):
+    policy: str = field(unique=True)
+
+
+def lines(count: int) -> list[Line]:
+    return [Line(order="a", number=number, text=f"line {number}") for number in range(count)]
+
+
+def batches(db: Db) -> list[int]:
+    return [len(each.actions) for each in db.sent() if isinstance(each, BatchWrite)]
+
+
+def without_stamp(item: Any) -> Any:
+    return {name: value for name, value in item.items() if name != "_w"}
+
+
+@everywhere
+async def test_items_are_written_and_deleted_in_batches_of_25(db: Db) -> None:
+    async with db.bulk(Line) as bulk:
+        for line in lines(60):
+            await bulk.put(line)
+    assert batches(db) == [25, 25, 10]
+    assert bulk.report == BulkReport(60, 0)
+    assert [line.text for line in await db.query(Line, order="a").all()] == [f"line {n}" for n in range(60)]
+    async with db.bulk(Line) as bulk:
+        for line in lines(30):
+            await bulk.delete(line)
+        await bulk.delete(Line.key(order="a", number=99))  # there is no such item
+    assert bulk.report == BulkReport(0, 31)
+    assert [line.number for line in await db.query(Line, order="a").all()] == list(range(30, 60))
+
+
+@everywhere
+async def test_what_is_stored_is_what_a_transaction_stores(db: Db) -> None:
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    values: list[tuple[type[Visit], dict[str, Any]]] = [
+        (Visit, {"guest": "Ädä", "number": 1, "minute": 5, "until": until, "tags": ["é", "b"]}),
+        (Visit, {"guest": "ada", "number": -2}),
+        (Stay, {"guest": "ada", "number": 3, "minute": 7, "nights": 2}),
+    ]
+    for model, each in values:
+        item = model(**each)
+        await db.bulk(Visit).put_all([item])
+        bulk = await db.raw(item.key)
+        async with db.transaction() as tx:
+            (await tx.get_one(item.key)).is_new  # noqa: B018 - it is found
+            tx.delete(item.key)
+        async with db.transaction() as tx:
+            tx.create(model(**each))
+        created = await db.raw(item.key)
+        assert bulk is not None
+        assert created is not None
+        assert without_stamp(bulk) == without_stamp(created)
+        assert bulk.keys() == created.keys()
+    async with db.bulk(Ticket) as bulk_of_tickets:
+        await bulk_of_tickets.put(Ticket(number=7))
+    assert await db.raw(Ticket.key(7)) == {"_id": {"N": "7"}, "seat": {"S": "any"}}
+
+
+@in_memory
+async def test_of_two_writes_of_one_key_the_later_wins(db: Db) -> None:
+    await put_raw(db, Order, {"pk": {"S": "Order#b"}, "sk": {"S": "#"}, "id": {"S": "b"}})
+    async with db.bulk(Order) as bulk:
+        await bulk.put(Order(id="a"))
+        await bulk.delete(Order.key("a"))
+        await bulk.delete(Order.key("b"))
+        await bulk.put(Order(id="b", quantity=2))
+        await bulk.put(Order(id="b", quantity=3))
+    assert batches(db) == [2]
+    assert await db.get(Order, "a") is None
+    assert (await db.get_one(Order, "b")).quantity == 3
+
+
+@in_memory
+async def test_each_write_leaves_a_stamp_of_its_own(db: Db) -> None:
+    """Or a transaction whose reply was lost might not notice that its item was written again."""
+    stamps = set()
+    for _ in range(3):
+        await db.bulk(Order).put_all([Order(id="a")])
+        item = await db.raw(Order.key("a"))
+        assert item is not None
+        stamps.add(item["_w"]["S"])
+    assert len(stamps) == 3
+
+
+@in_memory
+async def test_an_item_is_as_it_was_when_it_was_put(db: Db) -> None:
+    order = Order(id="a", tags=["x"])
+    async with db.bulk(Order) as bulk:
+        await bulk.put(order)
+        order.tags.append("y")
+    assert (await db.get_one(Order, "a")).tags == ["x"]
+
+
+@in_memory
+async def test_few_writes_wait_however_many_there_are(db: Db) -> None:
+    taken: list[int] = []
+
+    def many() -> Iterator[Line]:
+        for line in lines(205):
+            taken.append(len(taken) - sum(batches(db)))
+            yield line
+
+    told: list[BulkReport] = []
+    report = await db.bulk(Line, concurrency=2, progress=told.append).put_all(many())
+    assert report == BulkReport(205, 0)
+    assert max(taken) < 50
+    assert told == [BulkReport(each, 0) for each in (50, 100, 150, 200, 205)]
+    assert await db.query(Line, order="a").count() == 205
+
+
+@awaiting
+async def test_an_async_iterable_is_taken_too(db: Db) -> None:
+    async def many() -> AsyncIterator[Line]:
+        for line in lines(30):
+            yield line
+
+    assert await db.bulk(Line).put_all(many()) == BulkReport(30, 0)
+    assert await db.bulk(Line).delete_all(db.query(Line, order="a")) == BulkReport(0, 30)
+    assert await db.query(Line, order="a").count() == 0
+
+
+@in_memory
+async def test_a_batch_is_tried_again_while_the_store_is_overloaded(db: Db) -> None:
+    await db.get(Order, "nobody")
+    db.recorder.refusals = [ThrottledError("too much"), ThrottledError("too much")]
+    began = db.clock.now()
+    assert await db.bulk(Order).put_all([Order(id="a")]) == BulkReport(1, 0)
+    assert db.clock.now() > began
+    assert await db.get(Order, "a") is not None
+
+
+@in_memory
+async def test_a_batch_that_fails_ends_the_bulk_even_if_the_caller_goes_on(db: Db) -> None:
+    await db.get(Line, {"order": "a", "number": 0})
+    db.recorder.refusals = [ThrottledError("too much")] * 4
+    bulk = db.bulk(Line)
+
+    async def go_on() -> None:
+        async with bulk:
+            with pytest.raises(ThrottledError):
+                await bulk.put_all(lines(25))
+            with pytest.raises(InvalidRequestError, match="an earlier batch of this bulk failed: too much"):
+                await bulk.put(Line(order="a", number=99))
+
+    with pytest.raises(ThrottledError):
+        await go_on()
+    assert bulk.report == BulkReport(0, 0)
+    assert await db.query(Line, order="a").count() == 0
+
+
+@in_memory
+async def test_an_error_in_the_block_drops_what_waits(db: Db) -> None:
+    bulk = db.bulk(Line)
+
+    async def fail() -> None:
+        async with bulk:
+            for line in lines(30):
+                await bulk.put(line)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await fail()
+    assert bulk.report == BulkReport(25, 0)
+    assert await db.query(Line, order="a").count() == 25
+
+
+@in_memory
+async def test_an_invalid_item_is_refused_when_it_is_put(db: Db) -> None:
+    async with db.bulk(Order) as bulk:
+        bad = Order(id="a")
+        bad.tags.append(5)  # type: ignore[arg-type]
+        with pytest.raises(InvalidFieldError, match=r"Order.tags: \[0\]"):
+            await bulk.put(bad)
+        await bulk.put(Order(id="b"))
+    assert bulk.report == BulkReport(1, 0)
+    with pytest.raises(ItemTooLargeError):
+        await db.bulk(Order).put_all([Order(id="c"), Order(id="d", product="x" * 500_000)])
+    assert await db.get(Order, "c") is None
+
+
+@in_memory
+async def test_only_new_items_of_the_model_are_taken(db: Db) -> None:
+    await db.bulk(Order).put_all([Order(id="a")])
+    stored: Any = await db.get_one(Order, "a")
+    async with db.bulk(Order) as bulk:
+        with pytest.raises(InvalidRequestError, match="is not a new item"):
+            await bulk.put(stored)
+        for other in (Line(order="a", number=1), "a", Line.key(order="a", number=1)):
+            with pytest.raises(InvalidRequestError, match="does not belong in a bulk of Order"):
+                await bulk.put(other)  # type: ignore[arg-type]
+            with pytest.raises(InvalidRequestError, match="does not belong in a bulk of Order"):
+                await bulk.delete(other)  # type: ignore[arg-type]
+        await bulk.put(Order(**{**stored.to_dict(), "quantity": 4}))
+    assert (await db.get_one(Order, "a")).quantity == 4
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (Member, "its field 'mail' is unique"),
+        (Noted, "before_commit"),
+        (Pictured, "attachments"),
+        (Stored, "archive"),
+        (Parcel, "its field 'policy' is unique"),
+    ],
+)
+def test_a_model_that_batches_cannot_keep_right_is_refused(model: type[Model], why: str) -> None:
+    with Database("memory:") as db:
+        for each in (db, db.aio):
+            with pytest.raises(InvalidRequestError, match=f"cannot be written in batches: .*{why}"):
+                each.bulk(model)
+
+
+@blocking
+async def test_mistakes_are_found_at_once(db: Db) -> None:
+    bulk: Any = db.bulk(Line)
+    with pytest.raises(InvalidRequestError, match="put was called outside a with block"):
+        await bulk.put(lines(1)[0])
+    with pytest.raises(InvalidRequestError, match="delete was called outside a with block"):
+        await bulk.delete(lines(1)[0])
+    for concurrency in (0, 65, True, "4"):
+        with pytest.raises(InvalidOptionsError, match="concurrency must be a whole number from 1 to 64"):
+            db.bulk(Line, concurrency=concurrency)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptionsError, match="progress must be callable"):
+        db.bulk(Line, progress=5)  # type: ignore[arg-type]
+
+
+_keys = st.integers(0, 7)
+_acts = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("put"), _keys, st.sampled_from(["monday", "sunday"]), st.none() | st.integers(0, 9)
+        ),
+        st.tuples(st.just("delete"), _keys),
+    ),
+    max_size=60,
+)
+
+
+@hypothesis_given(_acts, st.sampled_from(COLOURS))
+def test_random_writes_leave_what_a_dict_would_have(acts: list[Any], colour: Any) -> None:
+    expected: dict[int, tuple[str, int | None]] = {}
+
+    async def write(db: Db) -> None:
+        async with db.bulk(Visit) as bulk:
+            for act in acts:
+                if act[0] == "put":
+                    _, number, day, minute = act
+                    await bulk.put(Visit(guest="a", number=number, day=day, minute=minute))
+                    expected[number] = (day, minute)
+                else:
+                    await bulk.delete(Visit.key(guest="a", number=act[1]))
+                    expected.pop(act[1], None)
+        found = await db.query(Visit, guest="a").all()
+        assert {each.number: (each.day, each.minute) for each in found} == expected
+        indexed = await db.query(Visit, index="by_day", day="monday").all()
+        assert sorted(each.number for each in indexed) == sorted(
+            number for number, (day, minute) in expected.items() if day == "monday" and minute is not None
+        )
+
+    with opening(Way("memory", colour)) as db:
+        if colour == "blocking":
+            run(write(db))
+        else:
+            import asyncio
+
+            asyncio.run(write(db))
