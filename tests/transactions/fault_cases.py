@@ -12,7 +12,7 @@ from typing import Any
 
 from transactions_rig import Body, Person, Seat, Thing, now
 
-from holdall import Database
+from holdall import Database, col
 
 __all__ = ["CASES", "READS", "WRITES", "Case"]
 
@@ -84,6 +84,18 @@ async def update_and_increment(tx: Any) -> None:
 
 async def blind_update(tx: Any) -> None:
     tx.update(Thing, {"name": "a", "n": 10}, {"n": 11})
+
+
+async def blind_append(tx: Any) -> None:
+    tx.update(Thing.key("a"), col(Thing.words).append("word"), where=col(Thing.n) >= 10)
+
+
+async def append_without_lock(tx: Any) -> None:
+    (await now(tx.get_one(Thing, "a"))).field("words").append("word")
+
+
+async def create_by_update(tx: Any) -> None:
+    tx.update(Thing.key("a"), col(Thing.n).increment_by(1), create_if_missing={"n": 10})
 
 
 async def blind_put(tx: Any) -> None:
@@ -209,6 +221,8 @@ WRITES = [
     Case("increment", a_thing, increment, _changed("a", THING, (11, 5, 0))),
     Case("update and increment", a_thing, update_and_increment, _changed("a", THING, (11, 6, 0))),
     Case("blind update", a_thing, blind_update, _changed("a", THING, (11, 5, 0))),
+    Case("blind append", a_thing, blind_append, _changed("a", THING, (10, 5, 1))),
+    Case("append without a lock", a_thing, append_without_lock, _changed("a", THING, (10, 5, 1))),
     Case("blind put", a_thing, blind_put, _changed("a", THING, (11, 5, 0))),
     Case("delete", a_thing, delete, _changed("a", THING, None)),
     Case("blind delete", a_thing, blind_delete, _changed("a", THING, None)),
@@ -219,8 +233,10 @@ WRITES = [
     Case("unique creation", two_people, create_unique, _eve),
     Case("created and deleted", a_thing, create_and_forget, _changed("a", THING, (11, 5, 0))),
 ]
+REPLANNED = [Case("create by update", nothing, create_by_update, _changed("a", None, (11, 0, 0)))]
+"""A write that is refused first, for what it meets, and planned again."""
 READS = [
     Case("verified reads", two_things, look_at_both, result=[10, 0], read_only=True),
     Case("get_all", two_things, look_at_all, result=[10, 0, None]),
 ]
-CASES = WRITES + READS
+CASES = WRITES + REPLANNED + READS

@@ -52,7 +52,7 @@ class ModelTrackedTwiceError(InvalidRequestError):
 
 
 class InvalidModelUpdateError(HoldallError, ValueError):
-    """A blind update found no item, or values other than those it expected."""
+    """A blind write found no item, or an item that does not meet its expected values or its ``where=``."""
 
     code = "invalid-model-update"
 

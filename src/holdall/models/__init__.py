@@ -15,6 +15,7 @@ from holdall.models.model import Model
 
 if TYPE_CHECKING:
     from holdall.models.conditions import Clause, Column, col
+    from holdall.models.field_update import FieldUpdate
     from holdall.models.hydrator import Hydrator, Joiner, Loader
     from holdall.models.indexes import Index
     from holdall.models.needs import find_models
@@ -26,6 +27,7 @@ __all__ = [
     "Column",
     "Field",
     "FieldHandle",
+    "FieldUpdate",
     "Hydrator",
     "Joiner",
     "Loader",
@@ -47,6 +49,7 @@ __all__ = [
 _HOMES = {
     "Clause": "conditions",
     "Column": "conditions",
+    "FieldUpdate": "field_update",
     "Hydrator": "hydrator",
     "Joiner": "hydrator",
     "Loader": "hydrator",

@@ -100,6 +100,29 @@ def bounds_of(form: Form) -> Bounds | None:
     return Bounds(**{name: tightest[name](limits) for name, limits in found.items() if limits})
 
 
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The limits that an annotation sets for the number of members of a list or set."""
+
+    least: int = 0
+    most: int | None = None
+
+
+def lengths_of(form: Form) -> Lengths | None:
+    """The limits of a list's or set's length; None if the annotation demands anything else of the whole value."""
+    notes = [note for note in form.notes if means_something(note)]
+    least, most = 0, None
+    for note in _flat(notes):
+        match type(note).__name__:
+            case "MinLen":
+                least = max(least, note.min_length)
+            case "MaxLen":
+                most = note.max_length if most is None else min(most, note.max_length)
+            case _:
+                return None
+    return Lengths(least, most)
+
+
 def _flat(notes: Iterable[Any]) -> Iterator[Any]:
     for note in notes:
         if getattr(note, "__is_annotated_types_grouped_metadata__", False):

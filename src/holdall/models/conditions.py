@@ -7,7 +7,8 @@ a sort key. Clauses combine with ``&``, ``|`` and ``~``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from holdall.core.expressions import (
     And,
@@ -30,7 +31,12 @@ from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.fields import Field, Key
 
+if TYPE_CHECKING:
+    from holdall.models.field_update import FieldUpdate, Verb
+
 T = TypeVar("T")
+E = TypeVar("E")
+_Set: TypeAlias = set[E]  # `Column.set` hides the name inside the class
 
 Operator: TypeAlias = Literal[
     "=", "<>", "<", "<=", ">", ">=", "between", "begins_with", "contains", "in", "exists", "absent"
@@ -136,7 +142,16 @@ class Term(Clause):
             return attribute
 
     def __repr__(self) -> str:
-        return f"{self.field!r} {self.operator} {', '.join(map(repr, self.values))}".rstrip()
+        inside = "".join(f"[{part!r}]" for part in self.inside)
+        return f"{self.field!r}{inside}{'.size' if self.sized else ''} {self.demand}"
+
+    @property
+    @internal
+    def demand(self) -> str:
+        """What it demands of the value, for a message: ``>= 3``."""
+        if self.values == (None,) and self.operator in ("=", "<>"):
+            return "absent" if self.operator == "=" else "a value"
+        return f"{self.operator} {', '.join(map(repr, self.values))}".rstrip()
 
 
 class All(Clause):
@@ -156,6 +171,9 @@ class All(Clause):
         """Return the conjunction of the clauses."""
         return And(tuple(clause.condition() for clause in self.clauses))
 
+    def __repr__(self) -> str:
+        return " & ".join(f"({clause!r})" for clause in self.clauses)
+
 
 class Either(Clause):
     """At least one of the clauses is true."""
@@ -174,6 +192,9 @@ class Either(Clause):
         """Return the disjunction of the clauses."""
         return Or(tuple(clause.condition() for clause in self.clauses))
 
+    def __repr__(self) -> str:
+        return " | ".join(f"({clause!r})" for clause in self.clauses)
+
 
 class Negated(Clause):
     """The clause is false."""
@@ -190,6 +211,9 @@ class Negated(Clause):
     def condition(self) -> Condition:
         """Return the negation of the clause."""
         return Not(self.clause.condition())
+
+    def __repr__(self) -> str:
+        return f"~({self.clause!r})"
 
 
 def terms(clause: Clause) -> list[Term] | None:
@@ -271,6 +295,71 @@ class Column(Generic[T]):
 
     def __getitem__(self, part: str | int) -> Column[Any]:
         return Column(self._field, (*self._inside, part))
+
+    # --- updates --------------------------------------------------------------------------------------------
+
+    def set(self, value: T) -> FieldUpdate:
+        """Give it this value, for ``tx.update(key, ...)``. None removes it if it is optional."""
+        return self._update("set", value)
+
+    def remove(self) -> FieldUpdate:
+        """Remove it: an optional field is then None, and one with a default has its default."""
+        return self._update("remove")
+
+    @overload
+    def add(self: Column[_Set[E]], *members: E) -> FieldUpdate: ...
+    @overload
+    def add(self: Column[_Set[E] | None], *members: E) -> FieldUpdate: ...
+    @overload
+    def add(self: Column[frozenset[E]], *members: E) -> FieldUpdate: ...
+    @overload
+    def add(self: Column[frozenset[E] | None], *members: E) -> FieldUpdate: ...
+    def add(self: Column[Any], *members: Any) -> FieldUpdate:
+        """Add members to a set, also to one that another transaction adds to at the same time."""
+        return self._update("add", *members)
+
+    @overload
+    def discard(self: Column[_Set[E]], *members: E) -> FieldUpdate: ...
+    @overload
+    def discard(self: Column[_Set[E] | None], *members: E) -> FieldUpdate: ...
+    @overload
+    def discard(self: Column[frozenset[E]], *members: E) -> FieldUpdate: ...
+    @overload
+    def discard(self: Column[frozenset[E] | None], *members: E) -> FieldUpdate: ...
+    def discard(self: Column[Any], *members: Any) -> FieldUpdate:
+        """Remove members from a set; members that it does not have are ignored."""
+        return self._update("discard", *members)
+
+    @overload
+    def append(self: Column[list[E]], *values: E) -> FieldUpdate: ...
+    @overload
+    def append(self: Column[list[E] | None], *values: E) -> FieldUpdate: ...
+    def append(self: Column[Any], *values: Any) -> FieldUpdate:
+        """Append values to a list, also to one that another transaction appends to at the same time."""
+        return self._update("append", *values)
+
+    @overload
+    def increment_by(self: Column[int], amount: int) -> FieldUpdate: ...
+    @overload
+    def increment_by(self: Column[int | None], amount: int) -> FieldUpdate: ...
+    @overload
+    def increment_by(self: Column[float], amount: float) -> FieldUpdate: ...
+    @overload
+    def increment_by(self: Column[float | None], amount: float) -> FieldUpdate: ...
+    @overload
+    def increment_by(self: Column[Decimal], amount: Decimal | float) -> FieldUpdate: ...
+    @overload
+    def increment_by(self: Column[Decimal | None], amount: Decimal | float) -> FieldUpdate: ...
+    def increment_by(self: Column[Any], amount: Any) -> FieldUpdate:
+        """Add to a number. The bounds of its type (``Ge``, ``Le``, ...) hold for the result."""
+        return self._update("increment_by", amount)
+
+    def _update(self, verb: Verb, *values: Any) -> FieldUpdate:
+        from holdall.models.field_update import FieldUpdate
+
+        if self._sized:
+            raise self._field.refusal("a size can be compared, but not changed")
+        return FieldUpdate(self._field, self._inside, verb, values)
 
     def __repr__(self) -> str:
         return f"col({self._field!r}){''.join(f'[{part!r}]' for part in self._inside)}"

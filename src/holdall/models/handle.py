@@ -11,6 +11,7 @@ from holdall.models.fields import Field
 from holdall.models.marks import Marks
 
 if TYPE_CHECKING:
+    from holdall.models.field_update import Verb
     from holdall.models.model import Model
 
 
@@ -50,6 +51,53 @@ class FieldHandle:
         assert isinstance(marks, Marks)  # change() raises for all others
         marks.add(field.name, _sum(marks.increments.get(field.name, 0), amount))
         item.__dict__[field.name] = total
+
+    def add(self, *members: Any) -> None:
+        """Add members to a set without locking it: members that other transactions add meanwhile are kept.
+
+        After an assignment or a change in place in the same transaction, or on a new item, it is an assignment.
+        """
+        self._update("add", members)
+
+    def discard(self, *members: Any) -> None:
+        """Remove members from a set without locking it; members that it does not have are ignored.
+
+        After `add` in the same transaction it is an assignment, which locks the field, and the other way round.
+        """
+        self._update("discard", members)
+
+    def append(self, *values: Any) -> None:
+        """Append values to a list without locking it: values that other transactions append meanwhile are kept."""
+        self._update("append", values)
+
+    def _update(self, verb: Verb, values: tuple[Any, ...]) -> None:
+        from holdall.models.field_update import FieldUpdate
+
+        field, item, name = self._field, self._item, self._field.name
+        update: FieldUpdate | None = FieldUpdate(field, (), verb, values)
+        assert update is not None
+        changed = field.validate(update.apply_to(field.peek(item)))
+        field.encode(changed)  # a value that cannot be stored is refused now
+        marks = item._marks
+        if marks is None or item.is_new or name in marks.written or name in item._schema.locked:
+            setattr(item, name, changed)
+            return
+        marks.change(item)
+        assert isinstance(marks, Marks)  # the others refuse
+        if name in marks.updates:
+            update = marks.updates[name].join(update)
+        if update is None:
+            setattr(item, name, changed)
+            return
+        marks.update(name, update)
+        shown = item.__dict__.get(name)
+        if isinstance(shown, set):  # the caller may hold it
+            shown.clear()
+            shown |= changed
+        elif isinstance(shown, list):
+            shown[:] = changed
+        else:
+            item.__dict__[name] = changed
 
     def validate(self) -> None:
         """Check the current value, including its contents; raise `InvalidFieldError` if it does not fit the type.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from holdall.core.values import Attribute
+    from holdall.models.field_update import FieldUpdate
     from holdall.models.fields import Field
     from holdall.models.model import Model
 
@@ -40,7 +41,7 @@ class Marks:
     ``held``: the keeper knows that the item was read or changed. ``seen`` are the fields that were read or assigned.
     """
 
-    __slots__ = ("held", "increments", "keeper", "seen", "shown", "written")
+    __slots__ = ("held", "increments", "keeper", "seen", "shown", "updates", "written")
 
     tracks = True
 
@@ -52,6 +53,7 @@ class Marks:
         self.seen: set[str] = set()
         self.increments: Mapping[str, int | float | Decimal] = _NOTHING
         self.shown: Mapping[str, Attribute | None] = _NOTHING
+        self.updates: Mapping[str, FieldUpdate] = _NOTHING
 
     def read(self, item: Model, field: Field[Any], value: Any) -> None:
         """Mark a loaded field as read for the first time.
@@ -74,17 +76,29 @@ class Marks:
             self.held = True
             self.keeper.touch(item)
 
+    @property
+    def changes_unread(self) -> bool:
+        """Whether a field is changed whatever it is, so that it need not be locked."""
+        return bool(self.increments or self.updates)
+
     def wrote(self, name: str) -> None:
         """Mark a field as assigned; earlier increments no longer matter."""
         self.written |= {name}
         self.seen.add(name)
         if name in self.increments:
             self.increments = {other: amount for other, amount in self.increments.items() if other != name}
+        if name in self.updates:
+            self.updates = {other: update for other, update in self.updates.items() if other != name}
 
     def add(self, name: str, amount: int | float | Decimal) -> None:
         """Record the total that will be added to a field."""
         self.seen.add(name)
         self.increments = {**self.increments, name: amount}
+
+    def update(self, name: str, update: FieldUpdate) -> None:
+        """A set or list field is changed by this update, all in all."""
+        self.seen.add(name)
+        self.updates = {**self.updates, name: update}
 
 
 class Frozen:
@@ -97,6 +111,7 @@ class Frozen:
     seen: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
     increments: dict[str, Any] = {}  # noqa: RUF012 - always empty
+    updates: dict[str, Any] = {}  # noqa: RUF012 - always empty
 
     def read(self, item: Model, field: Field[Any], value: Any) -> None:
         """Do nothing: reads are not tracked."""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from decimal import Decimal
 
+    from holdall.models.conditions import Clause
+    from holdall.models.field_update import FieldUpdate
+
 M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
 Ts = TypeVarTuple("Ts")
@@ -55,23 +58,77 @@ class Writes:
         self._unit.create(item, borrowed=borrowed)
         return item
 
-    def update(self, model: type[Model], expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+    @overload
+    def update(
+        self,
+        key: ModelKey[Any],
+        /,
+        *updates: FieldUpdate,
+        where: Clause | None = None,
+        create_if_missing: bool | Mapping[str, Any] = False,
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        model: type[Model],
+        expected: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        *,
+        where: Clause | None = None,
+    ) -> None: ...
+    def update(self, *args: Any, where: Clause | None = None, **options: Any) -> None:
         """Change an item without reading it.
 
-        ``expected`` has the key, the old value of each field that is changed, and the values of any other fields that
-        the change depends on. The commit raises `InvalidModelUpdateError` if the item differs, is missing or has
-        expired. None in ``changes`` removes an optional field. Models with a ``before_commit`` hook refuse this,
-        because the hook would be skipped.
-        """
-        self._unit.update(model_schema(model), expected, changes)
+        ``tx.update(Order.key(7), col(Order.tags).add("x"), col(Order.note).remove())`` changes fields whatever they
+        are: sets, lists and numbers are changed in the store, so transactions that do so do not collide. With
+        ``create_if_missing=True``, or the values that a new item should have, a missing item is created.
 
-    def create_or_put(self, model: type[Model], expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        ``tx.update(Order, {"id": 7, "quantity": 1}, {"quantity": 2})`` names the key, the old value of each field that
+        is changed, and the values of any other fields that the change depends on. None in ``changes`` removes an
+        optional field.
+
+        The commit raises `InvalidModelUpdateError` if the item is missing, has expired, or does not meet the expected
+        values or ``where=``, a condition such as ``col(Order.quantity) >= 3``. Models with a ``before_commit`` hook
+        refuse this, because the hook would be skipped.
+        """
+        if args and isinstance(args[0], ModelKey):
+            self._update_fields(where, *args, **options)
+        else:
+            self._update_model(where, *args, **options)
+
+    def _update_fields(
+        self,
+        where: Clause | None,
+        key: ModelKey[Any],
+        *updates: FieldUpdate,
+        create_if_missing: bool | Mapping[str, Any] = False,
+    ) -> None:
+        self._unit.update_fields(key, updates, where, create_if_missing)
+
+    def _update_model(
+        self,
+        where: Clause | None,
+        model: type[Model],
+        expected: Mapping[str, Any],
+        changes: Mapping[str, Any],
+    ) -> None:
+        self._unit.update(model_schema(model), expected, changes, where)
+
+    def create_or_put(
+        self,
+        model: type[Model],
+        expected: Mapping[str, Any],
+        new: Mapping[str, Any],
+        *,
+        where: Clause | None = None,
+    ) -> None:
         """Write a whole item without reading it, replacing any item with its key.
 
         ``expected`` has the key, and values that an existing item must have. Together with ``new`` it makes up the
-        whole item. Models with a ``before_commit`` hook refuse this, because the hook would be skipped.
+        whole item. If an existing item does not meet ``where=``, the commit raises `InvalidModelUpdateError`. Models
+        with a ``before_commit`` hook refuse this, because the hook would be skipped.
         """
-        self._unit.create_or_put(model_schema(model), expected, new)
+        self._unit.create_or_put(model_schema(model), expected, new, where)
 
     def increment(self, item: Model, /, **amounts: int | float | Decimal) -> None:
         """Add to numeric fields of an item without locking them, so concurrent increments do not conflict.
@@ -82,14 +139,15 @@ class Writes:
         """
         self._unit.increment(item, amounts)
 
-    def delete(self, *targets: Model | ModelKey[Any]) -> None:
+    def delete(self, *targets: Model | ModelKey[Any], where: Clause | None = None) -> None:
         """Delete items that this transaction has read or created, or items by their keys, without reading them.
 
-        An item is deleted under the same conditions as a change; a key unconditionally. A key is refused if its model
-        has a ``before_commit`` hook, because the hook would be skipped.
+        An item is deleted under the same conditions as a change; a key unconditionally, unless ``where=`` is given: the
+        commit then raises `InvalidModelUpdateError` if the item is missing or does not meet it. A key is refused if its
+        model has a ``before_commit`` hook, because the hook would be skipped.
         """
         for target in targets:
-            self._unit.delete(target)
+            self._unit.delete(target, where)
 
     @overload
     def enqueue(

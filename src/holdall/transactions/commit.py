@@ -19,13 +19,15 @@ from holdall.tables.commit.lock import differences
 from holdall.tables.commit.plan import CommitPlan, check_size
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New
-from holdall.transactions.entry.blind import Blind, BlindDelete
+from holdall.transactions.entry.blind import Blind, BlindDelete, BlindUpdate
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.plan import check_verifiable, plan_steps
 from holdall.transactions.read import get_many
 from holdall.transactions.unit import Unit
+
+_MAX_ROUNDS = 10  # each means that another writer was faster; then it is contention
 
 
 async def commit(context: Context, unit: Unit, tx: Any) -> None:
@@ -160,7 +162,7 @@ async def _send_and_settle(
             again = await _replan(context, unit, entries, plan, own, error)
             if again is None:
                 raise
-            plan = again
+            plan, own = again
     unit.may_be_committed = True
     await settle(context.port, unit.participants, *unit.on_commit)
 
@@ -172,36 +174,46 @@ async def _replan(
     plan: CommitPlan,
     own: int,
     error: Exception,
-) -> CommitPlan | None:
-    """A new plan with hydrated items, if blind writes were refused because they met pointers; otherwise None.
+) -> tuple[CommitPlan, int] | None:
+    """A new plan, and how many of its steps are the unit's own, if writes were refused for what they met.
 
-    Each item is hydrated once per attempt; if it changes again, that is contention.
+    A blind write met a pointer, which is now hydrated; or an update met something stored that it must treat in another
+    way. Otherwise None. Each item is hydrated once per attempt; if it changes again, that is contention.
     """
     cause = error.__cause__
     if not isinstance(cause, HoldallError):
         return None
     refused = find_refused(plan, cause)
     followers: list[object | None] = []
+    again = False
+    now = context.port.now()
     for entry, binding in entries:
-        found = refused.get(repr(entry.key))
-        if not isinstance(entry, Blind) or entry.pointer is not None or found is None:
+        if repr(entry.key) not in refused:
             continue
-        if not is_pointer(binding, found):
-            continue
-        deletes = isinstance(entry, BlindDelete)
-        whole = found if deletes else await hydrate(context, binding, found)
-        if whole is None:
-            continue
-        entry.thaw(found, whole)
-        followers.append(_follow(context, binding.schema, binding, found, deleted=deletes))
-    if not followers:
+        found = refused[repr(entry.key)]
+        if isinstance(entry, Blind) and found is not None and is_pointer(binding, found):
+            if entry.pointer is not None:
+                continue
+            deletes = isinstance(entry, BlindDelete)
+            whole = found if deletes and entry.where is None else await hydrate(context, binding, found)
+            if whole is None:
+                continue
+            entry.thaw(found, whole)
+            followers.append(_follow(context, binding.schema, binding, found, deleted=deletes))
+            again = True
+        elif isinstance(entry, BlindUpdate | Loaded) and entry.rounds < _MAX_ROUNDS:
+            adapted = entry.adapt(binding, found, now)
+            entry.rounds += adapted
+            again = again or adapted
+    if not again:
         return None
     change = Change(context, plan_steps(entries, context.port.now()))
+    steps = len(change.plan.steps)
     change.include(Change(context, plan.steps[own:]))
     change.participants = _participants(followers)
     await prepare(change, unit.prepared)
     unit.participants += change.participants
-    return change.plan
+    return change.plan, steps
 
 
 async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:

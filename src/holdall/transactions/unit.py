@@ -20,6 +20,8 @@ from holdall.errors import (
     TransactionClosedError,
     WriteAttemptedInReadOnlyTxError,
 )
+from holdall.models.conditions import Clause
+from holdall.models.field_update import FieldUpdate
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, item_key
 from holdall.models.marks import Marks
@@ -39,7 +41,9 @@ from holdall.transactions.entry.blind import (
     keep_value,
     split_key,
 )
+from holdall.transactions.entry.blind_update import plan_blind_update
 from holdall.transactions.entry.loaded import Loaded
+from holdall.transactions.entry.requirement import Requirement
 from holdall.transactions.instance import make_instance, mismatch, model_of
 from holdall.transactions.plan import MAX_READS, check_verifiable
 
@@ -297,7 +301,13 @@ class Unit:
         adopt(item, Marks(self, held=True))
         self.entries[item.key.identity] = New(item, was_missed=was_missed)
 
-    def update(self, schema: ModelSchema, expected: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+    def update(
+        self,
+        schema: ModelSchema,
+        expected: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        where: Clause | None = None,
+    ) -> None:
         """Record a blind update."""
         self.check_writable("an item was updated")
         check_unhooked(schema)
@@ -319,9 +329,28 @@ class Unit:
                 )
             values[name] = field.validate(value)
             new[field] = field.encode(values[name])
-        self._once(BlindUpdate(key, old, new, {**values, **key.components}))
+        requirement = None if where is None else Requirement(schema, where)
+        self._once(BlindUpdate(key, old, new, {**values, **key.components}, where=requirement))
 
-    def create_or_put(self, schema: ModelSchema, expected: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    def update_fields(
+        self,
+        key: ModelKey[Any],
+        updates: Sequence[FieldUpdate],
+        where: Clause | None,
+        create_if_missing: bool | Mapping[str, Any],
+    ) -> None:
+        """Record updates of fields of an item that was not read."""
+        self.check_writable("an item was updated")
+        check_unhooked(key.schema)
+        self._once(plan_blind_update(key, updates, where, create_if_missing))
+
+    def create_or_put(
+        self,
+        schema: ModelSchema,
+        expected: Mapping[str, Any],
+        new: Mapping[str, Any],
+        where: Clause | None = None,
+    ) -> None:
         """Record a blind put."""
         self.check_writable("an item was put")
         check_unhooked(schema)
@@ -337,9 +366,10 @@ class Unit:
         item = schema.model(**{**expected, **new})
         given = {name: value for name, value in expected.items() if name not in schema.key_fields}
         key, old = split_key(schema, {**item.key.components, **given})
-        self._once(BlindPut(key, old, dict(item.__dict__)))
+        requirement = None if where is None else Requirement(schema, where)
+        self._once(BlindPut(key, old, dict(item.__dict__), requirement))
 
-    def delete(self, target: Model | ModelKey[Any]) -> None:
+    def delete(self, target: Model | ModelKey[Any], where: Clause | None = None) -> None:
         """Record a deletion of an item of this transaction, or of any item under a key."""
         self.check_writable("an item was deleted")
         key = target.key if isinstance(target, Model) else target
@@ -348,6 +378,12 @@ class Unit:
         if isinstance(target, Model):
             self._check_ours(target, hint="delete it by its key: tx.delete(item.key)")
         entry = self.entries.get(key.identity)
+        requirement = None if where is None else Requirement(key.schema, where)
+        if requirement is not None and (entry is not None or isinstance(target, Model)):
+            raise InvalidRequestError(
+                f"{key!r} was read or created in this transaction, so where= cannot be used to delete it",
+                hint="check its fields in your code: they are locked",
+            )
         if isinstance(entry, New | Loaded) and not entry.deleted:
             entry.deleted = True
             self._deleted.add(id(entry.item))
@@ -359,7 +395,7 @@ class Unit:
                     "read",
                     hint="read the item with get, then delete it",
                 )
-            self.entries[key.identity] = BlindDelete(key)
+            self.entries[key.identity] = BlindDelete(key, requirement)
         elif not isinstance(entry, Missing):
             raise ModelTrackedTwiceError(
                 f"{key!r} was already {self._role(entry)} in this transaction, so it cannot be deleted"

@@ -128,7 +128,7 @@ async def test_an_update_fills_in_no_defaults_and_leaves_other_attributes(db: Db
 async def test_an_update_gives_nothing_back_and_needs_no_other_required_values(db: Db) -> None:
     await given(db, Profile(id="a", name="Ada", age=36))
     async with db.transaction() as tx:
-        assert tx.update(Profile, {"id": "a", "age": 36}, {"age": 37}) is None  # type: ignore[func-returns-value]
+        assert tx.update(Profile, {"id": "a", "age": 36}, {"age": 37}) is None
     assert (await db.get_one(Profile, "a")).age == 37
 
 

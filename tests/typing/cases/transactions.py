@@ -64,7 +64,7 @@ def blind(tx: Transaction, order: Order) -> None:
     tx.update(Order, {"customer": "ada", "quantity": 1}, {"quantity": 2})
     tx.create_or_put(Order, {"customer": "ada"}, {"quantity": 2})
     tx.delete(order, order.key, Order.key("ada"))
-    tx.update(Order, {"customer": "ada"})  # E: changes
+    tx.update(Order, {"customer": "ada"})  # E
     tx.update(order, {"customer": "ada"}, {"quantity": 2})  # E
     tx.delete(Order)  # E
     tx.delete("ada")  # E

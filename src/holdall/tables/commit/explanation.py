@@ -82,11 +82,12 @@ def describe_difference(difference: Difference) -> str:
     """Describe one difference for a message."""
     item, field, expected, stored = difference
     if field is not None:
-        return f"{item}.{field} is {_show(stored)}, expected {_show(expected)}"
+        return f"{item}.{field} is {show_attribute(stored)}, expected {show_attribute(expected)}"
     return f"{item} exists now" if stored is not None else f"{item} does not exist"
 
 
-def _show(attribute: Attribute | None) -> str:
+def show_attribute(attribute: Attribute | None) -> str:
+    """Show a stored attribute in a message; None is an absent one."""
     if attribute is None:
         return "absent"
     text = attribute["N"] if "N" in attribute else repr(decode(attribute))

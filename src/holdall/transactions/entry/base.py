@@ -24,11 +24,15 @@ from holdall.transactions.expiry import absent
 
 
 class Entry:
-    """An item of a transaction: ``key`` identifies it, ``takes_part`` is whether the commit depends on it."""
+    """An item of a transaction: ``key`` identifies it, ``takes_part`` is whether the commit depends on it.
+
+    ``rounds`` counts how often its write was planned again for what it met.
+    """
 
     role = "used"
     deleted = False
     takes_part = True
+    rounds = 0
 
     def __init__(self, key: ModelKey[Any]) -> None:
         self.key = key

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from holdall.core.expressions import Update
+from holdall.core.expressions import Condition, Update, UpdateAction
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError, InvalidRequestError
+from holdall.models.field_update import FieldUpdate
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey, check_unchanged, make_key
 from holdall.models.migrations import VERSION
 from holdall.models.model import unknown_field
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.explanation import describe_difference
 from holdall.tables.commit.lock import Lock, all_of, any_of, differences, present
 from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
@@ -25,14 +25,19 @@ from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import (
     FieldChange,
+    apply_all,
     build_item,
     build_update,
     find_affected,
     former_locks,
     guard_condition,
     is_same,
+    is_usual,
+    unique_fields,
+    update_actions,
 )
 from holdall.transactions.entry.loaded import whole_locks
+from holdall.transactions.entry.requirement import Requirement, explain_unmet
 from holdall.transactions.expiry import absent, alive, has_expired
 
 Expected = Mapping[Field[Any], "Attribute | None"]
@@ -46,6 +51,7 @@ class Blind(Entry):
     again: ``pointer`` is then the stored item, ``whole`` the hydrated one.
     """
 
+    where: Requirement | None = None
     pointer: Item | None = None
     whole: Item = MappingProxyType({})
 
@@ -61,30 +67,59 @@ class Blind(Entry):
         put = PutItem(binding.table, item, condition, item_on_failure=True)
         return Step(put, self.key, locks, marked=not binding.own)
 
-    def _locks(self, expected: Expected) -> list[Lock]:
+    def _locks(
+        self, expected: Expected, where: Requirement | None, updated: Iterable[Field[Any]] = ()
+    ) -> tuple[Lock, ...]:
         """Locks on the expected values, and on the version of the item.
 
         An item that has not been converted yet must be read first, because its values may mean something else.
         """
         schema = self.key.schema
         locks = [Lock(field.name, field.stored, old) for field, old in expected.items()]
-        locks += [lock for field in expected for lock in former_locks(schema, field)]
-        mark = None if schema.migrations is None else schema.migrations.mark
-        return locks if mark is None else [*locks, Lock(VERSION, VERSION, mark)]
+        if schema.migrations is None:
+            return tuple(locks)
+        fields = dict.fromkeys([*expected, *updated, *(() if where is None else where.fields)])
+        locks += [lock for field in fields for lock in former_locks(schema, field)]
+        mark = schema.migrations.mark
+        return tuple(locks) if mark is None else (*locks, Lock(VERSION, VERSION, mark))
 
 
 class BlindUpdate(Blind):
-    """An update that requires the expected old values; ``values`` are the expected values after the changes."""
+    """An update of an item that was not read.
+
+    The caller names ``expected`` old values, which must be stored, and what else must be true (``where``). ``known``
+    are the old values that follow from both. ``changed`` fields get a value or lose it whatever they were; ``updates``
+    depend on what is stored. ``values`` are the values that are known after the changes. ``new`` are the values of the
+    item that is created if there is none; without them, there must be one.
+    """
 
     role = "updated"
 
     def __init__(
-        self, key: ModelKey[Any], expected: Expected, changed: Expected, values: Mapping[str, Any]
+        self,
+        key: ModelKey[Any],
+        expected: Expected,
+        changed: Expected,
+        values: Mapping[str, Any],
+        *,
+        known: Expected | None = None,
+        updates: Sequence[FieldUpdate] = (),
+        where: Requirement | None = None,
+        new: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(key)
         self.expected = expected
         self.changed = changed
         self.values = values
+        self.known = expected if known is None else known
+        self.updates: dict[Field[Any], list[FieldUpdate]] = {}
+        for update in updates:
+            self.updates.setdefault(update.field, []).append(update)
+        self.where = where
+        self.new = new
+        self.found: dict[Field[Any], Attribute | None] = {}
+        """Fields whose updates cannot be left to the store, with what was stored when that was found out."""
+        self.creates = False
         self._check_derived()
 
     def _check_derived(self) -> None:
@@ -93,56 +128,120 @@ class BlindUpdate(Blind):
             for field in each.components:
                 if field.name not in self.values:
                     raise field.refusal(
-                        "an index key is computed from it and from a changed field, so its value is needed too",
-                        hint="add its current value to expected",
+                        "a stored attribute is computed from it and from a changed field, so its value is needed too",
+                        hint="add its current value to expected, or to where=: col(field) == value",
                     )
 
     def _changes(self) -> list[FieldChange]:
         return [
-            (field, self.expected[field], new)
+            (field, self.known.get(field), new)
             for field, new in self.changed.items()
-            if not is_same(self.expected[field], new)
+            if field not in self.known or not is_same(self.known[field], new)
         ]
+
+    # --- steps ----------------------------------------------------------------------------------------------
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """An update that requires all expected values; an expired item counts as missing."""
-        key = binding.key(self.key)
-        locks = tuple(self._locks(self.expected))
+        if self.creates:
+            return [self._creation(binding, now, claims)]
+        key, locks = binding.key(self.key), self._own_locks()
         if self.pointer is not None:
             return [self._replacement(binding, now, locks, claims)]
-        demanded = present(binding.partition.name, locks)
+        shapes, actions = self._plan_updates()
+        where = None if self.where is None else self.where.condition
+        demanded = [*present(binding.partition.name, locks), where, *shapes]
         condition = all_of([*demanded, alive(binding, now), guard_condition(binding, None)])
         assert condition is not None
         changes = self._changes()
-        if not changes:
+        refuse = partial(self._refuse, binding, now, locks)
+        if not changes and not actions:
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
-            return [Step(check, self.key, locks, partial(self._refuse, locks))]
+            return [Step(check, self.key, locks, refuse)]
         self._claim(binding, changes, claims)
         derived = find_affected(binding.schema.derived, changes)
-        update = Update(tuple(build_update(changes, derived, self.values)))
+        update = Update((*build_update(changes, derived, self.values), *actions))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
-        return [Step(action, self.key, locks, partial(self._refuse, locks))]
+        return [Step(action, self.key, locks, refuse)]
+
+    def _own_locks(self) -> tuple[Lock, ...]:
+        return self._locks(self.expected, self.where, [*self.changed, *self.updates])
+
+    def _plan_updates(self) -> tuple[list[Condition], list[UpdateAction]]:
+        """The actions of the updates, and what they require of the stored item."""
+        shapes: list[Condition] = []
+        actions: list[UpdateAction] = []
+        for field, updates in self.updates.items():
+            if field in self.found:
+                stored = self.found[field]
+                shapes.append(Lock(field.name, field.stored, stored).condition())
+                new = apply_all(updates, stored)
+                actions += [] if is_same(stored, new) else update_actions({field.stored: new})
+            else:
+                shapes += [demand for update in updates for demand in update.demands()]
+                actions += [update.action() for update in updates]
+        return shapes, actions
+
+    def _creation(self, binding: Binding, now: datetime, claims: Claims) -> Step:
+        """A put of a new item, which requires that there is still none."""
+        assert self.new is not None
+        item = build_item(binding, binding.key(self.key), self.new)
+        for field in unique_fields(binding):
+            if (value := self.new.get(field.name)) is not None:
+                claims.take(binding, field, value, self.key)
+        put = PutItem(binding.table, item, absent(binding, now), item_on_failure=True)
+        return Step(put, self.key, None, stampable=not binding.own, marked=not binding.own)
 
     def _replacement(self, binding: Binding, now: datetime, locks: tuple[Lock, ...], claims: Claims) -> Step:
         assert self.pointer is not None
         stored = None if has_expired(binding, self.pointer, now) else self.whole
-        if differences(repr(self.key), locks, stored):
-            raise self._refuse(locks, stored)
+        if (problem := explain_unmet(self.key, locks, self.where, stored)) is not None:
+            raise problem
         changes = self._changes()
         self._claim(binding, changes, claims)
         changed: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
         for each in find_affected(binding.schema.derived, changes):
             components = {field.name: self.values.get(field.name) for field in each.components}
             changed |= each.attributes(components)
+        for field, updates in self.updates.items():
+            changed[field.stored] = apply_all(updates, self.whole.get(field.stored))
         item = {name: value for name, value in {**self.whole, **changed}.items() if value is not None}
         return self._put_whole(binding, item)
 
-    def _refuse(self, locks: tuple[Lock, ...], stored: Item | None) -> InvalidModelUpdateError:
-        found = differences(repr(self.key), locks, stored)
-        return InvalidModelUpdateError(
-            "; ".join(map(describe_difference, found)) or f"{self.key!r} is missing or not as expected",
-            hint="read the item with get, then update it",
-        )
+    # --- refusals -------------------------------------------------------------------------------------------
+
+    def _refuse(
+        self, binding: Binding, now: datetime, locks: tuple[Lock, ...], stored: Item | None
+    ) -> InvalidModelUpdateError | None:
+        alive = None if stored is None or has_expired(binding, stored, now) else stored
+        problem = explain_unmet(self.key, locks, self.where, alive)
+        if problem is None and not self.updates:
+            return InvalidModelUpdateError(
+                f"{self.key!r} is missing or not as expected", hint="read the item with get, then update it"
+            )
+        return problem
+
+    def adapt(self, binding: Binding, found: Item | None, now: datetime) -> bool:
+        """Plan again for the item that a refused write found; False if that is not what it was refused for.
+
+        A missing item is created, if it should be. Updates that do not fit what is stored are computed here, and the
+        fields are locked; an error, if they cannot be.
+        """
+        gone = found is None or has_expired(binding, found, now)
+        if gone or self.creates:
+            creates, self.creates = self.creates, gone and self.new is not None
+            return creates != self.creates
+        assert found is not None
+        if explain_unmet(self.key, self._own_locks(), self.where, found) is not None:
+            return False
+        before = dict(self.found)
+        for field, updates in self.updates.items():
+            if is_usual(updates, found):
+                self.found.pop(field, None)
+            else:
+                apply_all(updates, found.get(field.stored))
+                self.found[field] = found.get(field.stored)
+        return self.found != before
 
     def _claim(self, binding: Binding, changes: list[FieldChange], claims: Claims) -> None:
         for field, old, new in changes:
@@ -158,37 +257,79 @@ class BlindPut(Blind):
 
     role = "put"
 
-    def __init__(self, key: ModelKey[Any], expected: Expected, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        key: ModelKey[Any],
+        expected: Expected,
+        values: Mapping[str, Any],
+        where: Requirement | None = None,
+    ) -> None:
         super().__init__(key)
         self.expected = expected
         self.values = values
+        self.where = where
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put, with a condition if values are expected."""
         check_unchanged(self.key, self.values)
         item = build_item(binding, binding.key(self.key), self.values)
-        locks = tuple(self._locks(self.expected)) if self.expected else ()
+        conditional = self.expected or self.where is not None
+        locks = self._locks(self.expected, self.where) if conditional else ()
         if self.pointer is not None and (
-            has_expired(binding, self.pointer, now) or not differences(repr(self.key), locks, self.whole)
+            has_expired(binding, self.pointer, now) or self._fits(locks, self.whole)
         ):
             return [self._put_whole(binding, item)]
-        expected = all_of(lock.condition() for lock in locks)
+        where = None if self.where is None else self.where.condition
+        expected = all_of([*(lock.condition() for lock in locks), where])
         either = None if expected is None else any_of(absent(binding, now), expected)
         condition = all_of([either, guard_condition(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
-        return [Step(put, self.key, locks, marked=not binding.own, was_read=False)]
+        return [Step(put, self.key, locks, self._refuse, marked=not binding.own, was_read=False)]
+
+    def _fits(self, locks: tuple[Lock, ...], stored: Item) -> bool:
+        if (problem := self._refuse(stored)) is not None:
+            raise problem
+        return not differences(repr(self.key), locks, stored)
+
+    def _refuse(self, stored: Item | None) -> InvalidModelUpdateError | None:
+        return None if stored is None else explain_unmet(self.key, (), self.where, stored)
 
 
 class BlindDelete(Blind):
-    """A delete of the item under a key, whether or not it exists."""
+    """A delete of the item under a key, whether or not it exists; with ``where``, it must exist and meet that."""
 
     role = "deleted"
+
+    def __init__(self, key: ModelKey[Any], where: Requirement | None = None) -> None:
+        super().__init__(key)
+        self.where = where
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A delete."""
         guard = guard_condition(binding, self.pointer)
-        delete = DeleteItem(binding.table, binding.key(self.key), guard, item_on_failure=guard is not None)
-        return [Step(delete, self.key, (), was_read=False)]
+        if self.where is None:
+            delete = DeleteItem(
+                binding.table, binding.key(self.key), guard, item_on_failure=guard is not None
+            )
+            return [Step(delete, self.key, (), was_read=False)]
+        locks = self._locks({}, self.where)
+        refuse = partial(self._refuse, binding, now, locks)
+        if self.pointer is None:
+            demanded = [*present(binding.partition.name, locks), self.where.condition, alive(binding, now)]
+        else:
+            demanded = []
+            if (problem := refuse(self.whole)) is not None:
+                raise problem
+        delete = DeleteItem(
+            binding.table, binding.key(self.key), all_of([*demanded, guard]), item_on_failure=True
+        )
+        return [Step(delete, self.key, locks, refuse)]
+
+    def _refuse(
+        self, binding: Binding, now: datetime, locks: tuple[Lock, ...], stored: Item | None
+    ) -> InvalidModelUpdateError | None:
+        alive = None if stored is None or has_expired(binding, stored, now) else stored
+        return explain_unmet(self.key, locks, self.where, alive)
 
 
 # --- the caller's values for an item that was not read -------------------------------------------------------

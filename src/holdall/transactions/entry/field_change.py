@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.comparison import equal
+from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition, Path, Remove, Set, UpdateAction, Value
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
@@ -15,6 +17,9 @@ from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
+
+if TYPE_CHECKING:
+    from holdall.models.field_update import FieldUpdate
 
 FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it was read, and the one to be written; None if absent."""
@@ -116,3 +121,16 @@ def is_same(left: Attribute | None, right: Attribute | None) -> bool:
     if left is None or right is None:
         return left is right
     return left == right or equal(left, right)
+
+
+# --- updates whose outcome depends on what is stored ---------------------------------------------------------
+
+
+def is_usual(updates: Iterable[FieldUpdate], stored: Item) -> bool:
+    """Whether the store's own actions do what the updates of a field mean."""
+    return all(holds(demand, stored) for update in updates for demand in update.demands())
+
+
+def apply_all(updates: Iterable[FieldUpdate], stored: Attribute | None) -> Attribute | None:
+    """The attribute of a field after its updates."""
+    return reduce(lambda attribute, update: update.apply(attribute), updates, stored)

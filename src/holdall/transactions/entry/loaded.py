@@ -11,13 +11,15 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition, IfNotExists, Path, Plus, Set, Update, UpdateAction, Value
 from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.requests import NO_STAMP, STAMP, ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
-from holdall.errors import Difference
+from holdall.errors import Difference, InvalidFieldError
 from holdall.models.derived import Derived
+from holdall.models.field_update import FieldUpdate
 from holdall.models.fields import ABSENT, Field
 from holdall.models.keys import check_unchanged
 from holdall.models.marks import Marks
@@ -36,6 +38,7 @@ from holdall.transactions.entry.field_change import (
     former_locks,
     guard_condition,
     is_same,
+    is_usual,
     unique_fields,
     update_actions,
 )
@@ -56,6 +59,7 @@ class Loaded(Entry):
         self.item = item
         self.raw = raw
         self.asked = asked
+        self._basis = raw  # what updates of sets and lists are planned for
         self._found_by: dict[
             str, str
         ] = {}  # attributes by which a query found it, and their names in messages
@@ -81,7 +85,8 @@ class Loaded(Entry):
     @property
     def is_dirty(self) -> bool:
         """Whether there is something to write."""
-        return self.deleted or any(self._marks.increments.values()) or bool(self.changes())
+        marks = self._marks
+        return self.deleted or any(marks.increments.values()) or bool(self._updates()) or bool(self.changes())
 
     @property
     def _marks(self) -> Marks:
@@ -99,8 +104,13 @@ class Loaded(Entry):
         increments: list[UpdateAction] = []
         if self._marks.increments:
             increments, locks = self._increments(), (*locks, *self._room())
-        if not changes and not increments:
-            return [Step(self._check(binding, locks), self.key, locks, writes=False)]
+        shapes: list[Condition] = []
+        updates = self._updates() if self._marks.updates else {}
+        if updates and not self.thawed:
+            shapes, actions = self._plan_updates(updates)
+            increments = [*increments, *actions]
+        if not changes and not increments and not (updates and self.thawed):
+            return [Step(self._check(binding, locks, shapes), self.key, locks, writes=False)]
         self._claim(binding, changes, claims)
         if self.thawed:
             return [self._replacement(binding, locks) or Step(self._check(binding, locks), self.key, locks)]
@@ -109,7 +119,7 @@ class Loaded(Entry):
             fresh = {**self._default_values(derived), **fresh}
             values = {field.name: field.peek(self.item) for each in derived for field in each.components}
             increments = [*build_update((), derived, values), *increments]
-        return [self._update(binding, fresh, locks, increments)]
+        return [self._update(binding, fresh, locks, increments, shapes)]
 
     def refresh(self, binding: Binding) -> Step | None:
         """The write that brings the stored item up to date without changing a field; None if it is up to date."""
@@ -144,8 +154,10 @@ class Loaded(Entry):
         put = PutItem(binding.table, {**whole, **key}, condition, item_on_failure=True)
         return Step(put, self.key, locks, marked=not binding.own)
 
-    def _check(self, binding: Binding, locks: tuple[Demand, ...]) -> ConditionCheck:
-        key, condition = binding.key_of(self.raw), self._condition(binding, locks)
+    def _check(
+        self, binding: Binding, locks: tuple[Demand, ...], shapes: Sequence[Condition] = ()
+    ) -> ConditionCheck:
+        key, condition = binding.key_of(self.raw), self._condition(binding, locks, shapes)
         return ConditionCheck(binding.table, key, condition, item_on_failure=True)
 
     def _stale(
@@ -164,16 +176,17 @@ class Loaded(Entry):
         attributes: Mapping[str, Attribute | None],
         locks: tuple[Demand, ...],
         more: Sequence[UpdateAction] = (),
+        shapes: Sequence[Condition] = (),
     ) -> Step:
         """An update of attributes that are all locked to the values that were read, so it cannot succeed twice.
 
-        ``more`` actions follow, to which this does not apply.
+        ``more`` actions follow, to which this does not apply, and which require ``shapes``.
         """
         action = UpdateItem(
             binding.table,
             binding.key_of(self.raw),
             Update((*update_actions(attributes), *more)),
-            self._condition(binding, locks),
+            self._condition(binding, locks, shapes),
             item_on_failure=True,
             last_stamp=self.raw.get(STAMP, NO_STAMP),
         )
@@ -197,12 +210,12 @@ class Loaded(Entry):
         if self.thawed:
             return whole_locks(binding, self.item._schema, self.raw)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
-        increments = self._marks.increments
+        unlocked = {*self._marks.increments, *self._updates()} if self._marks.changes_unread else ()
         needed = {field.name for each in derived for field in each.components} if derived else ()
         locked = {
             field.stored: field.name
             for field in schema.plain
-            if (field.name in values and field.name not in increments)
+            if (field.name in values and field.name not in unlocked)
             or field.name in needed
             or (self.deleted and field.unique)
         }
@@ -249,8 +262,11 @@ class Loaded(Entry):
                     found.append(replace(bound, optional=fits))
         return found
 
-    def _condition(self, binding: Binding, locks: Sequence[Demand]) -> Condition:
-        condition = all_of([*present(binding.partition.name, locks), guard_condition(binding, self.raw)])
+    def _condition(
+        self, binding: Binding, locks: Sequence[Demand], shapes: Sequence[Condition] = ()
+    ) -> Condition:
+        guard = guard_condition(binding, self.raw)
+        condition = all_of([*present(binding.partition.name, locks), *shapes, guard])
         assert condition is not None
         return condition
 
@@ -262,9 +278,10 @@ class Loaded(Entry):
         assert stored is not None
         check_unchanged(self.key, values)
         found: list[FieldChange] = []
+        updates = self._updates() if marks.updates else ()
         for field in self.item._schema.plain:
             name = field.name
-            if name not in values or name in marks.increments:
+            if name not in values or name in marks.increments or name in updates:
                 continue
             value = values[name]
             assigned = name in marks.written
@@ -292,6 +309,58 @@ class Loaded(Entry):
                 found.append(Set(path, Plus(base, Value(_number(amount)))))
         return found
 
+    def _updates(self) -> dict[str, FieldUpdate]:
+        """The updates of sets and lists, of those fields that were not changed in place as well."""
+        stored, values = self.item._stored, self.item.__dict__
+        assert stored is not None
+        found = {}
+        for name, update in self._marks.updates.items():
+            field = update.field
+            if is_same(field.form(values[name]), update.apply(stored.get(field.stored))):
+                found[name] = update
+        return found
+
+    def _plan_updates(self, updates: Mapping[str, FieldUpdate]) -> tuple[list[Condition], list[UpdateAction]]:
+        """The actions of the updates, and what they require of the stored item."""
+        shapes: list[Condition] = []
+        actions: list[UpdateAction] = []
+        for name, update in updates.items():
+            stored = update.field.stored
+            if is_usual([update], self._basis):
+                shapes += update.demands()
+                actions.append(update.action())
+            else:
+                present = self._basis.get(stored)
+                shapes.append(Lock(name, stored, present).condition())
+                new = update.apply(present)
+                actions += [] if is_same(present, new) else update_actions({stored: new})
+            shapes += [lock.condition() for lock in former_locks(self.item._schema, update.field)]
+        return shapes, actions
+
+    def adapt(self, binding: Binding, found: Item | None, now: datetime) -> bool:
+        """Plan again for what a refused write found, if it was refused only because updates of sets or lists do not fit
+        it; False if it was refused for another reason."""
+        updates = self._updates() if self._marks.updates else {}
+        if found is None or self.thawed or self.deleted or not updates:
+            return False
+        schema = self.item._schema
+        demands = [*self.locks(binding, find_affected(schema.derived, self.changes())), *self._room()]
+        guard = guard_condition(binding, self.raw)
+        if differences(repr(self.key), demands, found) or not (guard is None or holds(guard, found)):
+            return False
+        basis, fits = self._basis, True
+        for update in updates.values():
+            stored = update.field.stored
+            if is_usual([update], basis) and is_usual([update], found):
+                continue
+            fits = fits and is_same(basis.get(stored), found.get(stored))
+            try:
+                update.apply(found.get(stored))
+            except InvalidFieldError:
+                return False  # the body reads it again, and learns why
+        self._basis = found
+        return not fits
+
     def _whole(self) -> dict[str, Attribute]:
         """The whole item, including attributes that the model does not know; unchanged attributes stay as stored."""
         stored, schema = self.item._stored, self.item._schema
@@ -303,6 +372,8 @@ class Loaded(Entry):
             if amount:
                 field = schema.fields[name]
                 changed[field.stored] = field.encode(self.item.__dict__[name])
+        for name, update in self._updates().items():
+            changed[update.field.stored] = update.field.encode(self.item.__dict__[name])
         found = {**stored, **self._default_values(schema.derived), **changed, **self._derive_attributes()}
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 

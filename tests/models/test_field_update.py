@@ -1,0 +1,251 @@
+"""Updates of fields that need no read: what they refuse, and that both ways to carry them out mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from annotated_types import Ge, Le, MaxLen, MinLen
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import AfterValidator, BaseModel, Field
+from typing_extensions import TypedDict
+
+from holdall import Key, Model, col, field
+from holdall.core.change import apply_update
+from holdall.core.evaluation import holds
+from holdall.core.expressions import Update
+from holdall.core.values import Attribute
+from holdall.errors import InvalidFieldError
+from holdall.models import FieldUpdate
+from holdall.models.field_update import find_overlap
+from holdall.models.fields import ABSENT
+
+
+class Address(BaseModel):
+    city: str
+    zip_code: Annotated[str, MinLen(5)] | None = Field(default=None, alias="zip")
+
+
+@dataclass
+class Size:
+    width: Annotated[int, Ge(1)]
+    height: int = 1
+
+
+class Extra(TypedDict, total=False):
+    color: str
+
+
+def _short(members: list[str]) -> list[str]:
+    return members
+
+
+class Thing(Model):
+    id: Key[str]
+    made: int = field(default=1, read_only=True)
+    left: Annotated[int, Ge(0), Le(10)] = 5
+    price: Decimal = Decimal("1.5")
+    number: int | None = None
+    tags: set[str] = field(default_factory=set)
+    few: Annotated[set[int], MinLen(1), MaxLen(3)] = field(default_factory=lambda: {1})
+    maybe: frozenset[str] | None = None
+    log: list[str] = field(default_factory=list)
+    last: Annotated[list[int], MaxLen(2)] = field(default_factory=list)
+    ruled: Annotated[list[str], AfterValidator(_short)] = field(default_factory=list)
+    pairs: set[tuple[int, int]] = field(default_factory=set)
+    address: Address | None = None
+    size: Size | None = None
+    extra: Extra = field(default_factory=Extra)
+    counts: dict[str, int] = field(default_factory=dict)
+    lists: dict[str, list[int]] = field(default_factory=dict)
+    free: Any = None
+    note: str | None = None
+    name: str
+
+
+# --- refusals, before anything is sent --------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[Callable[[], FieldUpdate], str]] = {
+    "a key": (lambda: col(Thing.id).set("b"), "part of the key"),
+    "a read-only field": (lambda: col(Thing.made).set(2), "read-only"),
+    "a value of another type": (lambda: col(Thing.left).set("x"), "valid integer"),  # type: ignore[arg-type]
+    "a value out of bounds": (lambda: col(Thing.left).set(11), "less than or equal to 10"),
+    "removing a required field": (lambda: col(Thing.name).remove(), "required"),
+    "None for a required field": (lambda: col(Thing.name).set(None), "valid string"),  # type: ignore[arg-type]
+    "a member of another type": (lambda: col(Thing.tags).add(1), "valid string"),  # type: ignore[arg-type]
+    "no members": (lambda: col(Thing.tags).add(), "no members"),
+    "a member without a hash": (lambda: col(Thing.tags).add([]), "unhashable"),  # type: ignore[arg-type]
+    "a set of lists": (lambda: col(Thing.pairs).add((1, 2)), "stored in a list"),
+    "adding to a list": (lambda: col(Thing.log).add("x"), "add is for a set"),  # type: ignore[call-overload,misc]
+    "appending to a set": (lambda: col(Thing.tags).append("x"), "append is for a list"),  # type: ignore[call-overload,misc]
+    "appending nothing": (lambda: col(Thing.log).append(), "no values"),
+    "rules of the whole list": (lambda: col(Thing.ruled).append("x"), "only the whole value"),
+    "incrementing a text": (lambda: col(Thing.name).increment_by(1), "only a number"),  # type: ignore[misc]
+    "half of an int": (lambda: col(Thing.left).increment_by(0.5), "an int cannot"),  # type: ignore[arg-type]
+    "a truth value": (lambda: col(Thing.left).increment_by(True), "incremented by True"),
+    "not a number": (lambda: col(Thing.price).increment_by(Decimal("NaN")), "NaN"),
+    "a size": (lambda: col(Thing.tags).size.set(1), "size"),
+    "a member that is not declared": (lambda: col(Thing.address)["town"].set("x"), "has city, zip"),
+    "a member of a wrong type": (lambda: col(Thing.address)["city"].set(1), r"\['city'\]: .*valid string"),
+    "a member that breaks its rule": (lambda: col(Thing.address)["zip"].set("1"), r"\['zip'\]"),
+    "removing a required member": (lambda: col(Thing.address)["city"].remove(), "required"),
+    "a member of a dataclass": (lambda: col(Thing.size)["width"].set(0), r"\['width'\]"),
+    "a member of a typed dict": (lambda: col(Thing.extra)["color"].set(1), r"\['color'\]"),
+    "a position in a dict": (lambda: col(Thing.counts)[0].set(1), "only a list has positions"),
+    "a name in a list": (lambda: col(Thing.log)["x"].set("y"), "positions, not the name"),
+    "something inside a text": (lambda: col(Thing.name)["x"].set("y"), "does not declare"),
+    "a nested number of another type": (lambda: col(Thing.counts)["x"].set("y"), "valid integer"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_the_type_is_refused_when_it_is_written_down(case: str) -> None:
+    build, text = REFUSED[case]
+    with pytest.raises(InvalidFieldError, match=text):
+        build()
+
+
+def test_a_set_inside_another_value_cannot_be_added_to() -> None:
+    class Holder(Model):
+        id: Key[str]
+        sets: dict[str, set[str]]
+
+    with pytest.raises(InvalidFieldError, match="whole attribute"):
+        col(Holder.sets)["x"].add("y")
+
+
+def test_updates_of_one_value_overlap() -> None:
+    city, zip_code = col(Thing.address)["city"].set("x"), col(Thing.address)["zip"].set("12345")
+    assert find_overlap([city, zip_code, col(Thing.note).remove()]) is None
+    assert find_overlap([zip_code, col(Thing.address).remove()]) is not None
+    assert find_overlap([col(Thing.log).append("x"), col(Thing.log).append("y")]) is not None
+
+
+def test_an_update_shows_how_it_was_written() -> None:
+    assert repr(col(Thing.address)["city"].set("Rome")) == "col(Thing.address)['city'].set('Rome')"
+    assert repr(col(Thing.log).append("a", "b")) == "col(Thing.log).append('a', 'b')"
+    assert repr(col(Thing.note).set(None)) == "col(Thing.note).remove()"
+
+
+# --- both ways mean the same ------------------------------------------------------------------------------
+
+TAGS = st.sets(st.sampled_from("abc"))
+STORED: dict[str, st.SearchStrategy[Any]] = {
+    "left": st.integers(0, 10),
+    "number": st.integers(-3, 3),
+    "tags": TAGS,
+    "few": st.sets(st.integers(1, 4), min_size=1, max_size=3),
+    "maybe": TAGS.map(frozenset),
+    "log": st.lists(st.sampled_from("ab"), max_size=3),
+    "last": st.lists(st.integers(0, 3), max_size=2),
+    "counts": st.dictionaries(st.sampled_from("ab"), st.integers(0, 3)),
+    "lists": st.dictionaries(st.sampled_from("ab"), st.lists(st.integers(0, 3), max_size=2)),
+    "address": st.builds(Address, city=st.sampled_from(["Rome", "Oslo"])),
+}
+SOME = st.lists(st.sampled_from("abc"), min_size=1, max_size=2)
+NUMBERS = st.lists(st.integers(1, 4), min_size=1, max_size=2)
+UPDATES: dict[str, st.SearchStrategy[FieldUpdate]] = {
+    "left": st.integers(-6, 6).map(lambda n: col(Thing.left).increment_by(n)),
+    "number": st.integers(-6, 6).map(lambda n: col(Thing.number).increment_by(n)),
+    "tags": st.one_of(
+        SOME.map(lambda x: col(Thing.tags).add(*x)), SOME.map(lambda x: col(Thing.tags).discard(*x))
+    ),
+    "few": st.one_of(
+        NUMBERS.map(lambda x: col(Thing.few).add(*x)), NUMBERS.map(lambda x: col(Thing.few).discard(*x))
+    ),
+    "maybe": st.one_of(
+        SOME.map(lambda x: col(Thing.maybe).add(*x)), SOME.map(lambda x: col(Thing.maybe).discard(*x))
+    ),
+    "log": SOME.map(lambda x: col(Thing.log).append(*x)),
+    "last": NUMBERS.map(lambda x: col(Thing.last).append(*x)),
+    "counts": st.one_of(
+        st.integers(-3, 3).map(lambda n: col(Thing.counts)["a"].increment_by(n)),
+        st.integers(0, 3).map(lambda n: col(Thing.counts)["b"].set(n)),
+        st.just(col(Thing.counts)["a"].remove()),
+    ),
+    "lists": st.one_of(
+        NUMBERS.map(lambda x: col(Thing.lists)["a"].append(*x)),
+        st.integers(0, 2).map(lambda n: col(Thing.lists)["a"][n].set(7)),
+        st.integers(0, 2).map(lambda n: col(Thing.lists)["a"][n].remove()),
+    ),
+    "address": st.one_of(
+        st.just(col(Thing.address)["city"].set("Kyiv")),
+        st.sampled_from([None, "12345"]).map(lambda zip_code: col(Thing.address)["zip"].set(zip_code)),
+    ),
+}
+
+
+def expected(update: FieldUpdate, value: Any) -> Any:
+    """What an update makes of a value, in plain Python; an error if it cannot be."""
+    if update.inside:
+        return _expected_inside(update, value)
+    match update.verb:
+        case "increment_by":
+            return value + update.value
+        case "append":
+            return [*(value or []), *update.value]
+        case "add":
+            return (value or type(update.value)()) | update.value
+        case "discard":
+            return None if value is None else value - update.value
+    raise AssertionError(update.verb)
+
+
+def _expected_inside(update: FieldUpdate, value: Any) -> Any:
+    first, *rest = update.inside
+    place: Any = rest[0] if rest else None
+    if isinstance(value, Address):
+        return value.model_copy(update={"city" if first == "city" else "zip_code": update.value})
+    found = dict(value)
+    if rest and update.verb == "remove" and first not in found:
+        return value
+    if rest:
+        members = list(found[first])
+        if update.verb == "set":
+            members[place] = update.value
+        else:
+            del members[place : place + 1]
+        found[first] = members
+    elif update.verb == "increment_by":
+        found[first] = found.get(first, 0) + update.value
+    elif update.verb == "append":
+        found[first] = [*found.get(first, []), *update.value]
+    elif update.verb == "set":
+        found[first] = update.value
+    else:
+        found.pop(first, None)
+    return found
+
+
+@given(
+    st.sampled_from(sorted(UPDATES)).flatmap(lambda name: st.tuples(UPDATES[name], st.none() | STORED[name]))
+)
+def test_the_stores_action_and_the_computed_value_are_what_python_would_do(
+    case: tuple[FieldUpdate, Any],
+) -> None:
+    update, value = case
+    stored: Attribute | None = None if value is None else update.field.codec.encode(value)
+    start = update.field.absent_value() if value is None else value
+    try:
+        assert start is not ABSENT
+        wanted = expected(update, start)
+        if wanted is not None:
+            update.field.validate(wanted)
+    except (InvalidFieldError, TypeError, KeyError, IndexError):
+        with pytest.raises(InvalidFieldError):
+            update.apply(stored)
+        wanted = ABSENT
+    else:
+        assert decoded(update, update.apply(stored)) == wanted
+    item = {} if stored is None else {update.field.stored: stored}
+    if all(holds(demand, item) for demand in update.demands()):
+        after = apply_update(Update((update.action(),)), item)
+        assert decoded(update, after.get(update.field.stored)) == wanted
+
+
+def decoded(update: FieldUpdate, attribute: Attribute | None) -> Any:
+    return update.field.absent_value() if attribute is None else update.field.decode(attribute)
