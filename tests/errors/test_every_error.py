@@ -23,6 +23,7 @@ from holdall.errors import (
     Difference,
     HoldallError,
     InvalidFieldError,
+    InvalidFieldsError,
     InvalidValueError,
     OutcomeUnknown,
     StoreBusyError,
@@ -63,6 +64,7 @@ CODES = {
     "QueryNotSupported": "query-not-supported",
     "FrozenItemError": "frozen-item",
     "InvalidFieldError": "invalid-field",
+    "InvalidFieldsError": "invalid-fields",
     "InvalidJobArgumentsError": "invalid-job-arguments",
     "InvalidModelUpdateError": "invalid-model-update",
     "InvalidOptionsError": "invalid-options",
@@ -201,6 +203,9 @@ HINTLESS = {AfterCommitError, ContentionError, TransactionCanceledError, Transac
 def _example(kind: type[HoldallError], *, hint: str | None = None) -> HoldallError:
     if issubclass(kind, TransactionCanceledError):
         return kind("it went wrong", reasons=[CancellationReason("ConditionalCheckFailed")])
+    if issubclass(kind, InvalidFieldsError):
+        names = ("quantity", "product")
+        return kind([InvalidFieldError("Order", name, "it went wrong", hint=hint) for name in names])
     if issubclass(kind, InvalidFieldError):
         return kind("Order", "quantity", "it went wrong", hint=hint)
     if issubclass(kind, TransactionErrors):

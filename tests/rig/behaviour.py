@@ -132,6 +132,8 @@ class Db(Looking, AsyncDatabase):
 class BlockingDb(Looking, AsyncView):
     """A `Database` that is used as its async twin is."""
 
+    AWAITED = AsyncView.AWAITED | {"create", "put", "update", "delete"}  # in a transaction, they only record
+
     def __init__(
         self, url: str, recorder: Refusing, faults: FaultyBackend, clock: Clock, **settings: Any
     ) -> None:

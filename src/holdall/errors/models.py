@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdall.errors.core import ConfigurationError, InvalidRequestError
@@ -10,6 +10,7 @@ from holdall.errors.core import ConfigurationError, InvalidRequestError
 __all__ = [
     "ModelDefinitionError",
     "InvalidFieldError",
+    "InvalidFieldsError",
     "FrozenItemError",
 ]
 
@@ -52,6 +53,33 @@ def _rebuilt(kind: type[InvalidFieldError], arguments: tuple[Any, ...], state: d
     error = kind(*arguments)
     vars(error).update(state)
     return error
+
+
+class InvalidFieldsError(InvalidFieldError):
+    """Several values of a mapping do not fit their fields, so none of them was assigned.
+
+    ``errors`` has an `InvalidFieldError` for each; ``model``, ``field`` and ``problem`` are those of the first.
+    """
+
+    code = "invalid-fields"
+
+    def __init__(self, errors: Sequence[InvalidFieldError]) -> None:
+        first = errors[0]
+        hint = "; ".join(dict.fromkeys(error.hint for error in errors if error.hint)) or None
+        super().__init__(first.model, first.field, first.problem, hint=hint)
+        self.message = "; ".join(error.message for error in errors)
+        self._errors = tuple((error.model, error.field, error.problem, error.hint) for error in errors)
+
+    @property
+    def errors(self) -> tuple[InvalidFieldError, ...]:
+        """The error of each value."""
+        return tuple(
+            InvalidFieldError(model, field, problem, hint=hint)
+            for model, field, problem, hint in self._errors
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InvalidFieldsError, (self.errors,), dict(vars(self))
 
 
 class FrozenItemError(InvalidRequestError):

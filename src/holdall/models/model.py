@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-from holdall.errors import InvalidFieldError
+from holdall.errors import InvalidFieldError, InvalidFieldsError
 from holdall.models.fields import ABSENT, Field, field
 from holdall.models.handle import FieldHandle
 from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components
@@ -106,9 +106,7 @@ class Declared:
             self._set_other(name, value)
             return
         if found.fixed:
-            raise found.refusal(
-                "it is part of the key, so it cannot be changed" if found.is_key else "it is read-only"
-            )
+            raise _refuse_fixed(found)
         valid = found.validate(value)  # first, so that a refused value changes nothing
         marks = self._marks
         if marks is not None:
@@ -134,6 +132,33 @@ class Declared:
     if not TYPE_CHECKING:  # otherwise type checkers would allow assignments to any name
         __setattr__ = _assign
         __delattr__ = _refuse_delete
+
+    def assign(self, values: Mapping[str, Any]) -> None:
+        """Assign several fields at once, as a PATCH request does: all of them, or none if any value does not fit.
+
+        Raises `InvalidFieldError`, or `InvalidFieldsError` with an error for each value that does not fit.
+        """
+        errors: list[InvalidFieldError] = []
+        for name, value in values.items():
+            try:
+                self._check(name, value)
+            except InvalidFieldError as error:
+                errors.append(error)
+        if len(errors) > 1:
+            raise InvalidFieldsError(errors)
+        if errors:
+            raise errors[0]
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def _check(self, name: str, value: Any) -> None:
+        """Refuse a value that could not be assigned."""
+        found = self._fields.get(name)
+        if found is None:
+            raise unknown_field(self._schema, name)
+        if found.fixed:
+            raise _refuse_fixed(found)
+        found.validate(value)
 
     def field(self, name: str) -> FieldHandle:
         """Return a handle on a field, to increment it, to validate it, or to see whether it was read or changed."""
@@ -248,6 +273,12 @@ class Model(Declared):
 
     if TYPE_CHECKING:
         id: Any = _declare_id(init=False)
+
+
+def _refuse_fixed(field: Field[Any]) -> InvalidFieldError:
+    return field.refusal(
+        "it is part of the key, so it cannot be changed" if field.is_key else "it is read-only"
+    )
 
 
 class _Unreadable:

@@ -10,15 +10,18 @@ from holdall.core.context import Context
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
+from holdall.models.fields import Field
 from holdall.models.hydrator import Loader
 from holdall.models.keys import ModelKey
 from holdall.models.model import unknown_field
+from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.current import is_retry
+from holdall.transactions.entry.claim import guard_key, parse_owner
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, hydrate_all, is_current
 from holdall.transactions.instance import make_frozen
-from holdall.transactions.target import parse_target
+from holdall.transactions.target import model_schema, parse_target
 from holdall.transactions.unit import Unit
 
 READS = TransactGet.most
@@ -51,6 +54,49 @@ async def get_one(
     if item is None:
         raise RecordNotFound(f"there is no {key!r}")
     return item
+
+
+async def get_by(context: Context, unit: Unit | None, model: object, values: Mapping[str, Any]) -> Any:
+    """The item that has this value of a unique field, None if no item has; found through the value's guard.
+
+    The guard is written with the item. If the item no longer has the value, another writer was faster, and the guard
+    is read again.
+    """
+    schema = model_schema(model)
+    field, value = _unique_value(schema, values)
+    binding = await bind(context, schema)
+    while True:
+        guard = (await context.port.send(GetItem(binding.table, guard_key(binding, field, value), True))).item
+        if unit is not None:
+            unit.requests += 1
+        key = None if guard is None else parse_owner(schema, guard)
+        if key is None:
+            return None
+        item = await fetch(context, unit, key)
+        if item is not None and getattr(item, field.name) == value:  # in a transaction, this locks the field
+            return item
+        if unit is not None and unit.find(key) is not None:
+            return None  # this transaction itself changed or deleted it
+
+
+def _unique_value(schema: ModelSchema, values: Mapping[str, Any]) -> tuple[Field[Any], Any]:
+    unique = [field for field in schema.plain if field.unique]
+    names = ", ".join(field.name for field in unique) or "it has none"
+    if len(values) != 1:
+        raise InvalidOptionsError(
+            f"get_by needs the value of one unique field of {schema.name}", hint=f"unique fields: {names}"
+        )
+    ((name, value),) = values.items()
+    field = schema.fields.get(name)
+    if field is None:
+        raise unknown_field(schema, name)
+    if not field.unique:
+        raise field.refusal(
+            "get_by needs a unique field, and this is not one", hint=f"unique fields: {names}"
+        )
+    if value is None:
+        raise field.refusal("None is not unique: any number of items may have no value")
+    return field, field.validate(value)
 
 
 async def fetch(

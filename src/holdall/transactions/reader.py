@@ -78,6 +78,14 @@ class Reader:
             shorten_traceback(error, self._context, here=True)
             raise
 
+    def get_by(self, model: type[M], /, **value: Any) -> M | None:
+        """Return the item with this value of a unique field, or None: ``get_by(Account, email="ada@example.com")``.
+
+        It reads the value's guard and then the item. In a transaction, the field is locked as if you had read it; None
+        is not locked, but the commit refuses a value that another item took meanwhile.
+        """
+        return run(_flows().get_by(self._context, self._unit, model, value), self._context)  # type: ignore[no-any-return]
+
     def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
     ) -> list[M | None]:
@@ -221,6 +229,14 @@ class AsyncReader:
         except HoldallError as error:
             shorten_traceback(error, self._context, here=True)
             raise
+
+    async def get_by(self, model: type[M], /, **value: Any) -> M | None:
+        """Return the item with this value of a unique field, or None: ``get_by(Account, email="ada@example.com")``.
+
+        It reads the value's guard and then the item. In a transaction, the field is locked as if you had read it; None
+        is not locked, but the commit refuses a value that another item took meanwhile.
+        """
+        return await wait(_flows().get_by(self._context, self._unit, model, value), self._context)
 
     async def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()

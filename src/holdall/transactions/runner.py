@@ -12,6 +12,7 @@ from holdall.errors import InvalidOptionsError
 from holdall.transactions.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
+    from holdall.models.keys import ModelKey
     from holdall.models.model import Model
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
@@ -74,6 +75,56 @@ class Runner(Reader):
         begin = partial(Transaction, self._context)
         flow = run_transaction(self._context, begin, call, run_options(options))
         return run(flow, self._context)
+
+    @overload
+    def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
+    @overload
+    def create(self, item: M, /) -> M: ...
+    def create(self, model: Any, /, *args: Any, **values: Any) -> Any:
+        """Create one item, in a transaction: from a model and its values, or from an instance.
+
+        Raises `ModelAlreadyExistsError` if an item with its key exists.
+        """
+        from holdall.transactions.single import build_item, create_item
+
+        return self._run(create_item, (build_item(model, args, values),), {}, {})
+
+    def put(self, item: M) -> M:
+        """Write one item, in a transaction, replacing any item with its key."""
+        from holdall.transactions.single import put_item
+
+        return self._run(put_item, (item,), {}, {})  # type: ignore[no-any-return]
+
+    def update(self, key: ModelKey[M], /, **values: Any) -> M:
+        """Read one item, assign these values and commit; on contention, start again. Returns the item.
+
+        Raises `RecordNotFound` if there is no item, and `InvalidFieldError` if a value does not fit.
+        """
+
+        def change(tx: Transaction) -> M:
+            item = tx.get_one(key)
+            item.assign(values)
+            return item
+
+        return self._run(change, (), {}, {})  # type: ignore[no-any-return]
+
+    def delete(self, *targets: Model | ModelKey[Any]) -> None:
+        """Delete items by their keys, in one transaction; a key without an item is ignored.
+
+        To delete an item only if it has not changed since you read it, read and delete it in a transaction.
+        """
+        from holdall.transactions.single import is_blindly_deletable, list_keys
+
+        keys = list_keys(targets)
+
+        def remove(tx: Transaction) -> None:
+            for key in keys:
+                if is_blindly_deletable(key):
+                    tx.delete(key)
+                elif (item := tx.get(key)) is not None:
+                    tx.delete(item)
+
+        self._run(remove, (), {}, {})
 
     def migrate(
         self,
@@ -197,6 +248,56 @@ class AsyncRunner(AsyncReader):
         begin = partial(AsyncTransaction, self._context)
         flow = run_transaction(self._context, begin, call, run_options(options))
         return await wait(flow, self._context)
+
+    @overload
+    async def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
+    @overload
+    async def create(self, item: M, /) -> M: ...
+    async def create(self, model: Any, /, *args: Any, **values: Any) -> Any:
+        """Create one item, in a transaction: from a model and its values, or from an instance.
+
+        Raises `ModelAlreadyExistsError` if an item with its key exists.
+        """
+        from holdall.transactions.single import build_item, create_item
+
+        return await self._run(create_item, (build_item(model, args, values),), {}, {})
+
+    async def put(self, item: M) -> M:
+        """Write one item, in a transaction, replacing any item with its key."""
+        from holdall.transactions.single import put_item
+
+        return await self._run(put_item, (item,), {}, {})  # type: ignore[no-any-return]
+
+    async def update(self, key: ModelKey[M], /, **values: Any) -> M:
+        """Read one item, assign these values and commit; on contention, start again. Returns the item.
+
+        Raises `RecordNotFound` if there is no item, and `InvalidFieldError` if a value does not fit.
+        """
+
+        async def change(tx: AsyncTransaction) -> M:
+            item = await tx.get_one(key)
+            item.assign(values)
+            return item
+
+        return await self._run(change, (), {}, {})  # type: ignore[no-any-return]
+
+    async def delete(self, *targets: Model | ModelKey[Any]) -> None:
+        """Delete items by their keys, in one transaction; a key without an item is ignored.
+
+        To delete an item only if it has not changed since you read it, read and delete it in a transaction.
+        """
+        from holdall.transactions.single import is_blindly_deletable, list_keys
+
+        keys = list_keys(targets)
+
+        async def remove(tx: AsyncTransaction) -> None:
+            for key in keys:
+                if is_blindly_deletable(key):
+                    tx.delete(key)
+                elif (item := await tx.get(key)) is not None:
+                    tx.delete(item)
+
+        await self._run(remove, (), {}, {})
 
     async def migrate(
         self,

@@ -15,7 +15,8 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import UniqueViolationError
 from holdall.models.fields import Field
 from holdall.models.keys import NO_SORT_KEY, ModelKey, segment
-from holdall.models.schema import TYPE
+from holdall.models.schema import TYPE, ModelSchema
+from holdall.models.stored_key import decode_key
 from holdall.transactions.binding import Binding
 
 _OWNER = ("owner_pk", "owner_sk")
@@ -33,7 +34,7 @@ class Claim:
 
     def action(self) -> PutItem | DeleteItem:
         """The write that releases the value, takes it, or passes it on."""
-        key = self._key()
+        key = guard_key(self.binding, self.field, self.value)
         holder = self.released_by or self.taken_by
         assert holder is not None
         free = NotExists(Path((self.binding.partition.name,))) | _require_owner(holder)
@@ -51,12 +52,6 @@ class Claim:
             field=self.field.name,
             hint=f"the value belongs to the item{owner}" if owner.strip() else None,
         )
-
-    def _key(self) -> dict[str, Attribute]:
-        root = self.binding.schema.root
-        h = f"holdall#Unique#{root}#{self.field.stored}#{segment(self.field, self.value)}"
-        assert self.binding.sort is not None
-        return {self.binding.partition.name: {"S": h}, self.binding.sort.name: {"S": NO_SORT_KEY}}
 
 
 class Claims:
@@ -86,6 +81,19 @@ class Claims:
     def _find(self, binding: Binding, field: Field[Any], value: Any) -> tuple[tuple[str, str, str], Claim]:
         place = (binding.schema.root, field.stored, segment(field, value))
         return place, self._claims.get(place) or Claim(binding, field, value)
+
+
+def guard_key(binding: Binding, field: Field[Any], value: Any) -> dict[str, Attribute]:
+    """The key of the guard of a value."""
+    h = f"holdall#Unique#{binding.schema.root}#{field.stored}#{segment(field, value)}"
+    assert binding.sort is not None
+    return {binding.partition.name: {"S": h}, binding.sort.name: {"S": NO_SORT_KEY}}
+
+
+def parse_owner(schema: ModelSchema, guard: Item) -> ModelKey[Any] | None:
+    """The key of the item that a guard names; None if it is not a key of the model."""
+    partition, sort = (guard.get(name, {}).get("S", "") for name in _OWNER)
+    return decode_key(schema, partition, sort)
 
 
 def _texts(key: ModelKey[Any]) -> list[Attribute]:

@@ -1,0 +1,56 @@
+"""Transactions of one write, for the methods of a database that are named after it.
+
+Pure: each records its write in a transaction that the caller runs and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdall.errors import InvalidOptionsError
+from holdall.models.keys import ModelKey
+from holdall.models.model import Model
+from holdall.transactions.target import model_schema
+
+if TYPE_CHECKING:
+    from holdall.transactions.api import Writes
+
+
+def build_item(model: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> Model:
+    """Return the item that ``create`` was called with: an instance, or a model and its values."""
+    if isinstance(model, Model) and not args and not values:
+        return model
+    item: Model = model_schema(model).model(*args, **values)
+    return item
+
+
+def create_item(tx: Writes, item: Model) -> Model:
+    """Create the item."""
+    return tx.create(item)
+
+
+def put_item(tx: Writes, item: Model) -> Model:
+    """Write the whole item, replacing any item with its key."""
+    if not isinstance(item, Model):
+        raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
+    key = item.key.components
+    values = {name: value for name, value in item.to_dict().items() if name not in key}
+    tx.create_or_put(type(item), key, values)
+    return item
+
+
+def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:
+    """Return the keys of items, or the keys themselves."""
+    keys = [target.key if isinstance(target, Model) else target for target in targets]
+    for key in keys:
+        if not isinstance(key, ModelKey):
+            raise InvalidOptionsError(
+                f"{key!r:.80} is neither an item nor a key", hint="pass an item, or Order.key(...)"
+            )
+    return keys  # type: ignore[return-value]
+
+
+def is_blindly_deletable(key: ModelKey[Any]) -> bool:
+    """Whether an item can be deleted unread: nothing depends on its values, and no hook wants to see it."""
+    return not key.schema.hooked and not any(field.unique for field in key.schema.plain)

@@ -1,0 +1,152 @@
+"""Transactions of one write (``db.create`` and its like), several fields at once, and items by a unique field."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from rig.behaviour import Db, everywhere, in_memory
+from rig.behaviour_models import Order, contended, failing, given, meanwhile
+
+from holdall import Key, Model, field
+from holdall.errors import (
+    InvalidFieldError,
+    InvalidFieldsError,
+    InvalidOptionsError,
+    ModelAlreadyExistsError,
+    RecordNotFound,
+    UniqueViolationError,
+)
+from holdall.testing import Fault
+
+
+class Account(Model):
+    owner: Key[str]
+    email: str | None = field(unique=True, default=None)
+    cents: int = 0
+
+
+# --- one write --------------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_item_is_created_once(db: Db) -> None:
+    created = await db.create(Order, id="a", quantity=2)
+    assert (created.id, (await db.get_one(Order, "a")).quantity) == ("a", 2)
+    with pytest.raises(ModelAlreadyExistsError):
+        await db.create(Order(id="a"))
+
+
+@everywhere
+async def test_a_put_replaces_the_whole_item(db: Db) -> None:
+    await db.put(Order(id="a", quantity=2, note="gift"))
+    await db.put(Order(id="a", quantity=3))
+    found = await db.get_one(Order, "a")
+    assert (found.quantity, found.note) == (3, None)
+
+
+@everywhere
+async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> None:
+    await given(db, Order(id="a", quantity=1))
+    db.faults.inject(Fault.CONFLICT, into="writes")
+    changed = await db.update(Order.key("a"), quantity=7)
+    assert (changed.quantity, (await db.get_one(Order, "a")).quantity) == (7, 7)
+    with pytest.raises(RecordNotFound):
+        await db.update(Order.key("b"), quantity=1)
+
+
+@everywhere
+async def test_a_delete_takes_items_and_keys_and_ignores_what_is_missing(db: Db) -> None:
+    await given(db, Order(id="a"), Order(id="b"), Account(owner="ada", email="a@x"))
+    await db.delete(await db.get_one(Order, "a"), Order.key("b"), Order.key("c"), Account.key("ada"))
+    assert [await db.get(Order, id) for id in ("a", "b")] == [None, None]
+    await db.create(Account, owner="bo", email="a@x")  # the value is free again
+
+
+@in_memory
+async def test_what_is_no_item_or_key_is_refused(db: Db) -> None:
+    with pytest.raises(InvalidOptionsError, match="neither an item nor a key"):
+        await db.delete("a")  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptionsError, match="not an item"):
+        await db.put({"id": "a"})  # type: ignore[type-var]
+    with pytest.raises(InvalidOptionsError, match="neither a model nor a key"):
+        await db.create("Order", id="a")  # type: ignore[call-overload]
+
+
+# --- several fields at once -------------------------------------------------------------------------------
+
+
+def test_assign_changes_all_fields_or_none_and_reports_every_error() -> None:
+    order = Order(id="a")
+    order.assign({"quantity": 4, "note": "gift"})
+    assert (order.quantity, order.note) == (4, "gift")
+    with pytest.raises(InvalidFieldsError) as caught:
+        order.assign({"quantity": -1, "note": "x", "id": "b", "nite": 1})
+    assert [error.field for error in caught.value.errors] == ["quantity", "id", "nite"]
+    assert "did you mean 'note'?" in str(caught.value)
+    assert (order.quantity, order.note) == (4, "gift")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(InvalidFieldError) as alone:
+        order.assign({"quantity": -1})
+    assert alone.value.field == "quantity"
+
+
+# --- by a unique field ------------------------------------------------------------------------------------
+
+
+@everywhere
+async def test_an_item_is_found_by_a_unique_field(db: Db) -> None:
+    await given(db, Account(owner="ada", email="a@x"), Account(owner="bo"))
+    found = await db.get_by(Account, email="a@x")
+    assert found is not None
+    assert found.owner == "ada"
+    assert len(db.recorder.requests) == 2
+    await db.update(Account.key("ada"), email="z@x")
+    assert await db.get_by(Account, email="a@x") is None
+    async with db.transaction() as tx:
+        moved = await tx.get_by(Account, email="z@x")
+        assert moved is not None
+        moved.cents += 1
+    assert (await db.get_one(Account, "ada")).cents == 1
+
+
+@everywhere
+async def test_the_field_is_locked(db: Db) -> None:
+    await given(db, Account(owner="ada", email="a@x"))
+    with contended():
+        async with db.transaction() as tx:
+            assert await tx.get_by(Account, email="a@x") is not None
+            await meanwhile(db, Account.key("ada"), email="b@x")
+            tx.create(Order, id="for a@x")
+    assert await db.get(Order, "for a@x") is None
+
+
+@everywhere
+async def test_a_value_that_was_free_cannot_be_taken_twice(db: Db) -> None:
+    await given(db, Account(owner="ada"))
+    with failing(UniqueViolationError):
+        async with db.transaction() as tx:
+            assert await tx.get_by(Account, email="a@x") is None
+            await meanwhile(db, Account.key("ada"), email="a@x")
+            tx.create(Account, owner="bo", email="a@x")
+
+
+@everywhere
+async def test_a_transaction_sees_what_it_did_itself(db: Db) -> None:
+    await given(db, Account(owner="ada", email="a@x"))
+    async with db.transaction() as tx:
+        (await tx.get_one(Account, "ada")).email = "b@x"
+        assert await tx.get_by(Account, email="a@x") is None
+
+
+@in_memory
+async def test_only_one_unique_field_finds_an_item(db: Db) -> None:
+    for values, problem in (
+        ({}, "one unique field"),
+        ({"cents": 1}, "a unique field, and this is not one"),
+        ({"mail": "a"}, "no such field"),
+        ({"email": None}, "None is not unique"),
+        ({"email": 3}, "valid string"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            await db.get_by(Account, **values)
