@@ -67,6 +67,13 @@ def test_each_test_knows_the_jobs_of_the_program_and_of_its_file(pytester: pytes
     result.assert_outcomes(passed=6)
 
 
+def test_jobs_of_a_file_whose_tests_are_not_selected_are_not_known(pytester: pytest.Pytester) -> None:
+    second = SECOND.replace(', "late"', "")  # which a test of the first file would have imported
+    pytester.makepyfile(program=PROGRAM, test_first=FIRST, test_second=second)
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "-k", "another_test_file")
+    result.assert_outcomes(passed=1, deselected=5)
+
+
 def test_the_plugin_loads_nothing_of_holdall_for_those_who_do_not_use_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -19,6 +19,14 @@ _MODULES = pytest.StashKey["frozenset[str | None]"]()
 pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")
 
 
+@pytest.hookimpl(
+    tryfirst=True
+)  # before tests are deselected: the jobs of their files are declared all the same
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Remember which modules have tests, once: there may be thousands of tests."""
+    session.stash[_MODULES] = frozenset(_module_of(item) for item in items)
+
+
 _SECRET = "a secret that is known to every test"  # signs URLs; nothing that it protects leaves the test
 
 
@@ -102,10 +110,8 @@ def _home_of(job: Any) -> str | None:
 
 
 def _test_modules(session: pytest.Session) -> frozenset[str | None]:
-    """The modules that tests were collected from, found once: there may be thousands of tests."""
-    if _MODULES not in session.stash:
-        session.stash[_MODULES] = frozenset(_module_of(item) for item in session.items)
-    return session.stash[_MODULES]
+    """The modules that tests were collected from."""
+    return session.stash.get(_MODULES, frozenset())
 
 
 def _module_of(item: Any) -> str | None:
