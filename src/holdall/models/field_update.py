@@ -3,7 +3,7 @@
 Pure. An update checks its values by the field's type when it is made. The store carries it out in one of two ways. The
 usual one is an action of DynamoDB, with conditions under which the action does exactly what the update means. If they
 do not hold (an empty set is stored as a list, a default is not stored at all), `FieldUpdate.apply` computes the whole
-field from its stored attribute, and whoever writes the result locks the field to that attribute.
+field from its stored attribute, and the entry that writes the result locks the field to that attribute.
 """
 
 from __future__ import annotations

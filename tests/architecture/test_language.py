@@ -1,0 +1,27 @@
+"""Words that the project avoids, because they hide who acts or read as a translation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+TEXTS = [*PAGES, *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("examples/**/*.py")]
+
+AVOIDED = {
+    r"\b(?:somebody|anybody|everybody|whoever)\b": "name the actor: the caller, another process, the worker",
+    r"(?<!there)(?<!There)(?<!\s)\s+is no (?!longer|more)": "write: is not a ...",
+    r"\bawaited are\b": "write: ... are awaited",
+}
+
+
+def test_no_text_uses_them() -> None:
+    found = []
+    for path in TEXTS:
+        text = path.read_text(encoding="utf-8")
+        for pattern, advice in AVOIDED.items():
+            for match in re.finditer(pattern, text):
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{path.relative_to(ROOT)}:{line}: {match[0].strip()!r}; {advice}")
+    assert found == []
