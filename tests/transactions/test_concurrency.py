@@ -11,7 +11,7 @@ import pytest
 from rig.behaviour import STORES, Colour, Db, Way, awaiting, blocking, opening
 from rig.behaviour_models import Order, given
 
-from holdall import AsyncTransaction, Transaction
+from holdall import AsyncTransaction, Key, Model, Transaction, col, field
 from holdall.core import GetItem, Request, run
 from holdall.errors import RecordNotFound, TransactionFailedError
 from holdall.testing import Fault
@@ -262,6 +262,46 @@ def test_threads_that_count_together_lose_nothing(way: Way) -> None:
 
         in_threads(work, 4)
         assert db.sync.get_one(Order, "a").quantity == 12
+
+
+class Wall(Model):
+    id: Key[str]
+    names: set[str] = field(default_factory=set)
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+
+
+@on_every_store("blocking")
+def test_threads_that_add_to_one_set_and_one_list_lose_nothing(way: Way) -> None:
+    """One of them creates the item; its set is empty at times, and then stored in another way."""
+    with opening(way) as db:
+        run(given(db, Order(id="so that the table is there")))
+        key, turns = Wall.key("a"), iter(range(100))
+
+        def sign(tx: Transaction, turn: int) -> None:
+            name = col(Wall.names).add(str(turn)) if turn % 2 else col(Wall.names).discard("nobody")
+            line = col(Wall.lines).append(str(turn))
+            tx.update(key, name, line, col(Wall.count).increment_by(1), create_if_missing=True)
+
+        def read_and_sign(tx: Transaction, turn: int) -> None:
+            wall = tx.get(key, create_if_missing=True)
+            wall.field("names").add(str(turn))
+            wall.field("lines").append(str(turn))
+            wall.field("count").increment_by(1)
+
+        signed: list[tuple[int, bool]] = []
+
+        def work() -> None:
+            for turn in (next(turns), next(turns), next(turns)):
+                blind = turn % 3 > 0
+                db.sync.run(sign if blind else read_and_sign, turn, retries=1000)
+                signed.append((turn, blind))
+
+        in_threads(work, 4)
+        wall = db.sync.get_one(key)
+        assert sorted(wall.lines) == sorted(str(turn) for turn, _ in signed)
+        assert wall.count == len(signed) == 12
+        assert wall.names == {str(turn) for turn, blind in signed if turn % 2 or not blind}
 
 
 @blocking

@@ -186,6 +186,27 @@ BLIND: list[tuple[str, Callable[[Any], None], dict[str, Any] | None]] = [
         {"text": "put", "readers": []},
     ),
     ("delete", lambda tx: tx.delete(KEY), None),
+    (
+        "update of fields",
+        lambda tx: tx.update(
+            KEY,
+            *(
+                col(Letter.readers).append("eve"),
+                col(Letter.copies).increment_by(1),
+                col(Letter.text).set("x"),
+            ),
+            where=col(Letter.text) == "dear",
+        ),
+        {"text": "x", "copies": 2, "readers": ["bob", "eve"]},
+    ),
+    (
+        "put on a condition",
+        lambda tx: tx.create_or_put(
+            Letter, {"writer": "ada", "number": 1}, {"text": "put"}, where=col(Letter.text) == "dear"
+        ),
+        {"text": "put", "readers": []},
+    ),
+    ("delete on a condition", lambda tx: tx.delete(KEY, where=col(Letter.text) == "dear"), None),
 ]
 
 
@@ -224,6 +245,40 @@ def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver
         driver.run(body)
     assert is_squeezed(driver.db, KEY)
     assert values(driver) == FULL
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tx: tx.update(KEY, col(Letter.copies).increment_by(1), where=col(Letter.text) == "x"),
+        lambda tx: tx.create_or_put(
+            Letter, {"writer": "ada", "number": 1}, {"text": "x"}, where=col(Letter.text) == "x"
+        ),
+        lambda tx: tx.delete(KEY, where=col(Letter.text) == "x"),
+    ],
+    ids=["update", "put", "delete"],
+)
+def test_a_condition_is_one_on_the_whole_item(driver: Driver, write: Callable[[Any], None]) -> None:
+    squeeze(driver.db, KEY)
+
+    async def body(tx: Any) -> None:
+        write(tx)
+
+    with pytest.raises(InvalidModelUpdateError, match="text is 'dear', expected = 'x'"):
+        driver.run(body)
+    assert is_squeezed(driver.db, KEY)
+    assert values(driver) == FULL
+
+
+def test_updates_of_a_squeezed_item_that_was_read_are_part_of_the_whole(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+
+    async def body(tx: Any) -> None:
+        (await now(tx.get_one(KEY))).field("readers").append("eve")
+
+    driver.run(body)
+    assert values(driver) == {**FULL, "readers": ["bob", "eve"]}
+    assert not is_squeezed(driver.db, KEY)
 
 
 def test_a_blind_write_of_an_item_that_cannot_be_read_is_abandoned(driver: Driver) -> None:

@@ -13,6 +13,8 @@ from transaction_oracle import (
     Abort,
     AbortedError,
     Add,
+    Amend,
+    Append,
     Change,
     Create,
     Delete,
@@ -26,7 +28,7 @@ from transaction_oracle import (
 )
 from transactions_rig import COLOURS, Colour, Driver, now
 
-from holdall import Database, Key, Model, field
+from holdall import Database, Key, Model, col, field
 from holdall.core.requests import Scan
 from holdall.errors import ContentionError, TransactionErrors, TransactionFailedError
 
@@ -83,6 +85,10 @@ COMMON: list[st.SearchStrategy[Operation]] = [
     st.builds(Add, NAMES, st.integers(-5, 5)),
     st.builds(Delete, NAMES),
     change(),
+    st.builds(Append, NAMES, st.sampled_from(["x", "y"])),
+    st.builds(
+        Amend, NAMES, st.integers(-5, 15), st.sampled_from(["x", "y"]), st.integers(0, 6), st.booleans()
+    ),
     st.builds(Abort),
 ]
 BLIND: list[st.SearchStrategy[Operation]] = [
@@ -94,7 +100,7 @@ BLIND: list[st.SearchStrategy[Operation]] = [
 async def performed(tx: Any, model: type[Any], operations: list[Operation]) -> None:
     """The operations as a body does them."""
     for operation in operations:
-        if isinstance(operation, Look | Set | Add | Delete):
+        if isinstance(operation, Look | Set | Add | Append | Delete):
             item = await now(tx.get(model, operation.name))
             if item is not None:
                 _treat(tx, item, operation)
@@ -108,6 +114,10 @@ async def performed(tx: Any, model: type[Any], operations: list[Operation]) -> N
                 tx.update(model, {"name": name, **dict(expected)}, dict(changes))
             case Put(name, expected, values):
                 tx.create_or_put(model, {"name": name, **dict(expected)}, dict(values))
+            case Amend(name, amount, tag, at_least, create):
+                updates = col(model.balance).increment_by(amount), col(model.tags).append(tag)
+                where = col(model.balance) >= at_least
+                tx.update(model.key(name), *updates, where=where, create_if_missing=create)
             case Abort():
                 raise AbortedError
 
@@ -120,6 +130,8 @@ def _treat(tx: Any, item: Any, operation: Operation) -> None:
             setattr(item, name, value)
         case Add(_, amount):
             item.field("balance").increment_by(amount)
+        case Append(_, tag):
+            item.field("tags").append(tag)
         case Delete():
             tx.delete(item)
 

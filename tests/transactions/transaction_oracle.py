@@ -25,6 +25,8 @@ __all__ = [
     "Abort",
     "AbortedError",
     "Add",
+    "Amend",
+    "Append",
     "Change",
     "Create",
     "Delete",
@@ -113,11 +115,30 @@ class Put:
 
 
 @dataclass(frozen=True)
+class Append:
+    """Get an account and, if it is there, append a tag to whatever tags it has."""
+
+    name: str
+    tag: str
+
+
+@dataclass(frozen=True)
+class Amend:
+    """Change an account without reading it: add to its balance, append a tag, on a condition; or create it."""
+
+    name: str
+    amount: int
+    tag: str
+    at_least: int
+    create: bool
+
+
+@dataclass(frozen=True)
 class Abort:
     """Raise an error."""
 
 
-Operation: TypeAlias = Look | Create | Set | Add | Delete | Forget | Change | Put | Abort
+Operation: TypeAlias = Look | Create | Set | Add | Delete | Forget | Change | Put | Append | Amend | Abort
 
 
 @dataclass
@@ -140,12 +161,13 @@ class StopError(Exception):
 class Role:
     """An account in a transaction: how it came in, its values as they are now, and as they were."""
 
-    kind: str  # missing, new, loaded, updated, put, forgotten
+    kind: str  # missing, new, loaded, updated, put, forgotten, amended
     values: Values | None = None
     before: Values | None = None
     expected: Values | None = None
     was_missed: bool = False
     deleted: bool = False
+    amend: Amend | None = None
 
 
 class Prediction:
@@ -197,6 +219,15 @@ class Prediction:
             case Put(name, expected, values):
                 self._untouched(name)
                 self._roles[name] = Role("put", dict(values), expected=dict(expected))
+            case Append(name, tag):
+                role = self._got(name)
+                if role is not None:
+                    self._set(role, "tags", tag)
+            case Amend(name):
+                if operation.create:
+                    _check({"balance": operation.amount})
+                self._untouched(name)
+                self._roles[name] = Role("amended", amend=operation)
 
     def _got(self, name: str) -> Role | None:
         role = self._roles.get(name)
@@ -206,7 +237,7 @@ class Prediction:
                 role = self._roles[name] = Role("missing")
             else:
                 role = self._roles[name] = Role("loaded", _copied(stored), _copied(stored))
-        if role.kind in ("updated", "put", "forgotten"):
+        if role.kind in ("updated", "put", "forgotten", "amended"):
             raise StopError(ModelTrackedTwiceError)
         return None if role.deleted or role.values is None else role
 
@@ -251,8 +282,18 @@ class Prediction:
                 found.append(InvalidModelUpdateError)
             elif role.kind == "put" and stored is not None and not _fits(stored, role.expected):
                 outdated = True
+            elif role.kind == "amended" and not _meets(stored, role.amend):
+                found.append(InvalidModelUpdateError)
         found += self._violations()
+        if any(self._overflows(name, role) for name, role in self._roles.items()):
+            return [InvalidFieldError]  # computed from what the refused write found
         return [ContentionError] if outdated else found
+
+    def _overflows(self, name: str, role: Role) -> bool:
+        stored = self._state.accounts.get(name)
+        if role.amend is None or stored is None or not _meets(stored, role.amend):
+            return False
+        return not 0 <= stored["balance"] + role.amend.amount <= LARGEST
 
     def _violations(self) -> list[type[Exception]]:
         """A mail may be taken when nobody holds it, or who does lets it go in the same transaction."""
@@ -315,6 +356,14 @@ class Prediction:
                 after.accounts.pop(name, None)
             elif role.kind in ("new", "put") and not role.deleted:
                 after.accounts[name] = _complete({**(role.expected or {}), **(role.values or {})})
+            elif role.amend is not None:
+                stored = after.accounts.get(name) or _complete({})
+                tags = [*stored["tags"], role.amend.tag]
+                after.accounts[name] = {
+                    **stored,
+                    "balance": stored["balance"] + role.amend.amount,
+                    "tags": tags,
+                }
             elif role.kind == "updated" or (role.kind == "loaded" and not role.deleted):
                 after.accounts[name] |= role.values or {}
         return after
@@ -338,6 +387,11 @@ def _copied(values: Values) -> Values:
 def _check(values: Mapping[str, Any]) -> None:
     if not 0 <= values.get("balance", 0) <= LARGEST:
         raise StopError(InvalidFieldError)
+
+
+def _meets(stored: Values | None, amend: Amend | None) -> bool:
+    assert amend is not None
+    return amend.create if stored is None else stored["balance"] >= amend.at_least
 
 
 def _fits(stored: Values | None, expected: Values | None) -> bool:

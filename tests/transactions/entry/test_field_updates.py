@@ -516,6 +516,34 @@ async def test_a_template_is_rendered_from_what_is_set_and_what_is_demanded(db: 
     assert await db.query(Order, index="gsi1", status="new").all() == []
 
 
+class Animal(Model):
+    id: Key[str]
+    legs: int = 4
+    name: str = ""
+
+
+class Bird(Animal, indexes=[Index("by_legs", ["legs"])]):
+    pass
+
+
+@everywhere
+async def test_an_item_of_a_derived_model_is_changed_only_if_its_own_indexes_stay_right(db: Db) -> None:
+    await given(db, Bird(id="b", legs=2), Animal(id="a"))
+    legs = col(Animal.legs)
+    for refused in (legs.set(3), legs.increment_by(1)):
+        with failing(InvalidModelUpdateError, "is of the model Bird"):
+            await update(db, Animal.key("b"), refused)
+        await update(db, Animal.key("a"), refused)
+    with failing(InvalidModelUpdateError, "is of the model Bird"):
+        async with db.transaction() as tx:
+            tx.update(Animal, {"id": "b", "legs": 2}, {"legs": 3})
+    with failing(InvalidModelUpdateError, "is of the model Animal"):
+        await update(db, Bird.key("a"), col(Bird.legs).set(2))
+    await update(db, Animal.key("b"), col(Animal.name).set("x"))
+    await update(db, Bird.key("b"), col(Bird.legs).set(3))
+    assert [bird.name for bird in await db.query(Bird, index="by_legs", legs=3).all()] == ["x"]
+
+
 @everywhere
 async def test_a_unique_value_is_passed_on_and_taken(db: Db) -> None:
     await given(db, Person(id="p", mail="a@b"))

@@ -28,7 +28,7 @@ from migration_rig import (
 )
 from toy_hydrator import Squeezer, is_squeezed, squeeze
 
-from holdall import Index, Key, Model, ModelKey, SortKey, field
+from holdall import Index, Key, Model, ModelKey, SortKey, col, field
 from holdall.core import Item, encode_item
 from holdall.errors import (
     InvalidFieldError,
@@ -312,6 +312,9 @@ async def test_a_blind_update_of_an_item_that_is_still_to_be_converted_is_refuse
     with failing(InvalidModelUpdateError, "_v is absent"):
         async with db.transaction() as tx:
             tx.update(Order, {**where, "note": None}, {"note": "x"})
+    with failing(InvalidModelUpdateError, "_v is absent"):
+        async with db.transaction() as tx:
+            tx.update(KEY, col(Order.note).set("x"))
     await db.migrate(Order)
     async with db.transaction() as tx:
         tx.update(Order, {**where, "note": None}, {"note": "x"})

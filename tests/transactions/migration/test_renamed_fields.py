@@ -386,6 +386,13 @@ async def test_a_blind_update_of_a_value_that_is_under_its_old_name_is_refused(d
             async with db.transaction() as tx:
                 tx.update(Parcel, {"street": "main", "number": 1, "kilos": expected}, {"kilos": 2.5})
     assert (await db.get_one(KEY)).kilos == 1.5
+    for update in (col(Parcel.kilos).set(2.5), col(Parcel.kilos).increment_by(1)):
+        with failing(InvalidModelUpdateError):
+            async with db.transaction() as tx:
+                tx.update(KEY, update)
+    with failing(InvalidModelUpdateError):
+        async with db.transaction() as tx:
+            tx.update(KEY, col(Parcel.note).set("x"), where=col(Parcel.kilos).absent())
     await db.migrate(Parcel)
     async with db.transaction() as tx:
         tx.update(Parcel, {"street": "main", "number": 1, "kilos": 1.5}, {"kilos": 2.5})

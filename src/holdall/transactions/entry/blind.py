@@ -8,7 +8,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from holdall.core.expressions import Condition, Update, UpdateAction
+from holdall.core.evaluation import holds
+from holdall.core.expressions import Condition, In, Path, Update, UpdateAction, Value
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError, InvalidRequestError
@@ -28,6 +29,7 @@ from holdall.transactions.entry.field_change import (
     apply_all,
     build_item,
     build_update,
+    derive,
     find_affected,
     former_locks,
     guard_condition,
@@ -146,11 +148,13 @@ class BlindUpdate(Blind):
         if self.creates:
             return [self._creation(binding, now, claims)]
         key, locks = binding.key(self.key), self._own_locks()
+        if binding.schema.form.in_key_alone and not self._fits_key(binding, key):
+            raise self._explain_model("another model")
         if self.pointer is not None:
             return [self._replacement(binding, now, locks, claims)]
         shapes, actions = self._plan_updates()
         where = None if self.where is None else self.where.condition
-        demanded = [*present(binding.partition.name, locks), where, *shapes]
+        demanded = [*present(binding.partition.name, locks), where, self._require_model(), *shapes]
         condition = all_of([*demanded, alive(binding, now), guard_condition(binding, None)])
         assert condition is not None
         changes = self._changes()
@@ -163,6 +167,32 @@ class BlindUpdate(Blind):
         update = Update((*build_update(changes, derived, self.values), *actions))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, self.key, locks, refuse)]
+
+    def _require_model(self) -> Condition | None:
+        """The condition that the stored item is of a model that derives what this write derives."""
+        schema = self.key.schema
+        attribute = schema.form.type_attribute
+        if attribute is None or (schema.name == schema.root and not schema.model.__subclasses__()):
+            return None
+        family = list(schema.family())
+        alike = dict.fromkeys(each.name for each in family if self._derives_alike(each))
+        if schema.name == schema.root and len(alike) == len({each.name for each in family}):
+            return None
+        return In(Path((attribute,)), tuple(Value({"S": name}) for name in alike))
+
+    def _derives_alike(self, other: ModelSchema) -> bool:
+        """Whether the write leaves the derived attributes of an item of a derived model right, too."""
+        own, changes = self.key.schema, self._changes()
+        if other is own:
+            return True
+        if any(field.name in other.locked for field in self.updates):
+            return False
+        if any(field.unique != other.fields[field.name].unique for field, _, _ in changes):
+            return False
+        affected = find_affected(other.derived, changes)
+        if any(field.name not in self.values for each in affected for field in each.components):
+            return False
+        return derive(affected, self.values) == derive(find_affected(own.derived, changes), self.values)
 
     def _own_locks(self) -> tuple[Lock, ...]:
         return self._locks(self.expected, self.where, [*self.changed, *self.updates])
@@ -195,7 +225,10 @@ class BlindUpdate(Blind):
     def _replacement(self, binding: Binding, now: datetime, locks: tuple[Lock, ...], claims: Claims) -> Step:
         assert self.pointer is not None
         stored = None if has_expired(binding, self.pointer, now) else self.whole
-        if (problem := explain_unmet(self.key, locks, self.where, stored)) is not None:
+        problem = explain_unmet(self.key, locks, self.where, stored)
+        if problem is None and not self._fits_model(self.pointer):
+            problem = self._refuse(binding, now, locks, self.pointer)
+        if problem is not None:
             raise problem
         changes = self._changes()
         self._claim(binding, changes, claims)
@@ -215,11 +248,29 @@ class BlindUpdate(Blind):
     ) -> InvalidModelUpdateError | None:
         alive = None if stored is None or has_expired(binding, stored, now) else stored
         problem = explain_unmet(self.key, locks, self.where, alive)
+        if problem is None and alive is not None and not self._fits_model(alive):
+            attribute = self.key.schema.form.type_attribute
+            return self._explain_model(f"the model {alive.get(attribute or '', {}).get('S')}")
         if problem is None and not self.updates:
             return InvalidModelUpdateError(
                 f"{self.key!r} is missing or not as expected", hint="read the item with get, then update it"
             )
         return problem
+
+    def _explain_model(self, found: str) -> InvalidModelUpdateError:
+        return InvalidModelUpdateError(
+            f"{self.key!r} is of {found}, which an update of {self.key.schema.name} does not fit",
+            hint="update it by a key of its own model, or read it with get",
+        )
+
+    def _fits_key(self, binding: Binding, key: Item) -> bool:
+        """Whether the model that a key alone identifies derives what this write derives."""
+        found = binding.model_of(key)
+        return found is None or self._derives_alike(found)
+
+    def _fits_model(self, stored: Item) -> bool:
+        required = self._require_model()
+        return required is None or holds(required, stored)
 
     def adapt(self, binding: Binding, found: Item | None, now: datetime) -> bool:
         """Plan again for the item that a refused write found; False if that is not what it was refused for.
@@ -233,6 +284,8 @@ class BlindUpdate(Blind):
             return creates != self.creates
         assert found is not None
         if explain_unmet(self.key, self._own_locks(), self.where, found) is not None:
+            return False
+        if not self._fits_model(found):
             return False
         before = dict(self.found)
         for field, updates in self.updates.items():

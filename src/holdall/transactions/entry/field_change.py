@@ -81,9 +81,12 @@ def build_update(
 ) -> list[UpdateAction]:
     """The update that makes the changes, and sets the derived attributes for these values."""
     attributes: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
-    for each in derived:
-        attributes.update(each.attributes(_of(each, values)))
-    return update_actions(attributes)
+    return update_actions({**attributes, **derive(derived, values)})
+
+
+def derive(derived: Iterable[Derived], values: Mapping[str, Any]) -> dict[str, Attribute | None]:
+    """The derived attributes for these values."""
+    return {name: found for each in derived for name, found in each.attributes(_of(each, values)).items()}
 
 
 def update_actions(attributes: Mapping[str, Attribute | None]) -> list[UpdateAction]:
