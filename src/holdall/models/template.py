@@ -15,6 +15,7 @@ from uuid import UUID
 
 from holdall.core.expressions import BeginsWith, Compare, Path, Value
 from holdall.core.frozen import dataclass
+from holdall.core.internal import internal
 from holdall.core.schema import IndexSchema, KeyAttribute
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
@@ -81,6 +82,7 @@ class Template:
     def __repr__(self) -> str:
         return f"Template({self.key})"
 
+    @internal
     def bind(
         self,
         cls: type[Model],
