@@ -159,7 +159,7 @@ async def test_an_index_is_the_tables_own(db: Db) -> None:
 async def test_a_filter_cannot_use_the_tables_key(db: Db) -> None:
     with pytest.raises(InvalidFieldError, match="it is the table's key"):
         db.query(Reading, sensor=b"a", where=Reading.at > NOON)
-    with pytest.raises(QueryNotSupported, match="put it into where="):
+    with pytest.raises(QueryNotSupported, match="pass it as where="):
         db.query(Reading, sensor=b"a", sort=col(Reading.value) > 1)
 
 

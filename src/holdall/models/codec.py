@@ -55,8 +55,8 @@ class Codec:
     """The conversions between a type and its stored form, as plain functions."""
 
     __slots__ = (
-        *("_adapter", "_kind", "annotation", "decode", "encode", "encode_checked", "is_time"),
-        *("mutable", "nullable", "number", "pattern", "quick", "validate"),
+        *("_adapter", "_kind", "annotation", "comparable", "decode", "encode", "encode_checked", "is_time"),
+        *("mutable", "nullable", "number", "pattern", "quick", "stored_as", "validate"),
     )
 
     annotation: Any
@@ -66,8 +66,12 @@ class Codec:
     """The limits of an int, float or Decimal; None for other types."""
     is_time: bool
     """Whether the type is datetime."""
+    stored_as: str | None
+    """The form of another program in which values are stored, see `peer_form`; None for Holdall's own."""
     validate: Callable[[Any], Any]
     """Returns the value as it is kept, or raises `InvalidValueError`."""
+    comparable: Callable[[Any], Any]
+    """Like `validate`, for a value that stored ones are compared with: it keeps its whole precision."""
     encode: Callable[[Any], Attribute]
     """Returns the attribute of a validated value."""
     decode: Callable[[Attribute], Any]
@@ -90,7 +94,9 @@ class Codec:
         self._adapter = Adapter(annotation)
         self._kind: str | None = None
         self.pattern = None
+        self.stored_as = None
         _build(self, form)
+        self.comparable = self.validate
         self.quick = self.decode if self.pattern is None else self.pattern.compile()
 
     @property
@@ -343,7 +349,7 @@ def _build_plain(codec: Codec, shape: _Shape) -> None:
         attribute = encode(value)
         back = plain(attribute)
         if back != value:
-            raise _explain_change(difference(value, back) or ("", value, back))
+            raise explain_change(difference(value, back) or ("", value, back))
         return attribute
 
     def shape_value(value: Any) -> Any:
@@ -377,7 +383,8 @@ def _reshape(value: Any, shape: _Shape | None) -> Any:
     return copy
 
 
-def _explain_change(found: Difference) -> InvalidValueError:
+def explain_change(found: Difference) -> InvalidValueError:
+    """Return the error of a value that would be read back as another."""
     place, value, back = found
     kinds = "" if type(value) is type(back) else f" ({type(back).__name__}, not {type(value).__name__})"
     return InvalidValueError(
@@ -458,7 +465,7 @@ def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any
             place=error.place,
         ) from None
     if (found := difference(value, back)) is not None:
-        raise _explain_change(found)
+        raise explain_change(found)
 
 
 def _revalidate(value: Any, adapter: Adapter) -> Any:
@@ -471,5 +478,5 @@ def _revalidate(value: Any, adapter: Adapter) -> Any:
     if again != value:
         found = difference(value, again, types_only=adapter.facts.faithful)
         if found is not None:
-            raise _explain_change(found)
+            raise explain_change(found)
     return again

@@ -105,6 +105,7 @@ class Term(Clause):
             return self._presence(path, there=self.operator == "exists")
         if self.values == (None,) and self.operator in ("=", "<>"):
             return self._presence(path, there=self.operator == "<>")
+        self._check_form()
         values = [Value(self._attribute(value)) for value in self.values]
         subject = Size(path) if self.sized else path
         match self.operator:
@@ -132,14 +133,27 @@ class Term(Clause):
         """Return the stored form of a value to compare with: the field's form, unless only a part is compared."""
         if self.sized or self.inside or self.operator in ("contains", "begins_with"):
             return _encode(self.field, value)
+        codec = self.field.codec
+        if codec.stored_as is not None:
+            exact = self.operator not in ("=", "<>", "in")
+            return codec.encode(self.field.comparable(value) if exact else self.field.validate(value))
         try:
-            return self.field.codec.encode(self.field.validate(value))
+            return codec.encode(self.field.validate(value))
         except InvalidFieldError:
             # a value that no item could have can still be compared with, if its type fits: quantity > -1
             attribute = _encode(self.field, value)
-            if self.field.codec.kind not in (None, *attribute):
+            if codec.kind not in (None, *attribute):
                 raise
             return attribute
+
+    def _check_form(self) -> None:
+        """Refuse what DynamoDB cannot compare, because another program's form has another order or none."""
+        form = self.field.codec.stored_as
+        if form == "json" or (form == "iso" and self.operator in ("<", "<=", ">", ">=", "between")):
+            raise self.field.refusal(
+                f'it is stored as text (stored="{form}"), which DynamoDB cannot compare',
+                hint="compare it in your code",
+            )
 
     def __repr__(self) -> str:
         inside = "".join(f"[{part!r}]" for part in self.inside)

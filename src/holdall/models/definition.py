@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from holdall.core.generator import is_generator_function
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
-from holdall.models.codec import codec_for
+from holdall.models.codec import Codec, codec_for
 from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.ids import IdKey
@@ -187,7 +187,7 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         )
     _check_inside(cls, name, annotation)
     try:
-        codec = codec_for(annotation)
+        codec = _codec(annotation, options)
         codec.kind  # noqa: B018 - checks, with pydantic if needed, whether the type can be stored at all
     except HoldallError as error:
         raise _wrong(cls, name, error.message, hint=error.hint) from error
@@ -196,6 +196,14 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
     elif options.default is not ABSENT and options.default_factory is not None:
         raise _wrong(cls, name, "it has both a default and a default_factory", hint="remove one of them")
     return _check_field(cls, kind(cls.__name__, name, codec, options))
+
+
+def _codec(annotation: Any, options: FieldOptions) -> Codec:
+    if options.stored is None:
+        return codec_for(annotation)
+    from holdall.models.peer_form import codec_as
+
+    return codec_as(annotation, options.stored)
 
 
 def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
@@ -245,7 +253,10 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             given.unique or options.unique,
             given.description or options.description,
             given.aliases or options.aliases,
+            options.stored,
         )
+        if given.stored not in (None, options.stored):
+            raise _wrong(cls, name, "stored= differs from that of the inherited field", hint="leave it out")
     elif hasattr(given, "__get__"):
         raise _wrong(
             cls, name, "a method or property has the same name as a field", hint="rename one of them"
@@ -259,6 +270,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.unique,
             options.description,
             options.aliases,
+            options.stored,
         )
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
@@ -287,6 +299,8 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
             )
     if options.unique and field.codec.kind not in _SCALARS:
         raise _wrong(cls, name, "only a string, number, boolean or bytes field can be unique")
+    if options.unique and options.stored == "json":
+        raise _wrong(cls, name, "one value has several JSON texts, so it cannot be unique")
     if options.default is not ABSENT:
         try:
             options.default = field.validate(options.default)
@@ -347,7 +361,8 @@ def _check_same_key(cls: type[Model], fields: Mapping[str, Field[Any]], root: Mo
     for name in own:
         if type(fields[name]) is not type(root.fields[name]):
             raise _wrong(cls, name, f"it must be a {type(root.fields[name]).__name__}, as in {root.name}")
-        if fields[name].codec.annotation != root.fields[name].codec.annotation:
+        mine, theirs_too = fields[name].codec, root.fields[name].codec
+        if (mine.annotation, mine.stored_as) != (theirs_too.annotation, theirs_too.stored_as):
             raise _wrong(
                 cls, name, f"it must have the same type as in {root.name}, because they share their keys"
             )
@@ -381,6 +396,38 @@ def _check(schema: ModelSchema) -> None:
     for field in schema.sort_keys:
         if schema.table is None and field.codec.kind not in _SCALARS:
             raise _wrong(cls, field.name, "a list or map has no order, so it cannot be part of a sort key")
+    _check_peer_forms(schema)
+
+
+def _check_peer_forms(schema: ModelSchema) -> None:
+    """Check that fields in the forms of other programs are parts of keys only where these are stored as they are."""
+    for field in schema.key_fields.values():
+        if field.codec.stored_as is not None and schema.layout is None:
+            raise _wrong(
+                schema.model,
+                field.name,
+                "stored= applies to part of a key only in a table that another program laid out",
+                hint="leave out stored=, or declare layout=",
+            )
+    if isinstance(schema.layout, Template):
+        return  # a template knows which texts are in order
+    indexes = schema.indexes.values()
+    sorted_by = {
+        field.name for field in (*schema.sort_keys, *(f for index in indexes for f in index.sort_key))
+    }
+    parts: list[Field[Any]] = [*schema.key_fields.values()]
+    for part in (*parts, *(part for index in indexes for part in index.components)):
+        form = part.codec.stored_as
+        if form == "json" or (
+            form == "iso" and part.name in sorted_by and not isinstance(schema.form, SharedForm)
+        ):
+            raise _wrong(
+                schema.model,
+                part.name,
+                f'stored="{form}" does not go with a key, because its texts '
+                + ("have no fixed spelling" if form == "json" else "do not sort as the times do"),
+                hint='use stored="epoch" or "pynamodb", or declare the field as str',
+            )
 
 
 def _model_name(cls: type[Model], given: str | None) -> str:
@@ -487,12 +534,12 @@ def _ttl(
     field = fields[given]
     if field.codec.number is None and not field.codec.is_time:
         raise _wrong(cls, given, "the field of ttl= must be a datetime, an int or a float")
-    if own and field.codec.is_time:
+    if own and field.codec.is_time and field.codec.stored_as != "epoch":
         raise _wrong(
             cls,
             given,
             "in a model's own table, the field of ttl= must hold seconds since 1970",
-            hint="use an int or a float",
+            hint='use an int or a float, or field(stored="epoch")',
         )
     return field
 

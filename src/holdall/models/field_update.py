@@ -68,6 +68,12 @@ class FieldUpdate:
         self._lengths = Lengths()
         if field.fixed:
             raise field.refusal("it is part of the key or read-only, so it cannot be changed")
+        if field.codec.stored_as is not None and (inside or verb not in ("set", "remove")):
+            raise field.refusal(
+                f'it is stored in another program\'s form (stored="{field.codec.stored_as}"), '
+                "so it can only be set as a whole",
+                hint="use set(...), or read the item and change it",
+            )
         try:
             start = Member(field.codec.annotation, field.absent_value() is ABSENT, False)
             self._member = reduce(lambda member, part: find_member(member.annotation, part), inside, start)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdall.models.codec import Codec
     from holdall.models.conditions import Column, Term
     from holdall.models.model import Model
+    from holdall.models.peer_form import PeerForm
 
 T = TypeVar("T")
 
@@ -40,7 +41,16 @@ ABSENT: Any = _Absent()
 class FieldOptions:
     """The arguments of `field`, kept until the class is defined."""
 
-    __slots__ = ("aliases", "default", "default_factory", "description", "name", "read_only", "unique")
+    __slots__ = (
+        "aliases",
+        "default",
+        "default_factory",
+        "description",
+        "name",
+        "read_only",
+        "stored",
+        "unique",
+    )
 
     def __init__(
         self,
@@ -51,6 +61,7 @@ class FieldOptions:
         unique: bool = False,
         description: str | None = None,
         aliases: Sequence[str] = (),
+        stored: PeerForm | None = None,
     ) -> None:
         self.aliases = aliases
         self.default = default
@@ -59,6 +70,7 @@ class FieldOptions:
         self.name = name
         self.unique = unique
         self.description = description
+        self.stored = stored
 
 
 def field(
@@ -70,15 +82,18 @@ def field(
     unique: bool = False,
     description: str | None = None,
     aliases: Sequence[str] = (),
+    stored: PeerForm | None = None,
 ) -> Any:
     """Declare the options of a field.
 
     ``default`` is copied for every item, ``default_factory`` is called for every item. ``read_only``: the field cannot
     be changed once the item is created. ``name`` is the name of the stored attribute, if it differs from the field's.
     ``unique``: no two items of the model can have the same value. ``description`` appears in the JSON schema.
-    ``aliases`` are former names of the attribute, under which older items are still read.
+    ``aliases`` are former names of the attribute, under which older items are still read. ``stored`` is the form in
+    which other programs store the value: a datetime as ``"epoch"`` (seconds since 1970), ``"epoch_ms"`` (milliseconds),
+    ``"iso"`` (as pydantic writes it) or ``"pynamodb"``, a bool as a ``"number"``, any value as ``"json"``.
     """
-    return FieldOptions(default, default_factory, read_only, name, unique, description, aliases)
+    return FieldOptions(default, default_factory, read_only, name, unique, description, aliases, stored)
 
 
 _keep = object.__setattr__  # does not materialise the instance's __dict__, so later reads are faster
@@ -221,6 +236,14 @@ class Field(Generic[T]):
         """Return the value as the item keeps it, or raise `InvalidFieldError`."""
         try:
             return self.codec.validate(value)
+        except InvalidValueError as error:
+            raise self._from(error) from None
+
+    @internal
+    def comparable(self, value: object) -> Any:
+        """Return a value that stored ones are compared with, or raise `InvalidFieldError`."""
+        try:
+            return self.codec.comparable(value)
         except InvalidValueError as error:
             raise self._from(error) from None
 

@@ -150,16 +150,17 @@ def _compare(
 
 def sides_of(term: Term) -> list[tuple[str, Any]]:
     """The ends that a comparison sets: each an operator and a value."""
-    values = [_comparable(term.field, value) for value in term.values]
+    exact = term.operator != "="
+    values = [_comparable(term.field, value, exact=exact) for value in term.values]
     if term.operator == "between":
         return [(">=", values[0]), ("<=", values[1])]
     return [(term.operator, values[0])] if term.operator != "=" else [(">=", values[0]), ("<=", values[0])]
 
 
-def _comparable(field: Field[Any], value: Any) -> Any:
+def _comparable(field: Field[Any], value: Any, *, exact: bool) -> Any:
     """Return a value to compare with; it may be outside the field's bounds, but must have its type."""
     try:
-        return field.validate(value)
+        return field.comparable(value) if exact else field.validate(value)
     except InvalidFieldError:
         number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
         if field.codec.number is not None and number:

@@ -23,6 +23,7 @@ from holdall.models.conditions import Clause, Term, terms
 from holdall.models.indexes import BoundIndex, Index
 from holdall.models.key_form import KeyForm, Keys
 from holdall.models.keys import KeyPart, own_part
+from holdall.models.peer_form import UNORDERED
 from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of
 
 if TYPE_CHECKING:
@@ -158,21 +159,28 @@ class Slot:
     @property
     def is_fixed(self) -> bool:
         """Whether all its texts have one length, so that they sort as the values do whatever follows them."""
-        return self.width is not None or self.field.codec.annotation in _FIXED
+        form = self.field.codec.stored_as
+        fixed = self.field.codec.annotation in _FIXED if form is None else form == "pynamodb"
+        return self.width is not None or fixed
 
     @property
     def is_ordered(self) -> bool:
         """Whether its texts sort as the values do, at the end of a key."""
-        return self.is_fixed or self.field.codec.kind == "S"
+        codec = self.field.codec
+        return self.is_fixed or (codec.kind == "S" and codec.stored_as not in UNORDERED)
 
     def spell(self, value: Any) -> str:
         """A value's text."""
-        content = own_part(self.field, value)
+        content = own_part(self.field, self.keep(value))
         if self.width is None:
             return str(content)
         if not isinstance(content, int) or content < 0 or len(str(content)) > self.width:
             raise self.field.refusal(f"{content} does not fit into {self.width} digits of the key")
         return f"{content:0{self.width}d}"
+
+    def keep(self, value: Any) -> Any:
+        """A value as the field would store it; another program may have stored a time with more digits."""
+        return value if self.field.codec.stored_as is None else self.field.validate(value)
 
     @property
     def pattern(self) -> str:
@@ -317,6 +325,10 @@ class KeyText:
         high: list[tuple[str, bool]] = [(_successor(prefix), True)] if prefix else []
         for term in given:
             for operator, value in sides_of(term):
+                if (
+                    slot.keep(value) != value
+                ):  # between two texts: what is less than it is not more than the first
+                    operator = {">=": ">", "<": "<="}.get(operator, operator)
                 text = prefix + self.spell(slot, value)
                 after = operator in (">", "<=")  # keys that begin with the text come right after it
                 end = text if last or not after else _successor(text)
@@ -331,7 +343,7 @@ def _slot(
     field = fields.get(name)
     if field is None:
         raise _wrong(cls, f"the template {text!r} names {name}, which is not a field")
-    kind = field.codec.kind
+    kind = field.codec.kind if field.codec.stored_as != "json" else None
     if kind not in ("S", "N") or (width is not None and kind != "N"):
         raise _wrong(
             cls,
