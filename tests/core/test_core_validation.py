@@ -172,7 +172,7 @@ def test_an_item_has_400_kilobytes_at_the_most() -> None:
     fits = _item(id="x", body="x" * (409_600 - overhead))
     assert check_item(SIMPLE, fits) == (fits, 409_600)
     with pytest.raises(
-        ItemTooLargeError, match="the item for table simple has 409,601 bytes; DynamoDB allows 409,600"
+        ItemTooLargeError, match="the item id='x' of table simple has 409,601 bytes; DynamoDB allows 409,600"
     ):
         check_item(SIMPLE, _item(id="x", body="x" * (409_601 - overhead)))
 
@@ -184,9 +184,9 @@ def test_binary_content_counts_as_bytes_towards_the_limit() -> None:
 
 
 def test_the_size_alone_can_be_checked() -> None:
-    check_item_size(409_600, "simple")
+    check_item_size(409_600, SIMPLE, _item(id="x"))
     with pytest.raises(ItemTooLargeError):
-        check_item_size(409_601, "simple")
+        check_item_size(409_601, SIMPLE, _item(id="x"))
 
 
 def test_an_item_may_lack_the_keys_of_an_index() -> None:

@@ -92,7 +92,7 @@ def test_a_value_that_was_changed_in_place_is_checked_again_when_it_is_encoded()
 
 def test_a_stored_attribute_that_does_not_fit_is_in_the_error() -> None:
     with pytest.raises(
-        InvalidFieldError, match=r"^Thing\.words: the stored value .* does not fit the type: \[0\]"
+        InvalidFieldError, match=r"^Thing\.words: the stored value.* does not fit the type: \[0\]"
     ) as caught:
         the("words").decode({"L": [{"N": "1"}]})
     assert caught.value.stored == {"L": [{"N": "1"}]}

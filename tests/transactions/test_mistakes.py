@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdall import AsyncDatabase, Database, Key, Model, SortKey, col
+from holdall import AsyncDatabase, Database, Key, Model, SortKey, col, has_many_attached, has_one_attached
 from holdall.core.settings import resolve
-from holdall.errors import InvalidFieldError, InvalidOptionsError
+from holdall.errors import InvalidFieldError, InvalidOptionsError, ItemTooLargeError, ModelDefinitionError
 
 SECRET = "a-secret-of-sixteen-or-more"
 
@@ -125,3 +125,58 @@ def test_a_hint_names_the_database_it_is_about() -> None:
     assert resolve({"url": "embedded:data/app.db"}, {}, {}).command("worker") == (
         "`holdall --url embedded:data/app.db worker`"
     )
+
+
+# --- wrong arguments ------------------------------------------------------------------------------------------
+
+
+def test_values_without_names_are_refused(db: Database) -> None:
+    with pytest.raises(TypeError, match="Sale takes the values of its fields by name"):
+        Sale("a")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="by name"), db.transaction() as tx:
+        tx.create(Sale, "a", 1)  # type: ignore[call-overload]
+
+
+def test_only_a_model_or_an_item_can_be_created(db: Database) -> None:
+    for wrong in ({"shop": "a"}, Sale.key(shop="a", number=1)):
+        with (
+            pytest.raises(InvalidOptionsError, match="cannot be created\nhint: pass a model"),
+            db.transaction() as tx,
+        ):
+            tx.create(wrong)  # type: ignore[call-overload]
+
+
+def test_an_attachment_with_an_annotation_is_refused() -> None:
+    with pytest.raises(ModelDefinitionError, match=r"Letter.scan: an attachment is not a field.*\n.*scan = "):
+
+        class Letter(Model):
+            scan: bytes = has_one_attached()  # type: ignore[assignment]
+
+
+def test_an_attachment_that_does_not_exist_is_refused_with_those_that_do(db: Database) -> None:
+    class Parcel(Model):
+        label = has_one_attached()
+        papers = has_many_attached()
+
+    with pytest.raises(
+        InvalidOptionsError, match="no attachment 'lable'\nhint: its attachments are: label, papers"
+    ):
+        db.load([Parcel()], "lable")
+    with pytest.raises(InvalidOptionsError, match="no attachment 'label'\nhint: it declares no attachments"):
+        db.load([Sale(shop="a", number=1)], "label")
+
+
+def test_an_item_that_is_too_large_is_named(db: Database) -> None:
+    with (
+        pytest.raises(ItemTooLargeError, match=r"the item pk='Sale#a', sk='p5011' of table"),
+        db.transaction() as tx,
+    ):
+        tx.create(Sale, shop="a", number=1, product="x" * 500_000)
+
+
+def test_text_that_is_stored_as_a_file_is_taken_for_a_path_and_the_error_explains_it(db: Database) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        db.files.put("letter.txt", "Dear Ada")
+    assert caught.value.__notes__ == [
+        "hint: a string is the path of a file; to store the text itself, pass text.encode()"
+    ]

@@ -29,7 +29,7 @@ KEY_TYPES = {"S": "string", "N": "number", "B": "binary"}
 def check_item(schema: TableSchema, item: Item) -> tuple[dict[str, Attribute], int]:
     """Check an item's values, keys, index keys and size; return it as it is stored, with its size in bytes."""
     kept, size = canonical_item(item)
-    check_item_size(size, schema.name)
+    check_item_size(size, schema, kept)
     check_keys(schema, schema, kept)
     for index in schema.indexes:
         check_index_key(schema, index, kept)
@@ -49,11 +49,14 @@ def check_key(schema: TableSchema, key: Item) -> dict[str, Attribute]:
     return kept
 
 
-def check_item_size(size: int, table: str) -> None:
+def check_item_size(size: int, schema: TableSchema, item: Item) -> None:
     """Raise `ItemTooLargeError` if an item is larger than 400 KB."""
     if size > MAX_ITEM:
+        key = ", ".join(
+            f"{part.name}={value!r:.80}" for part in schema.keys for value in item.get(part.name, {}).values()
+        )
         raise ItemTooLargeError(
-            f"the item for table {table} has {size:,} bytes; DynamoDB allows {MAX_ITEM:,}",
+            f"the item {key} of table {schema.name} has {size:,} bytes; DynamoDB allows {MAX_ITEM:,}",
             hint="store large content as a file or an attachment, and only its key in the item",
         )
 

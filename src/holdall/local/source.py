@@ -58,7 +58,14 @@ def find_source(given: Any) -> Source:
         return BytesSource(data, len(data))
     if isinstance(given, str | os.PathLike):
         path = Path(given)
-        state = _measure(path)
+        try:
+            state = _measure(path)
+        except OSError as error:
+            if isinstance(given, str):
+                error.add_note(
+                    "hint: a string is the path of a file; to store the text itself, pass text.encode()"
+                )
+            raise
         return FileSource(path, state[0], state)
     if isinstance(given, io.TextIOBase):
         raise InvalidOptionsError(

@@ -17,6 +17,7 @@ from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionErro
 from holdall.models.codec import Codec, codec_for
 from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
+from holdall.models.hydrator import Loader
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index
 from holdall.models.key_form import AncestorForm, KeyForm, Layout, PlainForm, SharedForm
@@ -301,6 +302,13 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
         raise _wrong(cls, name, "only a string, number, boolean or bytes field can be unique")
     if options.unique and options.stored == "json":
         raise _wrong(cls, name, "one value has several JSON texts, so it cannot be unique")
+    if isinstance(options.default, Loader):
+        raise _wrong(
+            cls,
+            name,
+            "an attachment is not a field, so it is declared without an annotation",
+            hint=f"remove the annotation: {name} = ...",
+        )
     if options.default is not ABSENT:
         try:
             options.default = field.validate(options.default)

@@ -292,9 +292,11 @@ class Field(Generic[T]):
         place = "" if not error.place else f"{error.place}: "
         if stored is None:
             return InvalidFieldError(self.model, self.name, place + error.problem, hint=error.hint)
-        shown = repr(dict(stored))
-        shown = shown if len(shown) <= 100 else f"{shown[:100]}…"
-        problem = f"the stored value {shown} does not fit the type: {place}{error.problem}"
+        shown = ""
+        if "(stored as " not in error.problem:
+            text = repr(dict(stored))
+            shown = f" {text}" if len(text) <= 100 else f" {text[:100]}…"
+        problem = f"the stored value{shown} does not fit the type: {place}{error.problem}"
         return InvalidFieldError(
             self.model,
             self.name,

@@ -94,7 +94,11 @@ class Declared:
                 names=_names_in_sight(),
             )
 
-    def __init__(self, /, **values: Any) -> None:
+    def __init__(self, /, *args: Any, **values: Any) -> None:
+        if args:
+            raise TypeError(
+                f"{type(self).__name__} takes the values of its fields by name, as in field=value"
+            )
         _blank(self)
         fill(self, values)
 

@@ -11,7 +11,7 @@ from holdall.core.generator import refuse_generator_function
 from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.traceback import shorten_traceback
-from holdall.errors import HoldallError
+from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.tables.commit.change import Participant
@@ -54,6 +54,11 @@ class Writes:
         """
         self._unit.check_open()
         borrowed = isinstance(model, Model) and not values
+        if not (borrowed or isinstance(model, type)):
+            raise InvalidOptionsError(
+                f"{model!r:.80} cannot be created",
+                hint="pass a model class and the values of its fields by name, or only an item",
+            )
         item = model if borrowed else model_schema(model).model(*args, **values)
         self._unit.create(item, borrowed=borrowed)
         return item

@@ -276,8 +276,9 @@ async def load(context: Context, items: Iterable[object], names: Sequence[str]) 
 def _loader(model: type, name: str) -> Loader:
     loader = inspect.getattr_static(model, name, None)
     if not isinstance(loader, Loader):
+        known = [other for other, value in inspect.getmembers_static(model) if isinstance(value, Loader)]
         raise InvalidOptionsError(
-            f"{model.__name__} has no attribute {name!r} that can be loaded",
-            hint="name an attribute that loads something, such as an attachment",
+            f"{model.__name__} has no attachment {name!r}",
+            hint=f"its attachments are: {', '.join(known)}" if known else "it declares no attachments",
         )
     return loader

@@ -275,7 +275,8 @@ class Unit:
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
             raise ModelTrackedTwiceError(
-                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created"
+                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created",
+                hint="change the item that you have, or use another key",
             )
         if borrowed:
             from copy import deepcopy
@@ -289,7 +290,8 @@ class Unit:
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
             raise ModelTrackedTwiceError(
-                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created"
+                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created",
+                hint="change the item that you have, or use another key",
             )
         schema = key.schema
         item = build_instance(schema.model, None, None, None)
@@ -374,7 +376,9 @@ class Unit:
         self.check_writable("an item was deleted")
         key = target.key if isinstance(target, Model) else target
         if not isinstance(key, ModelKey):
-            raise InvalidRequestError(f"{target!r} cannot be deleted", hint="pass an item or a key")
+            raise InvalidRequestError(
+                f"{target!r:.80} cannot be deleted", hint="pass an item, or a key such as Model.key(...)"
+            )
         if isinstance(target, Model):
             self._check_ours(target, hint="delete it by its key: tx.delete(item.key)")
         entry = self.entries.get(key.identity)
