@@ -8,10 +8,11 @@ import pytest
 from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import Order, contended, failing, given, meanwhile
 
-from holdall import Key, Model, field
+from holdall import Key, Model, col, field
 from holdall.errors import (
     InvalidFieldError,
     InvalidFieldsError,
+    InvalidModelUpdateError,
     InvalidOptionsError,
     ModelAlreadyExistsError,
     RecordNotFound,
@@ -53,6 +54,28 @@ async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> 
     assert (changed.quantity, (await db.get_one(Order, "a")).quantity) == (7, 7)
     with pytest.raises(RecordNotFound):
         await db.update(Order.key("b"), quantity=1)
+
+
+@everywhere
+async def test_one_write_without_a_read_and_on_a_condition(db: Db) -> None:
+    await given(db, Order(id="a", quantity=1))
+    enough = col(Order.quantity) >= 3
+    db.faults.inject(Fault.CONFLICT, into="writes")
+    await db.update(Order.key("a"), col(Order.tags).append("x"), col(Order.quantity).increment_by(1))
+    assert "GetItem" not in db.kinds()
+    await db.update(Order.key("b"), col(Order.tags).append("y"), create_if_missing={"quantity": 5})
+    for refused in (
+        db.update(Order.key("a"), col(Order.tags).append("z"), where=enough),
+        db.put(Order(id="a"), where=enough),
+        db.delete(Order.key("b"), Order.key("a"), where=enough),
+    ):
+        with failing(InvalidModelUpdateError, "quantity is 2, expected >= 3"):
+            await refused
+    await db.delete(Order.key("b"), where=enough)
+    found = await db.get_one(Order, "a")
+    assert (found.quantity, found.tags, await db.get(Order, "b")) == (2, ["x"], None)
+    with failing(InvalidOptionsError, "not a key"):
+        await db.update(Order, col(Order.tags).append("x"))  # type: ignore[call-overload]
 
 
 @everywhere

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
@@ -12,6 +12,8 @@ from holdall.errors import InvalidOptionsError
 from holdall.transactions.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
+    from holdall.models.conditions import Clause
+    from holdall.models.field_update import FieldUpdate
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
     from holdall.tables.commit.retry import RunArguments
@@ -89,29 +91,54 @@ class Runner(Reader):
 
         return self._run(create_item, (build_item(model, args, values),), {}, {})
 
-    def put(self, item: M) -> M:
-        """Write one item, in a transaction, replacing any item with its key."""
+    def put(self, item: M, *, where: Clause | None = None) -> M:
+        """Write one item, in a transaction, replacing any item with its key.
+
+        Raises `InvalidModelUpdateError` if an existing item does not meet ``where=``.
+        """
         from holdall.transactions.single import put_item
 
-        return self._run(put_item, (item,), {}, {})  # type: ignore[no-any-return]
+        return self._run(put_item, (item, where), {}, {})  # type: ignore[no-any-return]
 
-    def update(self, key: ModelKey[M], /, **values: Any) -> M:
-        """Read one item, assign these values and commit; on contention, start again. Returns the item.
+    @overload
+    def update(
+        self,
+        key: ModelKey[Any],
+        update: FieldUpdate,
+        /,
+        *updates: FieldUpdate,
+        where: Clause | None = None,
+        create_if_missing: bool | Mapping[str, Any] = False,
+    ) -> None: ...
+    @overload
+    def update(self, key: ModelKey[M], /, **values: Any) -> M: ...
+    def update(self, key: Any, /, *updates: Any, **values: Any) -> Any:
+        """Change one item, in a transaction.
 
-        Raises `RecordNotFound` if there is no item, and `InvalidFieldError` if a value does not fit.
+        ``db.update(key, note="x")`` reads the item, assigns these values and commits; on contention, it starts again.
+        Returns the item. Raises `RecordNotFound` if there is no item, and `InvalidFieldError` if a value does not fit.
+
+        ``db.update(key, col(Order.tags).add("x"))`` changes the item without reading it, as ``tx.update`` does, and
+        takes the same ``where=`` and ``create_if_missing=``.
         """
+        if updates:
+            from holdall.transactions.single import update_item
 
-        def change(tx: Transaction) -> M:
+            return self._run(update_item, (key, *updates), values, {})
+
+        def change(tx: Transaction) -> Any:
             item = tx.get_one(key)
             item.assign(values)
             return item
 
-        return self._run(change, (), {}, {})  # type: ignore[no-any-return]
+        return self._run(change, (), {}, {})
 
-    def delete(self, *targets: Model | ModelKey[Any]) -> None:
+    def delete(self, *targets: Model | ModelKey[Any], where: Clause | None = None) -> None:
         """Delete items by their keys, in one transaction; a key without an item is ignored.
 
-        To delete an item only if it has not changed since you read it, read and delete it in a transaction.
+        With ``where=``, every item must exist and meet the condition; otherwise `InvalidModelUpdateError` is raised and
+        nothing is deleted. To delete an item only if it has not changed since you read it, read and delete it in a
+        transaction.
         """
         from holdall.transactions.single import is_blindly_deletable, list_keys
 
@@ -119,8 +146,8 @@ class Runner(Reader):
 
         def remove(tx: Transaction) -> None:
             for key in keys:
-                if is_blindly_deletable(key):
-                    tx.delete(key)
+                if where is not None or is_blindly_deletable(key):
+                    tx.delete(key, where=where)
                 elif (item := tx.get(key)) is not None:
                     tx.delete(item)
 
@@ -262,29 +289,54 @@ class AsyncRunner(AsyncReader):
 
         return await self._run(create_item, (build_item(model, args, values),), {}, {})
 
-    async def put(self, item: M) -> M:
-        """Write one item, in a transaction, replacing any item with its key."""
+    async def put(self, item: M, *, where: Clause | None = None) -> M:
+        """Write one item, in a transaction, replacing any item with its key.
+
+        Raises `InvalidModelUpdateError` if an existing item does not meet ``where=``.
+        """
         from holdall.transactions.single import put_item
 
-        return await self._run(put_item, (item,), {}, {})  # type: ignore[no-any-return]
+        return await self._run(put_item, (item, where), {}, {})  # type: ignore[no-any-return]
 
-    async def update(self, key: ModelKey[M], /, **values: Any) -> M:
-        """Read one item, assign these values and commit; on contention, start again. Returns the item.
+    @overload
+    async def update(
+        self,
+        key: ModelKey[Any],
+        update: FieldUpdate,
+        /,
+        *updates: FieldUpdate,
+        where: Clause | None = None,
+        create_if_missing: bool | Mapping[str, Any] = False,
+    ) -> None: ...
+    @overload
+    async def update(self, key: ModelKey[M], /, **values: Any) -> M: ...
+    async def update(self, key: Any, /, *updates: Any, **values: Any) -> Any:
+        """Change one item, in a transaction.
 
-        Raises `RecordNotFound` if there is no item, and `InvalidFieldError` if a value does not fit.
+        ``db.update(key, note="x")`` reads the item, assigns these values and commits; on contention, it starts again.
+        Returns the item. Raises `RecordNotFound` if there is no item, and `InvalidFieldError` if a value does not fit.
+
+        ``db.update(key, col(Order.tags).add("x"))`` changes the item without reading it, as ``tx.update`` does, and
+        takes the same ``where=`` and ``create_if_missing=``.
         """
+        if updates:
+            from holdall.transactions.single import update_item
 
-        async def change(tx: AsyncTransaction) -> M:
+            return await self._run(update_item, (key, *updates), values, {})
+
+        async def change(tx: AsyncTransaction) -> Any:
             item = await tx.get_one(key)
             item.assign(values)
             return item
 
-        return await self._run(change, (), {}, {})  # type: ignore[no-any-return]
+        return await self._run(change, (), {}, {})
 
-    async def delete(self, *targets: Model | ModelKey[Any]) -> None:
+    async def delete(self, *targets: Model | ModelKey[Any], where: Clause | None = None) -> None:
         """Delete items by their keys, in one transaction; a key without an item is ignored.
 
-        To delete an item only if it has not changed since you read it, read and delete it in a transaction.
+        With ``where=``, every item must exist and meet the condition; otherwise `InvalidModelUpdateError` is raised and
+        nothing is deleted. To delete an item only if it has not changed since you read it, read and delete it in a
+        transaction.
         """
         from holdall.transactions.single import is_blindly_deletable, list_keys
 
@@ -292,8 +344,8 @@ class AsyncRunner(AsyncReader):
 
         async def remove(tx: AsyncTransaction) -> None:
             for key in keys:
-                if is_blindly_deletable(key):
-                    tx.delete(key)
+                if where is not None or is_blindly_deletable(key):
+                    tx.delete(key, where=where)
                 elif (item := await tx.get(key)) is not None:
                     tx.delete(item)
 

@@ -14,6 +14,8 @@ from holdall.models.model import Model
 from holdall.transactions.target import model_schema
 
 if TYPE_CHECKING:
+    from holdall.models.conditions import Clause
+    from holdall.models.field_update import FieldUpdate
     from holdall.transactions.api import Writes
 
 
@@ -30,14 +32,21 @@ def create_item(tx: Writes, item: Model) -> Model:
     return tx.create(item)
 
 
-def put_item(tx: Writes, item: Model) -> Model:
+def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
     """Write the whole item, replacing any item with its key."""
     if not isinstance(item, Model):
         raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
     key = item.key.components
     values = {name: value for name, value in item.to_dict().items() if name not in key}
-    tx.create_or_put(type(item), key, values)
+    tx.create_or_put(type(item), key, values, where=where)
     return item
+
+
+def update_item(tx: Writes, key: ModelKey[Any], *updates: FieldUpdate, **options: Any) -> None:
+    """Change an item without reading it."""
+    if not isinstance(key, ModelKey):
+        raise InvalidOptionsError(f"{key!r:.80} is not a key", hint="pass Order.key(...)")
+    tx.update(key, *updates, **options)
 
 
 def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, reveal_type
 
 from annotated_types import Ge
 
-from holdall import AsyncTransaction, Key, Model, Transaction, col, field
+from holdall import AsyncTransaction, Database, Key, Model, Transaction, col, field
 from holdall.models import FieldUpdate
 
 
@@ -41,6 +41,15 @@ def updates(anything: Any) -> None:
     col(Order.quantity).increment_by(0.5)  # E
     col(Order.note).increment_by(1)  # E
     col(Order.quantity).set("1")  # E
+
+
+def alone(db: Database, some: list[FieldUpdate]) -> None:
+    reveal_type(db.update(Order.key("a"), note="x"))  # R: Order
+    db.update(Order.key("a"), col(Order.tags).add("x"), *some, where=col(Order.quantity) >= 3)
+    db.update(Order.key("a"), *some, create_if_missing=True)
+    db.put(Order(id="a"), where=col(Order.quantity) >= 3)
+    db.delete(Order.key("a"), where=col(Order.quantity) >= 3)
+    db.update(Order.key("a"), "x")  # E
 
 
 def transactions(tx: Transaction, other: AsyncTransaction, order: Order, some: list[FieldUpdate]) -> None:
