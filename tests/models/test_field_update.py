@@ -64,6 +64,7 @@ class Thing(Model):
     lists: dict[str, list[int]] = field(default_factory=dict)
     free: Any = None
     note: str | None = None
+    json: dict[str, int] = field(default_factory=dict, stored="json")
     name: str
 
 
@@ -98,6 +99,7 @@ REFUSED: dict[str, tuple[Callable[[], FieldUpdate], str]] = {
     "a position in a dict": (lambda: col(Thing.counts)[0].set(1), "only a list has positions"),
     "a name in a list": (lambda: col(Thing.log)["x"].set("y"), "positions, not the name"),
     "something inside a text": (lambda: col(Thing.name)["x"].set("y"), "does not declare"),
+    "a part of a JSON text": (lambda: col(Thing.json)["x"].set(1), 'stored="json"'),
     "a nested number of another type": (lambda: col(Thing.counts)["x"].set("y"), "valid integer"),
 }
 

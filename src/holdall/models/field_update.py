@@ -74,6 +74,11 @@ class FieldUpdate:
                 "so it can only be set as a whole",
                 hint="use set(...), or read the item and change it",
             )
+        if field.codec.stored_as is not None and (inside or verb not in ("set", "remove")):
+            raise field.refusal(
+                f'it is stored in another form (stored="{field.codec.stored_as}"), so only the whole value can be set',
+                hint="read the item and change the value, or set the whole field",
+            )
         try:
             start = Member(field.codec.annotation, field.absent_value() is ABSENT, False)
             self._member = reduce(lambda member, part: find_member(member.annotation, part), inside, start)
