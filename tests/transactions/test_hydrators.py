@@ -602,3 +602,24 @@ def test_a_transaction_that_only_reads_notices_what_was_written_between_its_read
 
     driver.run(body, read_only=True)
     assert seen == [(1, 2), (2, 2)]
+
+
+class Notice(Model, archive=Squeezer(), ttl="until"):
+    """A letter that expires."""
+
+    writer: Key[str]
+    text: str = ""
+    until: int | None = None
+
+
+def test_an_expired_pointer_counts_as_missing_for_an_update_that_creates(driver: Driver) -> None:
+    key = Notice.key("ada")
+    driver.db.create(Notice(writer="ada", text="old", until=1))
+    raw = {"pk": {"S": "Notice#ada"}, "sk": {"S": "#"}, "_type": {"S": "Notice"}, "_ttl": {"N": "1"}}
+    driver.db.send(PutItem("holdall", {**raw, SQUEEZED: {"S": BROKEN}}))
+
+    async def body(tx: Any) -> None:
+        tx.update(key, col(Notice.text).set("new"), create_if_missing=True)
+
+    driver.run(body)
+    assert driver.db.get_one(key).to_dict() == {"writer": "ada", "text": "new", "until": None}

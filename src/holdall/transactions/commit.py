@@ -191,7 +191,12 @@ async def _replan(
         if repr(entry.key) not in refused:
             continue
         found = refused[repr(entry.key)]
-        if isinstance(entry, Blind) and found is not None and is_pointer(binding, found):
+        is_over = found is None or has_expired(binding, found, now)
+        if isinstance(entry, BlindUpdate) and entry.new is not None and is_over:
+            again = (
+                entry.adapt(binding, found, now) or again
+            )  # also a pointer is replaced once it has expired
+        elif isinstance(entry, Blind) and found is not None and is_pointer(binding, found):
             if entry.pointer is not None:
                 continue
             deletes = isinstance(entry, BlindDelete)
