@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
     from holdall.transactions.bulk.batch import BulkReport
+    from holdall.transactions.bulk.chunk import ChangeReport
     from holdall.transactions.enqueued import Enqueued
     from holdall.transactions.migration.bulk import MigrationReport
     from holdall.transactions.query.cursor import AsyncRows, RowPage, Rows
@@ -27,6 +28,7 @@ __all__ = [
     "Bulk",
     "BulkReport",
     "Change",
+    "ChangeReport",
     "Enqueued",
     "ItemChange",
     "MigrationReport",
@@ -47,6 +49,7 @@ _HOMES = {
     "Bulk": "holdall.transactions.bulk.api",
     "BulkReport": "holdall.transactions.bulk.batch",
     "Change": "holdall.tables.commit.change",
+    "ChangeReport": "holdall.transactions.bulk.chunk",
     "Enqueued": "holdall.transactions.enqueued",
     "ItemChange": "holdall.transactions.unit",
     "MigrationReport": "holdall.transactions.migration.bulk",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
     from holdall.transactions.bulk.batch import BulkReport
+    from holdall.transactions.bulk.chunk import ChangeReport, Shell
     from holdall.transactions.migration.bulk import MigrationReport
 
 M = TypeVar("M", bound="Model")
@@ -206,6 +207,94 @@ class Runner(Reader):
         schema = model_schema(model)
         batches = Batches(self._context, schema, concurrency=concurrency, progress=progress)
         return Bulk(self._context, batches)
+
+    def update_all(
+        self,
+        model: type[M],
+        change: Mapping[str, Any] | Callable[[M], Any],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Change all items that a query or scan finds: set the fields of a mapping, or call a function with each item.
+
+        Items are changed in transactions of up to ``chunk`` items, so locks, unique fields, attachments and the archive
+        are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
+        partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
+        ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
+        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        """
+        from holdall.transactions.bulk import chunk as bulk
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        action = bulk.make_change(schema, change)
+        question = bulk.make_question(
+            schema,
+            scan=scan,
+            segments=segments,
+            where=where,
+            sort=sort,
+            index=index,
+            components=components,
+        )
+        flow = bulk.change_all(self._context, self._shell(), question, action, options)
+        return run(flow, self._context)
+
+    def delete_all(
+        self,
+        model: type[Model],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Delete all items that a query or scan finds.
+
+        Items are changed in transactions of up to ``chunk`` items, so locks, unique fields, attachments and the archive
+        are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
+        partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
+        ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
+        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        """
+        from holdall.transactions.bulk import chunk as bulk
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        question = bulk.make_question(
+            schema,
+            scan=scan,
+            segments=segments,
+            where=where,
+            sort=sort,
+            index=index,
+            components=components,
+        )
+        flow = bulk.change_all(self._context, self._shell(), question, bulk.Deletion(), options)
+        return run(flow, self._context)
+
+    def _shell(self) -> Shell:
+        from holdall.transactions.api import Transaction
+        from holdall.transactions.bulk.chunk import Shell
+
+        return Shell(partial(Transaction, self._context), finish_flow)
 
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
         """A transaction for a ``with`` block, which commits at the end of the block. There is only one attempt.
@@ -405,6 +494,94 @@ class AsyncRunner(AsyncReader):
         batches = Batches(self._context, schema, concurrency=concurrency, progress=progress)
         return AsyncBulk(self._context, batches)
 
+    async def update_all(
+        self,
+        model: type[M],
+        change: Mapping[str, Any] | Callable[[M], Any],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Change all items that a query or scan finds: set the fields of a mapping, or call a function with each item.
+
+        Items are changed in transactions of up to ``chunk`` items, so locks, unique fields, attachments and the archive
+        are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
+        partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
+        ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
+        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        """
+        from holdall.transactions.bulk import chunk as bulk
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        action = bulk.make_change(schema, change)
+        question = bulk.make_question(
+            schema,
+            scan=scan,
+            segments=segments,
+            where=where,
+            sort=sort,
+            index=index,
+            components=components,
+        )
+        flow = bulk.change_all(self._context, self._shell(), question, action, options)
+        return await wait(flow, self._context)
+
+    async def delete_all(
+        self,
+        model: type[Model],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Delete all items that a query or scan finds.
+
+        Items are changed in transactions of up to ``chunk`` items, so locks, unique fields, attachments and the archive
+        are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
+        partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
+        ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
+        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        """
+        from holdall.transactions.bulk import chunk as bulk
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        question = bulk.make_question(
+            schema,
+            scan=scan,
+            segments=segments,
+            where=where,
+            sort=sort,
+            index=index,
+            components=components,
+        )
+        flow = bulk.change_all(self._context, self._shell(), question, bulk.Deletion(), options)
+        return await wait(flow, self._context)
+
+    def _shell(self) -> Shell:
+        from holdall.transactions.api import AsyncTransaction
+        from holdall.transactions.bulk.chunk import Shell
+
+        return Shell(partial(AsyncTransaction, self._context), lambda flow: flow)
+
     def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
         """A transaction for an ``async with`` block, which commits at the end of the block. There is only one attempt.
 
@@ -418,6 +595,16 @@ class AsyncRunner(AsyncReader):
         return api.AsyncTransaction(
             self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
         )
+
+
+def finish_flow(flow: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A plain function that runs a flow to its end."""
+
+    @wraps(flow)
+    def call(tx: Any) -> Any:
+        return run(flow(tx))
+
+    return call
 
 
 def check_callable(function: Any) -> Any:

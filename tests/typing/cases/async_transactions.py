@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import reveal_type
 
 from holdall import AsyncDatabase, AsyncTransaction, Key, Model, SortKey, field
@@ -87,3 +88,11 @@ async def outside(db: AsyncDatabase) -> None:
     async with db.transaction() as tx:
         reveal_type(tx)  # R: AsyncTransaction
     reveal_type(db.sync)  # R: Database
+
+
+async def many(db: AsyncDatabase, order: Order, orders: AsyncIterator[Order]) -> None:
+    async with db.bulk(Order) as bulk:
+        reveal_type(bulk)  # R: AsyncBulk[Order]
+        await bulk.put(order)
+    reveal_type((await db.bulk(Order).put_all(orders)).put)  # R: int
+    reveal_type((await db.update_all(Order, {"note": None}, customer="ada")).changed)  # R: int

@@ -123,3 +123,22 @@ def outside(db: Database) -> None:
         tx.query(Order, customer="ada", lock="rows")
         tx.query(Order, customer="ada", lock="row")  # E
     reveal_type(db.aio)  # R: AsyncDatabase
+
+
+def many(db: Database, order: Order, user: User) -> None:
+    with db.bulk(Order) as bulk:
+        reveal_type(bulk)  # R: Bulk[Order]
+        bulk.put(order)
+        bulk.delete(order)
+        bulk.delete(Order.key("ada"))
+        bulk.put(user)  # E
+        bulk.put(Order.key("ada"))  # E
+        bulk.delete(User.key("ada"))  # E
+    reveal_type((db.bulk(Order).put_all([order])).put)  # R: int
+    db.bulk(Order).put_all([user])  # E
+    reveal_type((db.update_all(Order, {"note": None}, customer="ada")).changed)  # R: int
+    db.update_all(Order, lambda order: order.quantity, customer="ada")
+    db.update_all(Order, lambda order: order.quantities, customer="ada")  # E
+    db.update_all(Order, 5, customer="ada")  # E
+    reveal_type((db.delete_all(Order, customer="ada", checkpoint="x")).changed)  # R: int
+    db.delete_all(Order, customer="ada", checkpoint=5)  # E

@@ -1,0 +1,485 @@
+"""Changes to all items that a query or scan finds, in transactions of a few items each.
+
+A page is read outside any transaction; then its rows are changed chunk by chunk. A chunk's transaction requires that
+its rows still match; after contention it reads them again and leaves out those that no longer do. So locks, guards of
+unique fields, attachments and the archive are handled as in any transaction.
+
+With a checkpoint, each transaction also stores how far the run has come. A run that was interrupted at any point
+resumes exactly there, and changes no item twice; two processes cannot work on the same run. A finished run stays
+finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from holdall.core.context import Context
+from holdall.core.evaluation import holds
+from holdall.core.frozen import replace
+from holdall.core.renderer import render
+from holdall.core.requests import BatchGet, GetItem, Query, Scan
+from holdall.core.values import Item
+from holdall.errors import InvalidOptionsError, InvalidRequestError, TransactionTooLarge
+from holdall.models.model import Model
+from holdall.models.schema import ModelSchema
+from holdall.tables.commit.change import Change, Participant
+from holdall.tables.commit.retry import RunOptions
+from holdall.tables.flow import discover
+from holdall.tables.record import Address, Record, fetch, flag, inner_item, number, text
+from holdall.transactions.binding import Binding, bind, bind_index
+from holdall.transactions.entry.blind import find_field
+from holdall.transactions.entry.loaded import Loaded
+from holdall.transactions.expiry import has_expired
+from holdall.transactions.query.question import Question
+from holdall.transactions.query.row import RowMaker
+from holdall.transactions.query.scan import ScanQuestion
+from holdall.transactions.run import run_transaction
+from holdall.transactions.unit import Unit
+
+_LARGEST_CHUNK = 99  # the checkpoint needs an action, too
+_LONGEST_NAME = 200
+_OPTIONS = RunOptions()
+
+
+class ChangeReport(NamedTuple):
+    """What `update_all` or `delete_all` has done so far, including before it was interrupted.
+
+    ``scanned`` rows were read, ``found`` of them matched, and ``changed`` items were updated or deleted.
+    """
+
+    scanned: int
+    found: int
+    changed: int
+
+
+class RunRecord(Record, type="holdall.BulkRun"):
+    """How far one part of a run has come; ``mark`` is different after each write."""
+
+    digest = text("digest")
+    mark = text("mark")
+    after = inner_item("after")
+    done = flag("done", False)
+    scanned = number("scanned", 0)
+    found = number("found", 0)
+    changed = number("changed", 0)
+
+
+class Shell(NamedTuple):
+    """What differs between sync and async callers.
+
+    ``begin`` makes a transaction of a unit, ``wrap`` turns a flow that takes a transaction into a function that
+    `run_transaction` can call.
+    """
+
+    begin: Callable[[Unit], Any]
+    wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
+
+
+class ChunkOptions(NamedTuple):
+    """The options of a run."""
+
+    chunk: int
+    checkpoint: str | None
+    restart: bool
+    progress: Callable[[ChangeReport], Any] | None
+
+
+# --- what is asked ----------------------------------------------------------------------------------------
+
+
+def make_question(
+    schema: ModelSchema, *, scan: Any, segments: int, where: Any, sort: Any, index: Any, components: Any
+) -> Question:
+    """The query or scan that finds the items; a scan has to be requested, because it concerns every item."""
+    if scan is True:
+        if components or sort is not None or index is not None:
+            raise InvalidOptionsError(
+                "scan=True reads the whole table, so it cannot be used with key components, sort= or index=",
+                hint="leave out scan=True, or express the rest in where=",
+            )
+        return ScanQuestion(schema, segments=segments, where=where, consistent=True, lock="rows")
+    if scan is not False:
+        raise InvalidOptionsError(f"scan must be True or False, not {scan!r:.60}")
+    if not components:
+        raise InvalidOptionsError(
+            f"no partition key was given, so this would concern every {schema.name}",
+            hint="pass the components of the partition key, or scan=True to read the whole table",
+        )
+    if segments != 1:
+        raise InvalidOptionsError("segments= is only for scan=True: a query reads one partition")
+    return Question(schema, components, sort=sort, where=where, index=index, lock="rows")
+
+
+def check_options(chunk: Any, checkpoint: Any, restart: Any, progress: Any) -> ChunkOptions:
+    """Check the options; `InvalidOptionsError` names the one that is wrong."""
+    if isinstance(chunk, bool) or not isinstance(chunk, int) or not 1 <= chunk <= _LARGEST_CHUNK:
+        raise InvalidOptionsError(
+            f"chunk must be a whole number from 1 to {_LARGEST_CHUNK}, not {chunk!r:.60}"
+        )
+    if checkpoint is not None and not (isinstance(checkpoint, str) and 1 <= len(checkpoint) <= _LONGEST_NAME):
+        raise InvalidOptionsError(
+            f"checkpoint must be a name of 1 to {_LONGEST_NAME} characters, not {checkpoint!r:.60}"
+        )
+    if not isinstance(restart, bool):
+        raise InvalidOptionsError(f"restart must be True or False, not {restart!r:.60}")
+    if restart and checkpoint is None:
+        raise InvalidOptionsError(
+            "restart=True was given without a checkpoint", hint="name it: checkpoint=..."
+        )
+    if progress is not None and not callable(progress):
+        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
+    return ChunkOptions(chunk, checkpoint, restart, progress)
+
+
+class Deletion:
+    """Deletes each item."""
+
+    kind = "delete"
+
+    async def apply(self, context: Context, unit: Unit, item: Model, question: Question) -> None:
+        """Record the deletion."""
+        unit.delete(item)
+
+
+class Assignment:
+    """Sets fields to the same values in each item."""
+
+    kind = "update"
+
+    def __init__(self, schema: ModelSchema, values: Mapping[str, Any]) -> None:
+        if not values:
+            raise InvalidRequestError("the update changes nothing", hint="name at least one field")
+        for name, value in values.items():
+            field = find_field(schema, name)
+            if field.fixed:
+                raise field.refusal("it is part of the key or read-only, so it cannot be changed")
+            field.validate(value)
+        self._values = dict(values)
+
+    async def apply(self, context: Context, unit: Unit, item: Model, question: Question) -> None:
+        """Assign the fields."""
+        for name, value in self._values.items():
+            setattr(item, name, value)
+        _forget_unchanged(unit, item)
+
+
+class Revision:
+    """Calls the caller's function with each item."""
+
+    kind = "update"
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        if not callable(function):
+            raise InvalidOptionsError(
+                f"the change must be a mapping of fields or a function, not {function!r:.60}"
+            )
+        self._function = function
+
+    async def apply(self, context: Context, unit: Unit, item: Model, question: Question) -> None:
+        """Call the function, and check that the query will not find the item again."""
+        await context.port.call(self._function, item)
+        entry = _forget_unchanged(unit, item)
+        index = question.index
+        if entry is None or entry.deleted or index is None:
+            return
+        changed = {field.name for field, _, _ in entry.changes()}
+        moved = [field for field in index.sort_key if field.name in changed]
+        if moved and not any(field.name in changed for field in index.key):
+            raise moved[0].refusal(
+                f"the run reads the index {index.name!r} in its order, and would find the changed item again",
+                hint="query the table, or pass the new values as a mapping",
+            )
+
+
+def make_change(schema: ModelSchema, change: Any) -> Assignment | Revision:
+    """What the caller wants to be done with each item."""
+    return Assignment(schema, change) if isinstance(change, Mapping) else Revision(change)
+
+
+def _forget_unchanged(unit: Unit, item: Model) -> Loaded | None:
+    """The entry of a changed item. An item that was left as it is takes no part in the transaction."""
+    entry = unit.entries[item.key.identity]
+    assert isinstance(entry, Loaded)
+    if entry.is_dirty:
+        return entry
+    del unit.entries[item.key.identity]
+    return None
+
+
+# --- how far it has come ----------------------------------------------------------------------------------
+
+
+class _Tally:
+    """The counts of one part of a run; each part has its own, because they may run in different threads."""
+
+    def __init__(self, report: ChangeReport = ChangeReport(0, 0, 0)) -> None:  # noqa: B008 - it is immutable
+        self.report = report
+
+    def add(self, scanned: int, found: int = 0, changed: int = 0) -> ChangeReport:
+        before = self.report
+        return ChangeReport(before.scanned + scanned, before.found + found, before.changed + changed)
+
+
+class _Checkpoint(Participant):
+    """Stores the position of a run in the transaction of a chunk."""
+
+    def __init__(self, old: RunRecord, new: RunRecord, name: str) -> None:
+        self._old = old
+        self._new = new
+        self._name = name
+
+    async def state(self, change: Change) -> None:
+        """Replace the checkpoint, on condition that no other process has."""
+        change.put(self._new, expect=[self._old.same(RunRecord.mark)], refused=self._refuse)
+
+    def _refuse(self, stored: Item | None) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"another process is working on the run {self._name!r}",
+            hint="let it finish, or use another name",
+        )
+
+
+class _Part:
+    """One part of a run, the only one unless a scan has segments."""
+
+    def __init__(self, run: _Run, request: Query | Scan | None, record: RunRecord | None) -> None:
+        self.run = run
+        self.request = request
+        self.record = record
+        self.tally = _Tally()
+
+    async def work(self) -> None:
+        """Change everything that is left."""
+        run, request = self.run, self.request
+        if request is None or not self._resume():
+            return
+        while request is not None:
+            page = await run.context.port.send(replace(request, start_after=self.after))
+            items = run.sift(page.items)
+            after = page.last_key
+            request = None if after is None else request
+            if not items:
+                await self._step((), page.scanned, after)
+            done = 0
+            while done < len(items):
+                done = await self._next_chunk(items, done, page.scanned, after)
+
+    def _resume(self) -> bool:
+        """Whether something is left; set where to continue."""
+        self.after: Item | None = None
+        record, options = self.record, self.run.options
+        if record is None or not record.is_stored or options.restart:
+            return True
+        if record.digest != self.run.digest:
+            raise InvalidOptionsError(
+                f"the checkpoint {options.checkpoint!r} belongs to a run with other arguments",
+                hint="use another name, or begin again with restart=True",
+            )
+        self.tally.report = ChangeReport(record.scanned, record.found, record.changed)
+        self.after = record.after
+        return not record.done
+
+    async def _next_chunk(self, items: Sequence[Item], done: int, scanned: int, last: Item | None) -> int:
+        """Change the next items of a page; fewer of them if they do not fit into a transaction."""
+        run = self.run
+        size = run.options.chunk
+        while True:
+            part = items[done : done + size]
+            end = done + len(part) == len(items)
+            after = last if end else run.question.start_after(run.binding, part[-1])
+            try:
+                await self._step(part, scanned - done if end else len(part), after, end=end)
+            except TransactionTooLarge:
+                if len(part) == 1:
+                    raise
+                size = len(part) // 2
+            else:
+                return done + len(part)
+
+    async def _step(
+        self, items: Sequence[Item], scanned: int, after: Item | None, *, end: bool = True
+    ) -> None:
+        """Change some items in a transaction, and note that the run has come to ``after``."""
+        run, record = self.run, self.record
+        if items or record is not None:
+            new: list[RunRecord] = []
+
+            async def body(tx: Any) -> ChangeReport:
+                unit: Unit = tx._unit
+                found, changed = await run.change(unit, items)
+                report = self.tally.add(scanned, found, changed)
+                if record is not None:
+                    new[:] = [self._advance(record, report, after, done=end and after is None)]
+                    assert run.options.checkpoint is not None
+                    unit.participants.append(_Checkpoint(record, new[0], run.options.checkpoint))
+                return report
+
+            body.__qualname__ = f"{run.action.kind}_all"
+            flow = run_transaction(run.context, run.shell.begin, run.shell.wrap(body), _OPTIONS)
+            self.tally.report = await flow
+            if new:
+                self.record = new[0]
+        else:
+            self.tally.report = self.tally.add(scanned)
+        self.after = after
+        if run.options.progress is not None:
+            await run.context.port.call(run.options.progress, run.report())
+
+    def _advance(
+        self, record: RunRecord, report: ChangeReport, after: Item | None, *, done: bool
+    ) -> RunRecord:
+        values = [
+            RunRecord.digest.set(self.run.digest),
+            RunRecord.mark.set(self.run.context.port.new_id()),
+            RunRecord.after.set(after),
+            RunRecord.done.set(done),
+            RunRecord.scanned.set(report.scanned),
+            RunRecord.found.set(report.found),
+            RunRecord.changed.set(report.changed),
+        ]
+        return RunRecord.new(record.address, *values)
+
+
+# --- the run ----------------------------------------------------------------------------------------------
+
+
+class _Run:
+    """What all parts of a run have in common."""
+
+    def __init__(
+        self,
+        context: Context,
+        shell: Shell,
+        binding: Binding,
+        question: Question,
+        action: Deletion | Assignment | Revision,
+        options: ChunkOptions,
+    ) -> None:
+        self.context = context
+        self.shell = shell
+        self.binding = binding
+        self.question = question
+        self.action = action
+        self.options = options
+        self.digest = _digest(question, binding, action.kind)
+        self.parts: list[_Part] = []
+        self._request: Query | Scan | None = None
+
+    def requests(self) -> list[Query | Scan | None]:
+        """The first request of each part; None if nothing can match."""
+        question, now = self.question, self.context.port.now()
+        if isinstance(question, ScanQuestion):
+            first = question.scan(self.binding, now, consistent=True, hold=True)
+            self._request = first
+            return [replace(first, segment=segment) for segment in range(question.segments)]
+        self._request = question.request(self.binding, now, hold=True)
+        return [self._request]
+
+    def report(self) -> ChangeReport:
+        """The counts of all parts."""
+        reports = [part.tally.report for part in self.parts]
+        return ChangeReport(*(sum(column) for column in zip(*reports, strict=True)))
+
+    def sift(self, items: Sequence[Item]) -> list[Item]:
+        """The rows of a page that the store could not leave out itself."""
+        question, binding = self.question, self.binding
+        if isinstance(question, ScanQuestion):
+            return list(items)
+        excluded = question.range(binding).excluded
+        sort = binding.sort if question.index is None else question.index.schema.sort
+        if excluded and sort is not None:
+            items = [raw for raw in items if raw[sort.name] not in excluded]
+        if question.expires_unseen(binding):
+            now = self.context.port.now()
+            items = [raw for raw in items if not has_expired(binding, raw, now)]
+        return list(items)
+
+    async def change(self, unit: Unit, items: Sequence[Item]) -> tuple[int, int]:
+        """Change these rows in a transaction: how many still matched, and how many were changed."""
+        request = self._request
+        assert request is not None
+        if unit.insist or self.question.index is not None:
+            items = await self._reread(items)
+        maker = RowMaker(
+            self.context,
+            unit,
+            self.binding,
+            None,
+            projected=False,
+            held=self.question.list_held_names(request),
+            where=self.question.condition,
+        )
+        found = 0
+        for item in maker.give(await maker.instances(items)):
+            found += 1
+            await self.action.apply(self.context, unit, item, self.question)
+        return found, len(unit.entries)
+
+    async def _reread(self, rows: Sequence[Item]) -> list[Item]:
+        """The rows as they are stored now, without those that no longer match."""
+        if not rows:
+            return []
+        binding, index = self.binding, self.question.index
+        reads = tuple(GetItem(binding.table, binding.key_of(row), True) for row in rows)
+        stored = (await self.context.port.send(BatchGet(reads))).items
+        names = () if index is None else [attribute.name for attribute in index.schema.keys]
+        filter = self.question.filter(binding, self.context.port.now())
+        return [
+            item
+            for item, row in zip(stored, rows, strict=True)
+            if item is not None
+            and all(item.get(name) == row.get(name) for name in names)
+            and (filter is None or holds(filter, item))
+        ]
+
+
+async def change_all(
+    context: Context,
+    shell: Shell,
+    question: Question,
+    action: Deletion | Assignment | Revision,
+    options: ChunkOptions,
+) -> ChangeReport:
+    """Change all items that the query or scan finds."""
+    binding = await bind(context, question.schema)
+    if question.index is not None:
+        await bind_index(context, binding, question.index)
+    run = _Run(context, shell, binding, question, action, options)
+    requests = run.requests()
+    records = await _records(context, options.checkpoint, len(requests))
+    run.parts = [_Part(run, *each) for each in zip(requests, records, strict=True)]
+    if len(run.parts) == 1:
+        await run.parts[0].work()
+    else:
+        flows = (part.work() for part in run.parts)
+        for outcome in await context.port.gather(flows, limit=len(run.parts)):
+            outcome.result()
+    return run.report()
+
+
+async def _records(context: Context, checkpoint: str | None, count: int) -> list[RunRecord | None]:
+    """The checkpoint of each part, as it is stored."""
+    if checkpoint is None:
+        return [None] * count
+    layout = await discover(context)
+    h = f"holdall#Bulk#{checkpoint}"
+    found: list[RunRecord | None] = []
+    for part in range(count):
+        address: Address = layout.address(h, str(part), f"{h}#{part}")
+        found.append(await fetch(context.port, RunRecord(address)))
+    return found
+
+
+def _digest(question: Question, binding: Binding, kind: str) -> str:
+    """A digest of what a run does, so that it cannot resume another one."""
+    import json
+    from hashlib import sha256
+
+    if isinstance(question, ScanQuestion):
+        condition = question.condition
+        told: list[Any] = [binding.table, question.schema.name, question.segments]
+        told.append(None if condition is None else render({"where": condition}))
+    else:
+        told = question.identity(binding)
+    return sha256(json.dumps([kind, told], sort_keys=True).encode()).hexdigest()[:32]
