@@ -42,9 +42,19 @@ def navigation(index: str) -> list[Any]:
             nav.append({title: entries})
     return [
         *nav,
-        {"Reference": _folder("reference")},
+        {"Reference": ["reference/index.md", *_reference()]},
         {"Decisions": ["decisions/index.md", *_folder("decisions")]},
     ]
+
+
+def _reference() -> list[dict[str, str]]:
+    """The pages of the reference, under the names of their modules."""
+    named = []
+    for path in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        heading = _HEADING.search(path.read_text(encoding="utf-8"))
+        if path.name != "index.md" and heading:
+            named.append({heading[1].strip("`"): f"reference/{path.name}"})
+    return sorted(named, key=lambda entry: next(iter(entry)))
 
 
 def _folder(name: str) -> list[str]:
