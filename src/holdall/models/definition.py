@@ -91,6 +91,7 @@ def define(
         plain=tuple(f for f in fields.values() if not f.is_key),
         fields=fields,
         ttl=expiry,
+        version=_version(cls, fields, has_hydrator=fetcher is not None),
         hydrator=fetcher,
         joiners=_joiners(cls, fields),
         hooked=_is_hooked(cls),
@@ -255,6 +256,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             given.description or options.description,
             given.aliases or options.aliases,
             options.stored,
+            given.version or options.version,
         )
         if given.stored not in (None, options.stored):
             raise _wrong(cls, name, "stored= differs from that of the inherited field", hint="leave it out")
@@ -272,6 +274,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.description,
             options.aliases,
             options.stored,
+            options.version,
         )
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
@@ -549,6 +552,31 @@ def _ttl(
             "in a model's own table, the field of ttl= must hold seconds since 1970",
             hint='use an int or a float, or field(stored="epoch")',
         )
+    return field
+
+
+def _version(cls: type[Model], fields: Mapping[str, Field[Any]], *, has_hydrator: bool) -> Field[Any] | None:
+    """The field that counts the writes of an item."""
+    found = [field for field in fields.values() if field.options.version]
+    if not found:
+        return None
+    field = found[0]
+    if len(found) > 1:
+        raise _wrong(cls, found[1].name, f"{field.name} already counts the item's writes")
+    if (
+        field.is_key
+        or field.codec.annotation is not int
+        or field.options.default != 0
+        or field.options.stored
+    ):
+        raise _wrong(
+            cls,
+            field.name,
+            "a version is a whole number that begins with 0",
+            hint=f"declare it as {field.name}: int = field(default=0, version=True)",
+        )
+    if has_hydrator:
+        raise _wrong(cls, field.name, "items that are archived cannot have a version", hint="leave it out")
     return field
 
 

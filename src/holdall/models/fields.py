@@ -50,6 +50,7 @@ class FieldOptions:
         "read_only",
         "stored",
         "unique",
+        "version",
     )
 
     def __init__(
@@ -62,6 +63,7 @@ class FieldOptions:
         description: str | None = None,
         aliases: Sequence[str] = (),
         stored: PeerForm | None = None,
+        version: bool = False,
     ) -> None:
         self.aliases = aliases
         self.default = default
@@ -71,6 +73,7 @@ class FieldOptions:
         self.unique = unique
         self.description = description
         self.stored = stored
+        self.version = version
 
 
 def field(
@@ -83,6 +86,7 @@ def field(
     description: str | None = None,
     aliases: Sequence[str] = (),
     stored: PeerForm | None = None,
+    version: bool = False,
 ) -> Any:
     """Declare the options of a field.
 
@@ -92,8 +96,12 @@ def field(
     ``aliases`` are former names of the attribute, under which older items are still read. ``stored`` is the form in
     which other programs store the value: a datetime as ``"epoch"`` (seconds since 1970), ``"epoch_ms"`` (milliseconds),
     ``"iso"`` (as pydantic writes it) or ``"pynamodb"``, a bool as a ``"number"``, any value as ``"json"``.
+    ``version``: the field counts the item's writes, as PynamoDB's ``VersionAttribute`` does, and a write of an item
+    that was read requires that the stored version is still the same: ``version: int = field(default=0, version=True)``.
     """
-    return FieldOptions(default, default_factory, read_only, name, unique, description, aliases, stored)
+    return FieldOptions(
+        default, default_factory, read_only, name, unique, description, aliases, stored, version
+    )
 
 
 _keep = object.__setattr__  # does not materialise the instance's __dict__, so later reads are faster
@@ -117,7 +125,7 @@ class Field(Generic[T]):
         self.stored = options.name or name
         self.codec = codec
         self.options = options
-        self.fixed = self.is_key or options.read_only
+        self.fixed = self.is_key or options.read_only or options.version
         self.foreign = False  # whether it is stored in a table that JavaScript programs also read
         self.unique = options.unique
         self.description = options.description

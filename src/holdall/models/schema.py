@@ -33,7 +33,8 @@ class ModelSchema:
     model in the database's table; ``layout`` is what was declared about it, and ``form`` is how its keys are stored.
     ``fields`` are all fields by name, ``plain`` those that are not part of a key,
     ``key_fields`` those that are, the partition key's first; ``mutable_keys`` are the lists and maps among the latter.
-    ``ttl`` is the field with the time at which an item expires. ``hooked``: the class has a ``before_commit``.
+    ``ttl`` is the field with the time at which an item expires, ``version`` the one that counts its writes.
+    ``hooked``: the class has a ``before_commit``.
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
     fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
     """
@@ -53,6 +54,7 @@ class ModelSchema:
     plain: tuple[Field[Any], ...]
     fields: Mapping[str, Field[Any]]
     ttl: Field[Any] | None
+    version: Field[Any] | None
     hydrator: Hydrator | None
     joiners: tuple[Joiner, ...]
     hooked: bool

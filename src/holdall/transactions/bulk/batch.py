@@ -196,6 +196,8 @@ def check_batchable(schema: ModelSchema) -> None:
         problem = "it has an archive, and a batch cannot tell whether it replaces an archived item"
     elif schema.joiners:
         problem = "it has attachments, and a batch cannot write an item together with its files"
+    elif schema.version is not None:
+        problem = f"its field {schema.version.name!r} counts writes, and a batch cannot check or count"
     elif schema.hooked:
         problem = "it has a before_commit hook, which a batch would skip"
     else:

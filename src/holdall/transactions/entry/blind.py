@@ -29,12 +29,14 @@ from holdall.transactions.entry.field_change import (
     apply_all,
     build_item,
     build_update,
+    count_write,
     derive,
     find_affected,
     former_locks,
     guard_condition,
     is_same,
     is_usual,
+    next_version,
     unique_fields,
     update_actions,
 )
@@ -164,7 +166,8 @@ class BlindUpdate(Blind):
             return [Step(check, self.key, locks, refuse)]
         self._claim(binding, changes, claims)
         derived = find_affected(binding.schema.derived, changes)
-        update = Update((*build_update(changes, derived, self.values), *actions))
+        counted = count_write(binding.schema)
+        update = Update((*build_update(changes, derived, self.values), *actions, *counted))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, self.key, locks, refuse)]
 
@@ -325,7 +328,7 @@ class BlindPut(Blind):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put, with a condition if values are expected."""
         check_unchanged(self.key, self.values)
-        item = build_item(binding, binding.key(self.key), self.values)
+        item = self._item(binding)
         conditional = self.expected or self.where is not None
         locks = self._locks(self.expected, self.where) if conditional else ()
         if self.pointer is not None and (
@@ -338,6 +341,19 @@ class BlindPut(Blind):
         condition = all_of([either, guard_condition(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
         return [Step(put, self.key, locks, self._refuse, marked=not binding.own, was_read=False)]
+
+    def _item(self, binding: Binding) -> Item:
+        """The whole item; its version is known only if the caller expects one."""
+        version, key = binding.schema.version, binding.key(self.key)
+        if version is None:
+            return build_item(binding, key, self.values)
+        if version not in self.expected:
+            raise InvalidRequestError(
+                f"{self.key!r} has a version, and a put that does not know it could undo another program's write",
+                hint=f"add {version.name} to the expected values, or read the item and change it",
+            )
+        item = build_item(binding, key, {**self.values, version.name: 0})
+        return {**item, version.stored: next_version(version, self.expected[version])}
 
     def _fits(self, locks: tuple[Lock, ...], stored: Item) -> bool:
         if (problem := self._refuse(stored)) is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.comparison import equal
 from holdall.core.evaluation import holds
-from holdall.core.expressions import Condition, Path, Remove, Set, UpdateAction, Value
+from holdall.core.expressions import Add, Condition, Path, Remove, Set, UpdateAction, Value
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
 from holdall.models.everyday import ItemEncoder
@@ -43,6 +43,8 @@ def build_item(
             quick(values, item)
         except Exception:  # noqa: BLE001 - the thorough way finds out which field is at fault
             _encode_fields(schema, values, item)
+    if schema.version is not None:
+        item[schema.version.stored] = _first_version(schema.version, values)
     mark = None if schema.migrations is None else schema.migrations.mark
     if mark is not None:
         item[VERSION] = mark
@@ -50,6 +52,22 @@ def build_item(
         found = derived.attributes(_of(derived, values))
         item.update({stored: attribute for stored, attribute in found.items() if attribute is not None})
     return item
+
+
+def _first_version(version: Field[Any], values: Mapping[str, Any]) -> Attribute:
+    if values.get(version.name, 0) != 0:
+        raise version.refusal("it counts the item's writes, so a new item cannot set it", hint="leave it out")
+    return {"N": "1"}
+
+
+def next_version(version: Field[Any], stored: Attribute | None) -> Attribute:
+    """The version after a write of an item that had this one; None if it had none yet."""
+    return {"N": "1" if stored is None else str(version.decode(stored) + 1)}
+
+
+def count_write(schema: ModelSchema) -> list[UpdateAction]:
+    """The action that counts a write that does not depend on the version."""
+    return [] if schema.version is None else [Add(Path((schema.version.stored,)), Value({"N": "1"}))]
 
 
 def list_stored_fields(schema: ModelSchema) -> list[Field[Any]]:

@@ -34,11 +34,13 @@ from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import (
     FieldChange,
     build_update,
+    count_write,
     find_affected,
     former_locks,
     guard_condition,
     is_same,
     is_usual,
+    next_version,
     unique_fields,
     update_actions,
 )
@@ -180,8 +182,15 @@ class Loaded(Entry):
     ) -> Step:
         """An update of attributes that are all locked to the values that were read, so it cannot succeed twice.
 
-        ``more`` actions follow, to which this does not apply, and which require ``shapes``.
+        ``more`` actions follow, to which this does not apply, and which require ``shapes``. A write that changes what
+        was read requires the version that was read; one that only adds does not, and is counted all the same.
         """
+        version = self.item._schema.version
+        if version is not None and attributes:
+            attributes = {**attributes, version.stored: next_version(version, self.raw.get(version.stored))}
+            locks = self._lock_version(locks)
+        else:
+            more = [*more, *count_write(self.item._schema)]
         action = UpdateItem(
             binding.table,
             binding.key_of(self.raw),
@@ -198,10 +207,16 @@ class Loaded(Entry):
         for field in unique_fields(binding):
             if (old := stored.get(field.stored)) is not None:
                 claims.release(binding, field, field.decode(old), self.key)
-        locks = self.locks(binding, ())
+        locks = self._lock_version(self.locks(binding, ()))
         condition = self._condition(binding, locks)
         delete = DeleteItem(binding.table, binding.key_of(self.raw), condition, item_on_failure=True)
         return Step(delete, self.key, locks)
+
+    def _lock_version(self, locks: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        version = self.item._schema.version
+        if version is None or any(lock.attribute == version.stored for lock in locks):
+            return locks
+        return (*locks, Lock(version.name, version.stored, self.raw.get(version.stored)))
 
     # --- what is required -----------------------------------------------------------------------------------
 
