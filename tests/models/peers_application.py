@@ -1,0 +1,132 @@
+"""A program with PynamoDB and dyntastic, which our tests share tables with.
+
+Run by ``interop_peers.py``, by the interpreter of the environment that has both; ours has neither. A line is a request:
+a function here and its arguments; the answer is a line, too.
+"""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import date, datetime
+
+from dyntastic import Dyntastic
+from pynamodb.attributes import (
+    BooleanAttribute,
+    JSONAttribute,
+    NumberAttribute,
+    TTLAttribute,
+    UnicodeAttribute,
+    UnicodeSetAttribute,
+    UTCDateTimeAttribute,
+    VersionAttribute,
+)
+from pynamodb.exceptions import PutError
+from pynamodb.models import Model
+
+PREFIX, HOST, REGION = sys.argv[1], os.environ["AWS_ENDPOINT_URL_DYNAMODB"], os.environ["AWS_REGION"]
+
+
+class Visit(Model):
+    """Of PynamoDB."""
+
+    class Meta:
+        """Where it is stored."""
+
+        table_name = f"{PREFIX}visits"
+        host = HOST
+        region = REGION
+        billing_mode = "PAY_PER_REQUEST"
+
+    user = UnicodeAttribute(hash_key=True)
+    at = UTCDateTimeAttribute(range_key=True)
+    expires = TTLAttribute(null=True)
+    settings = JSONAttribute(null=True)
+    admin = BooleanAttribute(default=False)
+    legacy = NumberAttribute(default=0)
+    tags = UnicodeSetAttribute(null=True)
+    mine = NumberAttribute(default=0)
+    theirs = NumberAttribute(default=0)
+    version = VersionAttribute()
+
+
+class Note(Dyntastic):
+    """Of dyntastic."""
+
+    __table_name__ = f"{PREFIX}notes"
+    __table_host__ = HOST
+    __table_region__ = REGION
+    __hash_key__ = "id"
+
+    id: str
+    at: datetime
+    day: date
+    text: str | None = None
+    places: list[dict[str, int]]
+
+
+def create_tables():
+    Visit.create_table(wait=True)
+    Note.create_table()
+
+
+def save_visit(user, at, expires=None, **values):
+    moment = None if expires is None else datetime.fromisoformat(expires)
+    Visit(user=user, at=datetime.fromisoformat(at), expires=moment, **values).save()
+
+
+def get_visit(user, at):
+    visit = Visit.get(user, datetime.fromisoformat(at))
+    values = {name: getattr(visit, name) for name in Visit.get_attributes()}
+    return {**values, "tags": sorted(visit.tags or ())}
+
+
+def change_visit(user, at, **values):
+    visit = Visit.get(user, datetime.fromisoformat(at))
+    for name, value in values.items():
+        setattr(visit, name, value)
+    visit.save()
+
+
+def add_to_visit(user, at, times):
+    """Read, change and replace the whole item; again, if its version is another by then."""
+    refused = 0
+    while times:
+        visit = Visit.get(user, datetime.fromisoformat(at), consistent_read=True)
+        visit.theirs += 1
+        try:
+            visit.save()
+        except PutError:
+            refused += 1
+        else:
+            times -= 1
+    return refused
+
+
+def delete_visit(user, at):
+    Visit.get(user, datetime.fromisoformat(at)).delete()
+
+
+def save_note(**values):
+    Note(**values).save()
+
+
+def get_note(id):
+    note = Note.safe_get(id)
+    return None if note is None else note.model_dump()
+
+
+def main():
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            answer = {"ok": globals()[asked["do"]](**asked["with"])}
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test should see it
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer, default=lambda value: value.isoformat()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
