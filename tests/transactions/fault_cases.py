@@ -14,7 +14,7 @@ from transactions_rig import Body, Person, Seat, Thing, now
 
 from holdall import Database, col
 
-__all__ = ["CASES", "READS", "WRITES", "Case"]
+__all__ = ["CASES", "READS", "REPLANNED", "WRITES", "Case"]
 
 
 @dataclass(frozen=True, eq=False)

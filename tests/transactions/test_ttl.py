@@ -214,7 +214,7 @@ async def test_a_blind_update_does_not_find_an_expired_item(db: Db) -> None:
         tx.update(Token, {"id": "a", "uses": 0}, {"uses": 1})
         tx.update(Token, {"id": "b", "uses": 0}, {"uses": 1})
     db.clock.forward(200)
-    with failing(InvalidModelUpdateError, r"Token\(id='a'\) is missing or not as expected"):
+    with failing(InvalidModelUpdateError, r"Token\(id='a'\) does not exist"):
         async with db.transaction() as tx:
             tx.update(Token, {"id": "a", "uses": 1}, {"uses": 2})
     assert (await db.raw(Token.key("a")) or {})["uses"] == {"N": "1"}
