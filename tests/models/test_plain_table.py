@@ -155,6 +155,19 @@ async def test_an_index_is_the_tables_own(db: Db) -> None:
     assert await found() == [0, 1, 3]
 
 
+@everywhere
+async def test_the_fields_of_an_index_change_alone_and_without_being_read(db: Db) -> None:
+    await given(db, Product(sku=1, kind="tea", price=1))
+    async with db.transaction() as tx:
+        tx.update(Product.key(1), col(Product.price).increment_by(1))
+    async with db.transaction() as tx:
+        product = await tx.get_one(Product, 1)
+        product.field("price").increment_by(1)
+        await meanwhile(db, Product.key(1), kind="mate")
+    found = db.query(Product, index="by_kind", kind="mate", sort=col(Product.price) == 3)
+    assert [product.sku async for product in found] == [1]
+
+
 @in_memory
 async def test_a_filter_cannot_use_the_tables_key(db: Db) -> None:
     with pytest.raises(InvalidFieldError, match="it is the table's key"):

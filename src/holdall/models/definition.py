@@ -19,7 +19,7 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.hydrator import Loader
 from holdall.models.ids import IdKey
-from holdall.models.indexes import BoundIndex, Index
+from holdall.models.indexes import BoundIndex, Index, PlainIndex
 from holdall.models.key_form import AncestorForm, KeyForm, Layout, PlainForm, SharedForm
 from holdall.models.migrations import Conversion, bind_migrations
 from holdall.models.pattern import compile_decoder
@@ -68,7 +68,7 @@ def define(
     form = _form(cls, layout, home, root, key_name, fields)
     bound = _indexes(cls, indexes, parents, fields, form)
     derived: tuple[Derived, ...] = (
-        *bound,
+        *(index for index in bound if not isinstance(index, PlainIndex)),  # the store derives those itself
         *((Expiry(expiry),) if expiry is not None and home is None else ()),
     )
     for field in fields.values():
