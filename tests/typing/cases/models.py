@@ -138,5 +138,19 @@ def handles(order: Order) -> None:
     reveal_type(order.field("quantity").changed)  # R: bool
 
 
+class Session(Model, table="sessions", layout="plain"):
+    user: Key[str]
+    at: SortKey[datetime] = field(stored="epoch_ms")
+    seen: datetime = field(stored="morse")  # E: morse
+    version: int = field(default=0, version=True)
+
+
+def forms_of_others_keep_the_types(session: Session, now: datetime) -> None:
+    reveal_type(session.at)  # R: datetime
+    reveal_type(session.version)  # R: int
+    Session(user="ada", at=now, seen=now)
+    Session(user="ada", at=1767355200, seen=now)  # E: datetime
+
+
 def schemas() -> dict[str, Any]:
     return Order.json_schema()
