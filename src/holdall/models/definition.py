@@ -96,6 +96,7 @@ def define(
         joiners=_joiners(cls, fields),
         hooked=_is_hooked(cls),
         locked=frozenset(_find_locked(fields, derived)),
+        timed=tuple(field for field in fields.values() if field.now is not None),
         derived=derived,
         indexes={index.name: index for index in bound},
         migrations=versions,
@@ -257,6 +258,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             given.aliases or options.aliases,
             options.stored,
             given.version or options.version,
+            given.now or options.now,
         )
         if given.stored not in (None, options.stored):
             raise _wrong(cls, name, "stored= differs from that of the inherited field", hint="leave it out")
@@ -275,6 +277,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.aliases,
             options.stored,
             options.version,
+            options.now,
         )
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
@@ -301,6 +304,8 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
                 "part of a key cannot be unique: the key as a whole already is",
                 hint="remove unique=",
             )
+    if options.now is not None:
+        _check_now(cls, field)
     if options.unique and field.codec.kind not in _SCALARS:
         raise _wrong(cls, name, "only a string, number, boolean or bytes field can be unique")
     if options.unique and options.stored == "json":
@@ -319,6 +324,19 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
             problem = getattr(error, "problem", error.message)
             raise _wrong(cls, name, f"its default does not fit its type: {problem}") from None
     return field
+
+
+def _check_now(cls: type[Model], field: Field[Any]) -> None:
+    """Check that Holdall can set a field to the time of a write."""
+    options, name = field.options, field.name
+    if options.now not in ("create", "update"):
+        raise _wrong(cls, name, f'now= must be "create" or "update", not {options.now!r:.60}')
+    if field.is_key or options.unique or options.version:
+        raise _wrong(cls, name, "a field with now= cannot be part of a key, unique, or the version")
+    if options.default not in (ABSENT, None) or options.default_factory is not None:
+        raise _wrong(cls, name, "a field with now= cannot have a default", hint="Holdall sets its value")
+    if field.codec.number is None and not field.codec.is_time:
+        raise _wrong(cls, name, "a field with now= must be a datetime, an int or a float")
 
 
 def _default_id(cls: type[Model], fields: Mapping[str, Field[Any]]) -> IdKey:
@@ -543,6 +561,8 @@ def _ttl(
     if given not in fields:
         raise _wrong(cls, given, "ttl= names a field that does not exist")
     field = fields[given]
+    if field.now is not None:
+        raise _wrong(cls, given, "the field of ttl= cannot have now=: its items would expire at once")
     if field.codec.number is None and not field.codec.is_time:
         raise _wrong(cls, given, "the field of ttl= must be a datetime, an int or a float")
     if own and field.codec.is_time and field.codec.stored_as != "epoch":

@@ -9,7 +9,7 @@ first) decodes all the others too. Assignments go through `Model.__setattr__`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError, InvalidValueError
@@ -47,6 +47,7 @@ class FieldOptions:
         "default_factory",
         "description",
         "name",
+        "now",
         "read_only",
         "stored",
         "unique",
@@ -64,8 +65,10 @@ class FieldOptions:
         aliases: Sequence[str] = (),
         stored: PeerForm | None = None,
         version: bool = False,
+        now: Literal["create", "update"] | None = None,
     ) -> None:
         self.aliases = aliases
+        self.now = now
         self.default = default
         self.default_factory = default_factory
         self.read_only = read_only
@@ -76,6 +79,17 @@ class FieldOptions:
         self.version = version
 
 
+@overload
+def field(
+    *,
+    now: Literal["create", "update"],
+    name: str | None = None,
+    description: str | None = None,
+    aliases: Sequence[str] = (),
+    stored: PeerForm | None = None,
+    init: Literal[False] = False,  # for type checkers alone: the field is not an argument of the class
+) -> Any: ...
+@overload
 def field(
     *,
     default: Any = ABSENT,
@@ -87,6 +101,19 @@ def field(
     aliases: Sequence[str] = (),
     stored: PeerForm | None = None,
     version: bool = False,
+) -> Any: ...
+def field(  # type: ignore[misc]  # it is never called with init
+    *,
+    default: Any = ABSENT,
+    default_factory: Callable[[], Any] | None = None,
+    read_only: bool = False,
+    name: str | None = None,
+    unique: bool = False,
+    description: str | None = None,
+    aliases: Sequence[str] = (),
+    stored: PeerForm | None = None,
+    version: bool = False,
+    now: Literal["create", "update"] | None = None,
 ) -> Any:
     """Declare the options of a field.
 
@@ -98,9 +125,11 @@ def field(
     ``"iso"`` (as pydantic writes it) or ``"pynamodb"``, a bool as a ``"number"``, any value as ``"json"``.
     ``version``: the field counts the item's writes, as PynamoDB's ``VersionAttribute`` does, and a write of an item
     that was read requires that the stored version is still the same: ``version: int = field(default=0, version=True)``.
+    ``now``: Holdall sets the field to the time of the commit that creates the item (``"create"``), or of each commit
+    that writes it (``"update"``).
     """
     return FieldOptions(
-        default, default_factory, read_only, name, unique, description, aliases, stored, version
+        default, default_factory, read_only, name, unique, description, aliases, stored, version, now
     )
 
 
@@ -112,7 +141,7 @@ class Field(Generic[T]):
 
     __slots__ = (
         *("_copies", "_quick", "codec", "description", "fixed", "foreign"),
-        *("model", "name", "options", "stored", "unique"),
+        *("model", "name", "now", "options", "stored", "unique"),
     )
 
     is_key = False
@@ -125,7 +154,8 @@ class Field(Generic[T]):
         self.stored = options.name or name
         self.codec = codec
         self.options = options
-        self.fixed = self.is_key or options.read_only or options.version
+        self.now = options.now
+        self.fixed = self.is_key or options.read_only or options.version or options.now is not None
         self.foreign = False  # whether it is stored in a table that JavaScript programs also read
         self.unique = options.unique
         self.description = options.description
@@ -230,7 +260,8 @@ class Field(Generic[T]):
             raise self.refusal("it was not fetched", hint="fetch the whole item, or add the field to only=")
         value = ABSENT if stored is None else self.absent_value()
         if value is ABSENT:
-            raise self.refusal("it has no value", hint="assign one")
+            hint = "assign one" if self.now is None else "Holdall sets it when the item is written"
+            raise self.refusal("it has no value", hint=hint)
         return value
 
     @internal

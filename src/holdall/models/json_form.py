@@ -41,7 +41,9 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
     model = schema.model
     taken = build.typed_dict_schema(
         {
-            name: build.typed_dict_field(_describe_input(field, handler), required=not field.has_default)
+            name: build.typed_dict_field(
+                _describe_input(field, handler), required=not (field.has_default or field.now)
+            )
             for name, field in schema.fields.items()
         },
         cls=_form(model, extra="forbid"),
@@ -114,7 +116,9 @@ def _describe_input(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSch
         _describe_id(field, extra)
         if field.options.default is not ABSENT or field.codec.nullable:
             _describe_default(field, extra)
-        if field.options.read_only and field.has_default:  # without a default, clients must send it
+        if field.now or (
+            field.options.read_only and field.has_default
+        ):  # without a default, clients must send it
             extra["readOnly"] = True
 
     return _describe(field, handler, annotate)
@@ -126,7 +130,7 @@ def _describe_output(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSc
 
     def annotate(extra: dict[str, Any]) -> None:
         _describe_id(field, extra)
-        if field.options.read_only:
+        if field.options.read_only or field.now:
             extra["readOnly"] = True
 
     described = _describe(field, handler, annotate)
@@ -189,6 +193,8 @@ def _make(schema: ModelSchema, values: dict[str, Any]) -> Model:
         raise PydanticCustomError(
             "abstract_model", "{model} is abstract, so it has no items", {"model": schema.name}
         )
+    for field in schema.timed:
+        values.pop(field.name, None)  # clients may send back what they received, but Holdall sets it
     try:
         item = schema.model(**values)
         item.key  # noqa: B018 - raises if the key is invalid

@@ -280,6 +280,8 @@ class Model(Declared):
 
 
 def _refuse_fixed(field: Field[Any]) -> InvalidFieldError:
+    if field.now is not None:
+        return field.refusal("Holdall sets it when the item is written, so it cannot be changed")
     return field.refusal(
         "it is part of the key, so it cannot be changed" if field.is_key else "it is read-only"
     )
@@ -369,7 +371,7 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
             value = known.default()
             if value is not ABSENT:
                 own[name] = value
-            elif complete or known.is_key:
+            elif (complete and known.now is None) or known.is_key:
                 missing.append(name)
     if missing:
         also = "" if len(missing) == 1 else f" (and so are {', '.join(missing[1:])})"

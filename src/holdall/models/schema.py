@@ -37,6 +37,7 @@ class ModelSchema:
     ``hooked``: the class has a ``before_commit``.
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
     fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
+    ``timed`` are fields that Holdall sets to the time of a write.
     """
 
     model: type[Model]
@@ -59,6 +60,7 @@ class ModelSchema:
     joiners: tuple[Joiner, ...]
     hooked: bool
     locked: frozenset[str]
+    timed: tuple[Field[Any], ...]
     derived: tuple[Derived, ...]
     indexes: Mapping[str, BoundIndex]
     migrations: Migrations | None

@@ -164,6 +164,9 @@ async def _send_and_settle(
                 raise
             plan, own = again
     unit.may_be_committed = True
+    for entry, _ in entries:
+        if entry.times:
+            entry.settle()
     await settle(context.port, unit.participants, *unit.on_commit)
 
 

@@ -36,9 +36,7 @@ def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
     """Write the whole item, replacing any item with its key."""
     if not isinstance(item, Model):
         raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
-    key = item.key.components
-    values = {name: value for name, value in item.to_dict().items() if name not in key}
-    tx.create_or_put(type(item), key, values, where=where)
+    tx._unit.put(item, where)
     return item
 
 

@@ -371,6 +371,13 @@ class Unit:
         requirement = None if where is None else Requirement(schema, where)
         self._once(BlindPut(key, old, dict(item.__dict__), requirement))
 
+    def put(self, item: Model, where: Clause | None = None) -> None:
+        """Record a blind put of an instance; after the commit, it has the times that were stored."""
+        key = item.key.components
+        values = {name: value for name, value in item.to_dict().items() if name not in key}
+        self.create_or_put(item._schema, key, values, where)
+        self.entries[item.key.identity].item = item
+
     def delete(self, target: Model | ModelKey[Any], where: Clause | None = None) -> None:
         """Record a deletion of an item of this transaction, or of any item under a key."""
         self.check_writable("an item was deleted")

@@ -39,6 +39,23 @@ class Ticket(Model):
     title: str = ""
 
 
+class Stamped(Model):
+    id: Key[int]
+    created_at: datetime = field(now="create")
+    updated_at: datetime | None = field(now="update", name="changed")
+    title: str
+
+
+stamped = Stamped(id=1, title="x")
+reveal_type(stamped.created_at)  # R: datetime
+Stamped(id=1)  # E: title
+Stamped(id=1, title="x", created_at=datetime.now())  # E: created_at
+
+
+class WrongTime(Model):
+    at: datetime = field(now="always")  # E
+
+
 class Page(Model):
     book: Key[str]
     number: SortKey[int] = 1  # E: SortKey[int]

@@ -23,6 +23,7 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.retry import RETRIES, RunOptions, backoff, is_retryable
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.field_change import build_item, list_stored_fields
+from holdall.transactions.entry.write_time import find_times, name_times
 
 _MOST_AT_ONCE = 64
 _OPTIONS = RunOptions(initial_backoff=0.1, max_backoff=5.0)
@@ -82,6 +83,8 @@ class Batches:
         key, values = item.key, item.__dict__
         if key.schema.mutable_keys:
             check_unchanged(key, values)
+        if item._schema.timed:
+            values.update(name_times(find_times(item._schema, self._context.port.now(), new=values)))
         stored = build_item(binding, binding.key(key), values, encode)
         identity = key.identity
         if self._deletes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from holdall.core.requests import ConditionCheck, PutItem
@@ -20,14 +21,19 @@ from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import build_item, unique_fields
+from holdall.transactions.entry.write_time import Times, find_times, name_times
 from holdall.transactions.expiry import absent
 
 
 class Entry:
     """An item of a transaction: ``key`` identifies it, ``takes_part`` is whether the commit depends on it.
 
-    ``rounds`` counts how often its write was planned again for what it met.
+    ``rounds`` counts how often its write was planned again for what it met. ``item`` is the caller's instance, if there
+    is one, and ``times`` are the fields that the planned write sets to its own time.
     """
+
+    item: Model | None = None
+    times: Times = MappingProxyType({})
 
     role = "used"
     deleted = False
@@ -40,6 +46,11 @@ class Entry:
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """The steps that it adds to the commit."""
         raise NotImplementedError
+
+    def settle(self) -> None:
+        """After the commit, give the instance the times that were stored, if there is an instance."""
+        if self.item is not None:
+            self.item.__dict__.update(name_times(self.times))
 
 
 class Missing(Entry):
@@ -64,7 +75,7 @@ class New(Entry):
 
     def __init__(self, item: Model, *, was_missed: bool) -> None:
         super().__init__(item.key)
-        self.item = item
+        self.item: Model = item
         self.was_missed = was_missed
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
@@ -76,7 +87,8 @@ class New(Entry):
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, None, refuse)]
         check_unchanged(self.key, self.item.__dict__)
-        attributes = build_item(binding, key, self.item.__dict__)
+        self.times = find_times(binding.schema, now, new=self.item.__dict__)
+        attributes = build_item(binding, key, {**self.item.__dict__, **name_times(self.times)})
         for field in unique_fields(binding):
             if (value := self.item.__dict__.get(field.name)) is not None:
                 claims.take(binding, field, value, self.key)

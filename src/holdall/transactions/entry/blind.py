@@ -42,6 +42,7 @@ from holdall.transactions.entry.field_change import (
 )
 from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.entry.requirement import Requirement, explain_unmet
+from holdall.transactions.entry.write_time import find_times, list_time_changes, name_times
 from holdall.transactions.expiry import absent, alive, has_expired
 
 Expected = Mapping[Field[Any], "Attribute | None"]
@@ -128,13 +129,19 @@ class BlindUpdate(Blind):
 
     def _check_derived(self) -> None:
         """Refuse a change to one field of a derived attribute if the values of the others are unknown."""
-        for each in find_affected(self.key.schema.derived, self._changes()):
+        changes = self._changes()
+        if changes or self.updates:
+            changes += [(field, None, None) for field in self._list_times()]
+        for each in find_affected(self.key.schema.derived, changes):
             for field in each.components:
-                if field.name not in self.values:
+                if field.name not in self.values and field.now != "update":
                     raise field.refusal(
                         "a stored attribute is computed from it and from a changed field, so its value is needed too",
                         hint="add its current value to expected, or to where=: col(field) == value",
                     )
+
+    def _list_times(self) -> list[Field[Any]]:
+        return [field for field in self.key.schema.timed if field.now == "update"]
 
     def _changes(self) -> list[FieldChange]:
         return [
@@ -149,6 +156,7 @@ class BlindUpdate(Blind):
         """An update that requires all expected values; an expired item counts as missing."""
         if self.creates:
             return [self._creation(binding, now, claims)]
+        self.times = find_times(binding.schema, now)
         key, locks = binding.key(self.key), self._own_locks()
         if binding.schema.form.in_key_alone and not self._fits_key(binding, key):
             raise self._explain_model("another model")
@@ -162,12 +170,15 @@ class BlindUpdate(Blind):
         changes = self._changes()
         refuse = partial(self._refuse, binding, now, locks)
         if not changes and not actions:
+            self.times = {}
             check = ConditionCheck(binding.table, key, condition, item_on_failure=True)
             return [Step(check, self.key, locks, refuse)]
         self._claim(binding, changes, claims)
+        changes += list_time_changes(self.times)
         derived = find_affected(binding.schema.derived, changes)
+        values = {**self.values, **name_times(self.times)}
         counted = count_write(binding.schema)
-        update = Update((*build_update(changes, derived, self.values), *actions, *counted))
+        update = Update((*build_update(changes, derived, values), *actions, *counted))
         action = UpdateItem(binding.table, key, update, condition, item_on_failure=True)
         return [Step(action, self.key, locks, refuse)]
 
@@ -185,20 +196,25 @@ class BlindUpdate(Blind):
 
     def _derives_alike(self, other: ModelSchema) -> bool:
         """Whether the write leaves the derived attributes of an item of a derived model right, too."""
-        own, changes = self.key.schema, self._changes()
+        own, changes = self.key.schema, [*self._changes(), *list_time_changes(self.times)]
         if other is own:
             return True
+        if {f.stored for f in other.timed if f.now == "update"} != {
+            field.stored for field in self._list_times()
+        }:
+            return False
         if any(field.name in other.locked for field in self.updates):
             return False
         if any(field.unique != other.fields[field.name].unique for field, _, _ in changes):
             return False
         affected = find_affected(other.derived, changes)
-        if any(field.name not in self.values for each in affected for field in each.components):
+        values = {**self.values, **name_times(self.times)}
+        if any(field.name not in values for each in affected for field in each.components):
             return False
-        return derive(affected, self.values) == derive(find_affected(own.derived, changes), self.values)
+        return derive(affected, values) == derive(find_affected(own.derived, changes), values)
 
     def _own_locks(self) -> tuple[Lock, ...]:
-        return self._locks(self.expected, self.where, [*self.changed, *self.updates])
+        return self._locks(self.expected, self.where, [*self.changed, *self.updates, *self._list_times()])
 
     def _plan_updates(self) -> tuple[list[Condition], list[UpdateAction]]:
         """The actions of the updates, and what they require of the stored item."""
@@ -218,7 +234,8 @@ class BlindUpdate(Blind):
     def _creation(self, binding: Binding, now: datetime, claims: Claims) -> Step:
         """A put of a new item, which requires that there is still none."""
         assert self.new is not None
-        item = build_item(binding, binding.key(self.key), self.new)
+        self.times = find_times(binding.schema, now, new=self.new)
+        item = build_item(binding, binding.key(self.key), {**self.new, **name_times(self.times)})
         for field in unique_fields(binding):
             if (value := self.new.get(field.name)) is not None:
                 claims.take(binding, field, value, self.key)
@@ -235,9 +252,13 @@ class BlindUpdate(Blind):
             raise problem
         changes = self._changes()
         self._claim(binding, changes, claims)
+        if not changes and not self.updates:
+            self.times = {}
+        changes += list_time_changes(self.times)
         changed: dict[str, Attribute | None] = {field.stored: new for field, _, new in changes}
+        values = {**self.values, **name_times(self.times)}
         for each in find_affected(binding.schema.derived, changes):
-            components = {field.name: self.values.get(field.name) for field in each.components}
+            components = {field.name: values.get(field.name) for field in each.components}
             changed |= each.attributes(components)
         for field, updates in self.updates.items():
             changed[field.stored] = apply_all(updates, self.whole.get(field.stored))
@@ -328,7 +349,8 @@ class BlindPut(Blind):
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A put, with a condition if values are expected."""
         check_unchanged(self.key, self.values)
-        item = self._item(binding)
+        self.times = find_times(binding.schema, now, new=self.values)
+        item = self._item(binding, {**self.values, **name_times(self.times)})
         conditional = self.expected or self.where is not None
         locks = self._locks(self.expected, self.where) if conditional else ()
         if self.pointer is not None and (
@@ -342,17 +364,17 @@ class BlindPut(Blind):
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
         return [Step(put, self.key, locks, self._refuse, marked=not binding.own, was_read=False)]
 
-    def _item(self, binding: Binding) -> Item:
+    def _item(self, binding: Binding, values: Mapping[str, Any]) -> Item:
         """The whole item; its version is known only if the caller expects one."""
         version, key = binding.schema.version, binding.key(self.key)
         if version is None:
-            return build_item(binding, key, self.values)
+            return build_item(binding, key, values)
         if version not in self.expected:
             raise InvalidRequestError(
                 f"{self.key!r} has a version, and a put that does not know it could undo another program's write",
                 hint=f"add {version.name} to the expected values, or read the item and change it",
             )
-        item = build_item(binding, key, {**self.values, version.name: 0})
+        item = build_item(binding, key, {**values, version.name: 0})
         return {**item, version.stored: next_version(version, self.expected[version])}
 
     def _fits(self, locks: tuple[Lock, ...], stored: Item) -> bool:

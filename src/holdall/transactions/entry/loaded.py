@@ -44,6 +44,7 @@ from holdall.transactions.entry.field_change import (
     unique_fields,
     update_actions,
 )
+from holdall.transactions.entry.write_time import find_times, list_time_changes
 
 
 class Loaded(Entry):
@@ -58,7 +59,7 @@ class Loaded(Entry):
 
     def __init__(self, item: Model, raw: Item, *, asked: bool) -> None:
         super().__init__(item.key)
-        self.item = item
+        self.item: Model = item
         self.raw = raw
         self.asked = asked
         self._basis = raw  # what updates of sets and lists are planned for
@@ -98,11 +99,16 @@ class Loaded(Entry):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A delete, an update, or a check that the fields that were read are unchanged."""
+        self.times = {}
         if self.deleted:
             return [self._deletion(binding, claims)]
         changes, schema = self.changes(), self.item._schema
-        derived = find_affected(schema.derived, changes) if schema.derived else []
+        if schema.timed and self.is_dirty:
+            self.times = find_times(schema, now)
+        derived = self._find_affected(changes)
         locks: tuple[Demand, ...] = self.locks(binding, derived)
+        if schema.timed and not self.thawed:
+            locks += tuple(lock for field in self.times for lock in former_locks(schema, field))
         increments: list[UpdateAction] = []
         if self._marks.increments:
             increments, locks = self._increments(), (*locks, *self._room())
@@ -112,6 +118,7 @@ class Loaded(Entry):
             shapes, actions = self._plan_updates(updates)
             increments = [*increments, *actions]
         if not changes and not increments and not (updates and self.thawed):
+            self.times = {}
             return [Step(self._check(binding, locks, shapes), self.key, locks, writes=False)]
         self._claim(binding, changes, claims)
         if self.thawed:
@@ -119,8 +126,9 @@ class Loaded(Entry):
         fresh = {field.stored: new for field, _, new in changes}
         if derived:
             fresh = {**self._default_values(derived), **fresh}
-            values = {field.name: field.peek(self.item) for each in derived for field in each.components}
-            increments = [*build_update((), derived, values), *increments]
+            increments = [*build_update((), derived, self._component_values(derived)), *increments]
+        if self.times:
+            increments = [*build_update(list_time_changes(self.times), (), {}), *increments]
         return [self._update(binding, fresh, locks, increments, shapes)]
 
     def refresh(self, binding: Binding) -> Step | None:
@@ -226,7 +234,7 @@ class Loaded(Entry):
             return whole_locks(binding, self.item._schema, self.raw)
         schema, raw, values = self.item._schema, self.raw, self.item.__dict__
         unlocked = {*self._marks.increments, *self._updates()} if self._marks.changes_unread else ()
-        needed = {field.name for each in derived for field in each.components} if derived else ()
+        needed = {f.name for each in derived for f in each.components if f not in self.times}
         locked = {
             field.stored: field.name
             for field in schema.plain
@@ -358,8 +366,7 @@ class Loaded(Entry):
         updates = self._updates() if self._marks.updates else {}
         if found is None or self.thawed or self.deleted or not updates:
             return False
-        schema = self.item._schema
-        demands = [*self.locks(binding, find_affected(schema.derived, self.changes())), *self._room()]
+        demands = [*self.locks(binding, self._find_affected(self.changes())), *self._room()]
         guard = guard_condition(binding, self.raw)
         if differences(repr(self.key), demands, found) or not (guard is None or holds(guard, found)):
             return False
@@ -389,6 +396,7 @@ class Loaded(Entry):
                 changed[field.stored] = field.encode(self.item.__dict__[name])
         for name, update in self._updates().items():
             changed[update.field.stored] = update.field.encode(self.item.__dict__[name])
+        changed |= {field.stored: new for field, _, new in list_time_changes(self.times)}
         found = {**stored, **self._default_values(schema.derived), **changed, **self._derive_attributes()}
         return {name: attribute for name, attribute in found.items() if attribute is not None}
 
@@ -399,7 +407,7 @@ class Loaded(Entry):
                 attribute = stored.get(field.stored)
                 if attribute is not None:
                     field.decode(attribute)
-                elif field.absent_value() is ABSENT:
+                elif field.absent_value() is ABSENT and field.now is None:
                     raise field.refusal("it is required, but has no value after the conversions")
 
     def _default_values(self, derived: Iterable[Derived]) -> dict[str, Attribute | None]:
@@ -426,8 +434,26 @@ class Loaded(Entry):
     def _derive_attributes(self) -> dict[str, Attribute | None]:
         """The derived attributes for the current values of the fields."""
         derived = self.item._schema.derived
-        values = {field.name: field.peek(self.item) for each in derived for field in each.components}
+        values = self._component_values(derived)
         return {stored: found for each in derived for stored, found in each.attributes(values).items()}
+
+    def _component_values(self, derived: Iterable[Derived]) -> dict[str, Any]:
+        """The values of components after the write; a time is None if it was never stored."""
+        stored, found = self.item._stored, {}
+        assert stored is not None
+        for field in (field for each in derived for field in each.components):
+            if field in self.times:
+                found[field.name] = self.times[field]
+            elif field.now is not None and field.stored not in stored:
+                found[field.name] = None
+            else:
+                found[field.name] = field.peek(self.item)
+        return found
+
+    def _find_affected(self, changes: Sequence[FieldChange]) -> list[Derived]:
+        """The derived attributes that the write changes."""
+        derived = self.item._schema.derived
+        return find_affected(derived, [*changes, *list_time_changes(self.times)]) if derived else []
 
     def _claim(self, binding: Binding, changes: Sequence[FieldChange], claims: Claims) -> None:
         for field, old, _ in changes:
