@@ -423,7 +423,7 @@ def test_a_commit_that_fails_is_told_in_the_same_way(db: Database) -> None:
             "type": "urn:holdall:error:model-already-exists",
             "title": "Already exists",
             "status": 409,
-            "detail": "It already exists.",
+            "detail": "The resource already exists.",
             "instance": "/%C3%A4",
             "code": "model-already-exists",
         }

@@ -87,11 +87,11 @@ class Problem:
         return json.dumps(body | dict(self.members)).encode()
 
 
-_MISSING = Problem(404, "Not found", "The requested thing does not exist.")
+_MISSING = Problem(404, "Not found", "The requested resource does not exist.")
 _INVALID = Problem(422, "Invalid value", "A value in the request is not valid.")
-_CONFLICT = Problem(409, "Conflict", "The request conflicts with what is stored.")
+_CONFLICT = Problem(409, "Conflict", "The request conflicts with stored data.")
 _CONTENTION = Problem(
-    409, "Conflict", "Another request changed the same thing. Please try again.", retry_after=1
+    409, "Conflict", "Another request changed the same data. Please try again.", retry_after=1
 )
 _TOO_LARGE = Problem(413, "Too large", "The request is larger than accepted.")
 _BUSY = Problem(503, "Busy", "The store is busy. Please try again.", retry_after=1)
@@ -116,7 +116,9 @@ _PROBLEMS: dict[type[HoldallError], Problem] = {
         replace(_INVALID, title="Unusable file", detail="The file cannot be processed."),
     ),
     UniqueViolationError: replace(_CONFLICT, title="Already taken", detail="Another item has this value."),
-    ModelAlreadyExistsError: replace(_CONFLICT, title="Already exists", detail="It already exists."),
+    ModelAlreadyExistsError: replace(
+        _CONFLICT, title="Already exists", detail="The resource already exists."
+    ),
     InvalidModelUpdateError: _CONFLICT,
     ConditionFailedError: _CONFLICT,
     PreconditionFailedError: _CONFLICT,
