@@ -8,6 +8,7 @@ import click
 
 import holdall
 from holdall.cli.migrate import migrate
+from holdall.cli.models import models
 from holdall.cli.output import Refusal, escape_lines, show
 from holdall.cli.session import url_option
 from holdall.cli.table import table
@@ -61,5 +62,11 @@ def completion(context: click.Context, shell: str) -> None:
     show(found(root, {}, "holdall", "_HOLDALL_COMPLETE").source().strip() + "\n")
 
 
-for _command in (table, migrate, completion, *(load(place) for each in FEATURES for place in each.commands)):
+for _command in (
+    table,
+    models,
+    migrate,
+    completion,
+    *(load(place) for each in FEATURES for place in each.commands),
+):
     program.add_command(_command)

@@ -1,0 +1,117 @@
+"""The source of a model: it reads every item of its sample, whatever the attributes are called and contain."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdall import Database
+from holdall.cli.model_source import TableSample, infer_type, is_class_name, name_class, write_source
+from holdall.core import CreateTable, Item, KeyAttribute, PutItem, TableSchema, encode
+from holdall.models.stored_form import plain
+
+NAMES = [
+    "a b",
+    "a-b",
+    "a_b",
+    "class",
+    "date",
+    "str",
+    "self",
+    "key",
+    "1",
+    "_",
+    "__x__",
+    "ä",
+    "ﬁ",
+    '"',
+    "'\"\n\\",
+    "😀",
+]
+TEXTS = ["2026-01-31T09:30:00.000000Z", "2026-01-31T09:30:00.000000", "2026-01-31", "2026-02-31", "", "x"]
+TEXTS += ["0000-01-31", "2026-01-31 09:30"]
+
+SCALARS = ["x", "", 1, -7, 2.5, Decimal("1.000000000000000000001"), b"", b"\0\xff", True, False, None]
+SETS = [{"a", "b"}, {1}, {1, 2.5}, {b"\xff"}]
+
+
+def values() -> st.SearchStrategy[Any]:
+    """Values as DynamoDB stores them."""
+    leaves = st.sampled_from(TEXTS) | st.sampled_from([*SCALARS, *SETS])
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+        ),
+        max_leaves=5,
+    )
+
+
+@settings(max_examples=max(20, settings().max_examples // 2), deadline=None)
+@given(st.data())
+def test_a_model_reads_every_item_of_its_sample(data: st.DataObject) -> None:
+    value = values().map(encode)
+    rest = st.dictionaries(st.sampled_from(NAMES) | st.text(min_size=1, max_size=5), value, max_size=4)
+    numbers = count()
+    items: list[Item] = [
+        {**item, "id": {"N": str(next(numbers))}} for item in data.draw(st.lists(rest, max_size=4))
+    ]
+    schema = TableSchema("things", KeyAttribute("id", "N"))
+    names: dict[str, Any] = {"__name__": "sampled"}
+    exec(write_source(TableSample("things", schema, None, items, True), "Things"), names)
+    things = names["Things"]
+    with Database("memory:") as db:
+        db.send(CreateTable(schema))
+        for item in items:
+            db.send(PutItem("things", item))
+        found = {thing.id: thing for thing in db.scan(things)}
+    fields = {field.stored: field for field in things._fields.values()}
+    for number, item in enumerate(items):
+        for name, attribute in item.items():
+            read = getattr(found[number], fields[name].name)
+            assert plain(fields[name].encode(read) or {"NULL": True}) == plain(attribute)
+
+
+@pytest.mark.parametrize(
+    ("values", "annotation"),
+    [
+        ([1, 2], "int"),
+        ([1, 2.5], "Decimal"),
+        ([True], "bool"),
+        ([{"a"}, {"b"}], "set[str]"),
+        ([{1, 2.5}], "set[Decimal]"),
+        ([{1}, []], "set[int]"),
+        ([[], []], "list[Any]"),
+        ([[1], [None]], "list[int | None]"),
+        ([[1, "a"]], "list[Any]"),
+        ([[[1]], [[]]], "list[list[int]]"),
+        ([{"a": b"x"}, {}], "dict[str, bytes]"),
+        ([1, "a"], "Any"),
+        ([], "Any"),
+    ],
+)
+def test_the_type_is_as_narrow_as_the_values_show(values: list[Any], annotation: str) -> None:
+    assert infer_type(map(encode, values)) == (annotation, False)
+
+
+def test_a_null_makes_a_type_optional() -> None:
+    assert infer_type(map(encode, [None, 1])) == ("int", True)
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("orders", "Orders"),
+        ("my-app.OrderLines_2", "MyAppOrderLines2"),
+        ("3d", "Table3d"),
+        ("none", "TableNone"),
+    ],
+)
+def test_the_models_name_follows_from_the_tables(table: str, name: str) -> None:
+    assert name_class(table) == name
+    assert is_class_name(name)
