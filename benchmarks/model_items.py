@@ -8,11 +8,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["COUNT", "FIELDS", "TABLE", "documents", "key_document", "rows", "values"]
+__all__ = ["BULK", "COUNT", "FIELDS", "TABLE", "documents", "key_document", "rows", "values"]
 
 TABLE = "holdall"
 COUNT = 100
 """Orders of one customer: what a query gives."""
+
+BULK = 500
+"""Orders of one round of a bulk."""
 
 FIELDS = (
     *("customer", "number", "product", "quantity", "price"),

@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from benchmarks.model_items import COUNT, FIELDS, TABLE, documents, values
+from benchmarks.model_items import BULK, COUNT, FIELDS, TABLE, documents, values
 from benchmarks.model_worker import Side
 from benchmarks.wire_client import REGION, Client
 from holdall import Database, Key, Model, SortKey, Transaction, field
@@ -22,7 +22,7 @@ from holdall.core import (
     TtlDescription,
 )
 
-__all__ = ["Order", "client", "decoding", "fill", "querying", "read_all"]
+__all__ = ["Order", "bulk_writing", "client", "decoding", "fill", "querying", "read_all"]
 
 read_all = attrgetter(*FIELDS)
 """Every field of an order."""
@@ -67,6 +67,27 @@ def querying(endpoint: str) -> Side:
     db.table.create()
     fill(db, COUNT)
     return _reading(db)
+
+
+def bulk_writing(endpoint: str) -> Side:
+    """A bulk of new orders on the canned server; the same on ministack, read back, shows that it writes them right."""
+    canned, server = (
+        Database(f"dynamodb://{TABLE}?endpoint={each}&region={REGION}") for each in endpoint.split()
+    )
+    orders = [values(number) for number in range(BULK)]
+
+    def write(db: Database) -> list[tuple[Any, ...]]:
+        with db.bulk(Order) as bulk:
+            for order in orders:
+                bulk.put(Order(**order))
+        return []
+
+    def read_back() -> list[tuple[Any, ...]]:
+        server.table.create()
+        write(server)
+        return _reading(server).read()
+
+    return Side(lambda: write(canned), lambda written: read_back())
 
 
 def client(endpoint: str) -> Client:

@@ -6,11 +6,11 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
-from benchmarks.model_items import COUNT, FIELDS, documents, rows, values
+from benchmarks.model_items import BULK, COUNT, FIELDS, documents, rows, values
 from benchmarks.model_worker import Side
 from benchmarks.wire_client import REGION
 
-__all__ = ["pynamodb_decoding", "pynamodb_querying"]
+__all__ = ["pynamodb_batch_writing", "pynamodb_decoding", "pynamodb_querying"]
 
 _read_all = attrgetter(*FIELDS)
 
@@ -56,3 +56,23 @@ def pynamodb_querying(endpoint: str) -> Side:
             batch.save(order(**values(number)))
     customer = rows()[0][0]
     return Side(lambda: [_read_all(row) for row in order.query(customer, consistent_read=True)], _plain)
+
+
+def pynamodb_batch_writing(endpoint: str) -> Side:
+    """A batch of new orders on the canned server; the same on ministack, read back, shows that it writes them right."""
+    canned, server = map(_order, endpoint.split())
+    orders = [values(number) for number in range(BULK)]
+    customer = rows()[0][0]
+
+    def write(order: Any) -> list[tuple[Any, ...]]:
+        with order.batch_write() as batch:
+            for each in orders:
+                batch.save(order(**each))
+        return []
+
+    def read_back() -> list[tuple[Any, ...]]:
+        server.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        write(server)
+        return _plain([_read_all(row) for row in server.query(customer, consistent_read=True)])
+
+    return Side(lambda: write(canned), lambda written: read_back())

@@ -15,12 +15,12 @@ BAR = 1 / 6
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure; both sides ask the same server, each for a table of its own."""
-    result = race("model_ours:querying", "model_peers:pynamodb_querying", _server())
+    result = race("model_ours:querying", "model_peers:pynamodb_querying", server())
     details = (f"{COUNT} items", "against PynamoDB")
     yield Figure("model_query", details, result.ratio, BAR, note=result.each(1))
 
 
-def _server() -> str:
+def server() -> str:
     """The URL of ministack, the one that the tests run on; it ends with this process."""
     sys.path.append(str(ROOT / "tests"))
     from rig.servers import started

@@ -224,8 +224,8 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
     for name, attribute in item.items():
         try:
             text = attribute.get("S") if attribute.__class__ is dict and len(attribute) == 1 else None
-            if text.__class__ is str and text.isascii():  # the most common attribute, without another call
-                size = len(text)
+            if text.__class__ is str:  # the most common attribute, without another call
+                size = len(text) if text.isascii() else _utf8_size(text)
             else:
                 kept[name], size = _canonical(attribute, depth)
             total += size + (_known_names.get(name) or _know_name(name))

@@ -132,7 +132,7 @@ def compile_encoder(fields: Iterable[Field[Any]]) -> ItemEncoder:
 
     It fails in any way if a value is missing or invalid; the caller then encodes field by field, to find the reason.
     """
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"LARGEST": _LARGEST}
     lines = ["def encode(values, item):"]
     for number, field in enumerate(fields):
         encode: Any = field.encode if field.foreign else field.codec.encode_checked
@@ -151,6 +151,7 @@ def compile_encoder(fields: Iterable[Field[Any]]) -> ItemEncoder:
 _INLINE: dict[Callable[[Encoder], Encoder], str] = {
     _of_text: "{'S': value} if value.__class__ is str and value.isascii() else ",
     _of_flag: "{'BOOL': value} if value is True or value is False else ",
+    _of_integer: "{'N': f'{value}'} if value.__class__ is int and -LARGEST < value < LARGEST else ",
 }
 """The code of the simplest encoders, without a call."""
 

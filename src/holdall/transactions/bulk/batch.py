@@ -17,7 +17,7 @@ from holdall.core.requests import STAMP, BatchWrite, DeleteItem, PutItem
 from holdall.core.values import Attribute
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.models.everyday import ItemEncoder, compile_encoder
-from holdall.models.keys import ModelKey, check_unchanged
+from holdall.models.keys import ModelKey, check_unchanged, item_key
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.retry import RETRIES, RunOptions, backoff, is_retryable
@@ -70,7 +70,8 @@ class Batches:
 
     def put(self, item: Model) -> bool:
         """Add a new item. Returns whether `flush` must be called now."""
-        self._check_usable()
+        if self._problem is not None:
+            self._check_usable()
         try:
             binding, encode = self._homes[item._schema]
         except (AttributeError, KeyError):
@@ -80,7 +81,7 @@ class Batches:
                 f"{item.key!r} is not a new item",
                 hint="make a new one with the same values: Model(**item.to_dict())",
             )
-        key, values = item.key, item.__dict__
+        key, values = item_key(item), item.__dict__
         if key.schema.mutable_keys:
             check_unchanged(key, values)
         if item._schema.timed:
