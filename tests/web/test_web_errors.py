@@ -67,7 +67,7 @@ PLACES = {
     413: {"BodyTooLargeError", "ItemTooLargeError"},
     422: {
         *("InvalidFieldError", "InvalidValueError", "InvalidKeyError", "InvalidObjectKeyError"),
-        *("InvalidTokenError", "InvalidFileError"),
+        *("InvalidTokenError", "InvalidFileError", "InvalidFieldsError"),
         *("MediaError", "MalformedMediaError", "MediaLimitError", "UnsupportedMediaError"),
         *("InvariableError", "UnpreviewableError", "UnrepresentableError"),
     },
@@ -79,6 +79,8 @@ SECRET = "ada@example.com"
 
 
 def example(kind: type[HoldallError]) -> HoldallError:
+    if kind is errors.InvalidFieldsError:
+        return errors.InvalidFieldsError([InvalidFieldError("Person", "mail", f"{SECRET} is wrong")])
     if issubclass(kind, InvalidFieldError):
         return kind("Person", "mail", f"{SECRET} is wrong")
     if issubclass(kind, TransactionErrors):
