@@ -24,23 +24,33 @@ def documented_models() -> dict[str, str]:
 
 
 def _modules(page: Path) -> Iterator[tuple[str, str]]:
-    imports: list[str] = []
+    imports: list[ast.Import | ast.ImportFrom] = []
     known: dict[str, ast.stmt] = {}
     models = {"Model"}
     for count, statement in enumerate(_statements(page)):
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            imports.append(ast.unparse(statement))
+            imports.append(statement)
         elif isinstance(statement, ast.ClassDef):
             if models & {base.id for base in statement.bases if isinstance(base, ast.Name)}:
                 models.add(statement.name)
                 statement = _fields_of(statement)
-                module = "\n".join(["# pyright: basic", *imports, *_needed(statement, known)])
+                needed = _needed(statement, known)
+                module = "\n".join(["# pyright: basic", *_used(imports, needed), *needed])
                 yield f"doc_{page.stem.replace('-', '_')}_{statement.name}_{count}.py".lower(), f"{module}\n"
             known[statement.name] = statement
         elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             known[statement.targets[0].id] = statement
         elif isinstance(statement, ast.FunctionDef):
             known[statement.name] = statement
+
+
+def _used(imports: list[ast.Import | ast.ImportFrom], texts: list[str]) -> Iterator[str]:
+    """The imports that the texts use: a page may import what is not installed, or is a module of the page's own."""
+    names = {part.id for text in texts for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Name)}
+    for statement in imports:
+        bound = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+        if bound & {*names, "*"}:
+            yield ast.unparse(statement)
 
 
 def _statements(page: Path) -> Iterator[ast.stmt]:

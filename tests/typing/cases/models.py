@@ -158,7 +158,7 @@ def handles(order: Order) -> None:
 class Session(Model, table="sessions", layout="plain"):
     user: Key[str]
     at: SortKey[datetime] = field(stored="epoch_ms")
-    seen: datetime = field(stored="morse")  # E: morse
+    seen: datetime = field(stored="morse")  # E: overload
     version: int = field(default=0, version=True)
 
 
