@@ -1,4 +1,4 @@
-"""``before_commit``: what an item does to itself, and to others, just before it is written."""
+"""``before_commit`` and its relatives: what an item does to itself, and to others, just before it is written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from rig.behaviour import Db, awaiting, blocking, everywhere, in_memory
 from rig.behaviour_models import failing, given
 
-from holdall import AsyncTransaction, Key, Model, field
+from holdall import AsyncTransaction, Database, Key, Model, field
 from holdall.errors import (
     AwaitableRefused,
     InvalidFieldError,
     InvalidRequestError,
+    ModelDefinitionError,
     WriteAttemptedInReadOnlyTxError,
 )
 
@@ -54,6 +55,43 @@ class Strict(Model):
     def before_commit(self, tx: Any) -> None:
         if self.n < 0:
             raise ValueError(f"{self.id} is below zero")
+
+
+class Traced(Model):
+    id: Key[str]
+    n: int = 0
+    trail: str = ""
+
+    def before_create(self, tx: Any) -> None:
+        called.append(f"create {self.id}")
+        self.trail += "c"
+
+    def before_update(self, tx: Any) -> None:
+        called.append(f"update {self.id}")
+        self.trail += "u"
+
+    def before_delete(self, tx: Any) -> None:
+        called.append(f"delete {self.id}")
+        if self.n < 0:
+            raise ValueError(f"{self.id} is below zero")
+
+    def before_commit(self, tx: Any) -> None:
+        called.append(f"commit {self.id}")
+        self.trail += "."
+
+
+class Parent(Model):
+    """Takes its child along when it is deleted."""
+
+    id: Key[str]
+
+    def before_delete(self, tx: Any) -> Any:
+        found = tx.get(Traced, self.id)
+
+        async def follow() -> None:
+            tx.delete(await found)
+
+        return follow() if hasattr(found, "__await__") else tx.delete(found)
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +264,59 @@ async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
         async with db.transaction() as tx:
             tx.create(Hasty, id="a")
     assert db.sent() == []
+
+
+# --- hooks for one kind of write ----------------------------------------------------------------------------
+
+
+@everywhere
+async def test_each_kind_of_write_has_its_hook_and_before_commit_follows(db: Db) -> None:
+    await given(db, Traced(id="a"), Traced(id="b"), Traced(id="d"))
+    assert called == ["create a", "create b", "create d", "commit a", "commit b", "commit d"]
+    called.clear()
+    async with db.transaction() as tx:
+        a, b, d = [await tx.get_one(Traced, id) for id in "abd"]
+        a.field("n").increment_by(1)
+        assert b.n == 0
+        tx.delete(d)
+        tx.delete(tx.create(Traced, id="e"))
+    assert called == ["update a", "delete d", "commit a", "commit d"]
+    found = await db.get_one(Traced, "a")
+    assert (found.n, found.trail) == (1, "c.u.")
+    assert (await db.get_one(Traced, "b")).trail == "c."
+    assert await db.get(Traced, "d") is None
+
+
+@everywhere
+async def test_a_hook_can_stop_a_deletion(db: Db) -> None:
+    await given(db, Traced(id="a", n=-1))
+    with failing(ValueError, "a is below zero"):
+        async with db.transaction() as tx:
+            tx.delete(await tx.get_one(Traced, "a"))
+    with failing(ValueError, "a is below zero"):
+        await db.delete(Traced.key("a"))
+    assert (await db.get_one(Traced, "a")).n == -1
+
+
+@everywhere
+async def test_an_item_that_another_hook_deletes_gets_the_hook_of_a_deletion_too(db: Db) -> None:
+    await given(db, Parent(id="a"), Traced(id="a"))
+    called.clear()
+    async with db.transaction() as tx:
+        (await tx.get_one(Traced, "a")).n = 1
+        tx.delete(await tx.get_one(Parent, "a"))
+    assert called == ["update a", "delete a", "commit a"]
+    assert await db.get(Traced, "a") is None
+
+
+@pytest.mark.parametrize("name", ["before_create", "before_update", "before_delete"])
+def test_a_hook_cannot_be_a_generator_and_refuses_unread_writes(name: str) -> None:
+    def lazy(self: Any, tx: Any) -> Any:
+        yield
+
+    with pytest.raises(ModelDefinitionError, match=rf"Lazy\.{name}: it is a generator function"):
+        type("Lazy", (Model,), {name: lazy, "__annotations__": {"id": Key[str]}})
+    hooked: Any = type("Hooked", (Model,), {name: lambda self, tx: None, "__annotations__": {"id": Key[str]}})
+    refused = pytest.raises(InvalidRequestError, match=f"Hooked has a {name} hook")
+    with Database("memory:") as db, refused, db.transaction() as tx:
+        tx.delete(hooked.key("a"))

@@ -94,7 +94,7 @@ def define(
         version=_version(cls, fields, has_hydrator=fetcher is not None),
         hydrator=fetcher,
         joiners=_joiners(cls, fields),
-        hooked=_is_hooked(cls),
+        hooked=tuple(_list_hooks(cls)),
         locked=frozenset(_find_locked(fields, derived)),
         timed=tuple(field for field in fields.values() if field.now is not None),
         derived=derived,
@@ -627,17 +627,21 @@ def _find_locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -
     yield from (field.name for attribute in derived for field in attribute.components)
 
 
-def _is_hooked(cls: type[Model]) -> bool:
+def _list_hooks(cls: type[Model]) -> Iterator[str]:
+    """Yield the names of the hooks that the class defines."""
     from holdall.models.model import Model
 
-    if is_generator_function(cls.before_commit):
-        raise _wrong(
-            cls,
-            "before_commit",
-            "it is a generator function, so calling it would run none of its code",
-            hint="make it a plain method without yield",
-        )
-    return cls.before_commit is not Model.before_commit
+    for name in ("before_create", "before_update", "before_delete", "before_commit"):
+        hook = getattr(cls, name)
+        if is_generator_function(hook):
+            raise _wrong(
+                cls,
+                name,
+                "it is a generator function, so calling it would run none of its code",
+                hint="make it a plain method without yield",
+            )
+        if hook is not getattr(Model, name):
+            yield name
 
 
 def _wrong(cls: type, field: str, problem: str, *, hint: str | None = None) -> ModelDefinitionError:

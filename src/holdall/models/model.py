@@ -206,6 +206,17 @@ class Declared:
         by key.
         """
 
+    def before_create(self, tx: Any) -> Any:
+        """Override this method to do something just before a new item is written; otherwise like `before_commit`."""
+
+    def before_update(self, tx: Any) -> Any:
+        """Override this method to do something just before changes to an item that was read are written; otherwise like
+        `before_commit`. It is not called for an item without changes."""
+
+    def before_delete(self, tx: Any) -> Any:
+        """Override this method to do something just before an item that was read is deleted; otherwise like
+        `before_commit`."""
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented

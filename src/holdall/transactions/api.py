@@ -93,7 +93,7 @@ class Writes:
         optional field.
 
         The commit raises `InvalidModelUpdateError` if the item is missing, has expired, or does not meet the expected
-        values or ``where=``, a condition such as ``col(Order.quantity) >= 3``. Models with a ``before_commit`` hook
+        values or ``where=``, a condition such as ``col(Order.quantity) >= 3``. Models with a ``before_...`` hook
         refuse this, because the hook would be skipped.
         """
         if args and isinstance(args[0], ModelKey):
@@ -131,7 +131,7 @@ class Writes:
 
         ``expected`` has the key, and values that an existing item must have. Together with ``new`` it makes up the
         whole item. If an existing item does not meet ``where=``, the commit raises `InvalidModelUpdateError`. Models
-        with a ``before_commit`` hook refuse this, because the hook would be skipped.
+        with a ``before_...`` hook refuse this, because the hook would be skipped.
         """
         self._unit.create_or_put(model_schema(model), expected, new, where)
 
@@ -149,7 +149,7 @@ class Writes:
 
         An item is deleted under the same conditions as a change; a key unconditionally, unless ``where=`` is given: the
         commit then raises `InvalidModelUpdateError` if the item is missing or does not meet it. A key is refused if its
-        model has a ``before_commit`` hook, because the hook would be skipped.
+        model has a ``before_...`` hook, because the hook would be skipped.
         """
         for target in targets:
             self._unit.delete(target, where)

@@ -113,23 +113,35 @@ def _participants(found: Sequence[object | None]) -> list[Participant]:
 
 
 async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
-    """Call ``before_commit`` once for each item to be written, including those that a hook creates or changes."""
-    called: set[int] = set()
+    """Call each hook once for each item to be written, including those that a hook creates or changes.
+
+    An item's ``before_commit`` follows its other hooks. A hook can change what happens to an item, even to its own.
+    """
+    called: set[tuple[int, str]] = set()
     waiting = True
     while waiting:
         waiting = False
         for entry in list(unit.entries.values()):
-            if not isinstance(entry, New | Loaded) or not entry.item._schema.hooked or id(entry) in called:
+            if not isinstance(entry, New | Loaded) or not entry.item._schema.hooked:
                 continue
-            if not entry.is_dirty if isinstance(entry, Loaded) else entry.deleted:
+            name = next((name for name in _list_hooks(entry) if (id(entry), name) not in called), None)
+            if name is None:
                 continue
-            called.add(id(entry))
+            called.add((id(entry), name))
             waiting = True
             unit.hooking = True  # it may change an item that is to be deleted
             try:
-                await context.port.call(entry.item.before_commit, tx)
+                await context.port.call(getattr(entry.item, name), tx)
             finally:
                 unit.hooking = False
+
+
+def _list_hooks(entry: New | Loaded) -> list[str]:
+    """The hooks that an item's model defines for what will happen to it, in their order."""
+    if not entry.is_dirty if isinstance(entry, Loaded) else entry.deleted:
+        return []
+    event = "delete" if entry.deleted else "create" if isinstance(entry, New) else "update"
+    return [name for name in entry.item._schema.hooked if name in (f"before_{event}", "before_commit")]
 
 
 def _check_alive(entries: Sequence[tuple[Entry, Binding]], now: datetime) -> None:

@@ -197,7 +197,7 @@ class Runner(Reader):
 
         A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
         ``concurrency`` batches are sent at the same time. ``progress`` is called with a `BulkReport` after them. A
-        model with unique fields, attachments, an archive or a ``before_commit`` hook is refused, because batches would
+        model with unique fields, attachments, an archive or a ``before_...`` hook is refused, because batches would
         leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import Bulk
@@ -483,7 +483,7 @@ class AsyncRunner(AsyncReader):
 
         A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
         ``concurrency`` batches are sent at the same time. ``progress`` is called with a `BulkReport` after them. A
-        model with unique fields, attachments, an archive or a ``before_commit`` hook is refused, because batches would
+        model with unique fields, attachments, an archive or a ``before_...`` hook is refused, because batches would
         leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import AsyncBulk

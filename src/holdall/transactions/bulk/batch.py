@@ -203,7 +203,7 @@ def check_batchable(schema: ModelSchema) -> None:
     elif schema.version is not None:
         problem = f"its field {schema.version.name!r} counts writes, and a batch cannot check or count"
     elif schema.hooked:
-        problem = "it has a before_commit hook, which a batch would skip"
+        problem = f"it has a {schema.hooked[0]} hook, which a batch would skip"
     else:
         return
     raise InvalidRequestError(

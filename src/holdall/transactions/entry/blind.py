@@ -441,10 +441,10 @@ def split_key(
 
 
 def check_unhooked(schema: ModelSchema) -> None:
-    """Refuse a blind write to a model with a ``before_commit`` hook, which it would skip."""
+    """Refuse a blind write to a model with a hook, which it would skip."""
     if schema.hooked:
         raise InvalidRequestError(
-            f"{schema.name} has a before_commit hook, which cannot be called for an item that was not read",
+            f"{schema.name} has a {schema.hooked[0]} hook, which cannot be called for an item that was not read",
             hint="read the item with get, then change or delete it; use create for a new item",
         )
 
