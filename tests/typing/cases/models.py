@@ -158,7 +158,7 @@ def handles(order: Order) -> None:
 class Session(Model, table="sessions", layout="plain"):
     user: Key[str]
     at: SortKey[datetime] = field(stored="epoch_ms")
-    seen: datetime = field(stored="morse")  # E: overload
+    seen: datetime = field(stored="morse")  # E: "field"
     version: int = field(default=0, version=True)
 
 
