@@ -257,6 +257,18 @@ def test_a_subclass_has_the_layout_of_its_root_and_its_own_name() -> None:
             pass
 
 
+@in_memory
+async def test_an_index_may_use_fields_of_the_key(db: Db) -> None:
+    class Ticket(
+        Model, table="tickets", layout=Template(pk="T#{id}", gsi1=("N#{size:03d}#{id}", "{id}#{size}"))
+    ):
+        id: Key[str]
+        size: int
+
+    await given(db, Ticket(id="a", size=1), Ticket(id="b", size=2))
+    assert [ticket.id async for ticket in db.query(Ticket, index="gsi1", size=2, id="b")] == ["b"]
+
+
 def test_an_index_may_be_of_fields_themselves() -> None:
     class City(
         Model,

@@ -423,9 +423,10 @@ class TemplateIndex(BoundIndex):
 
     def __init__(self, index: Index, texts: Sequence[KeyText]) -> None:
         partition, sort = texts[0], texts[1] if len(texts) == 2 else None
-        key = tuple(dict.fromkeys(slot.field for slot in partition.slots))
-        sort_key = () if sort is None else tuple(slot.field for slot in sort.slots if slot.field not in key)
-        super().__init__(index, key, tuple(dict.fromkeys(sort_key)))
+        key = {slot.field.name: slot.field for slot in partition.slots}
+        sort_key = {} if sort is None else {slot.field.name: slot.field for slot in sort.slots}
+        rest = [field for name, field in sort_key.items() if name not in key]
+        super().__init__(index, tuple(key.values()), tuple(rest))
         self._texts = tuple(texts)
         self._schema = IndexSchema(index.name, partition.attribute, None if sort is None else sort.attribute)
 
