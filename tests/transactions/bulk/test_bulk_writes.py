@@ -13,7 +13,7 @@ from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, op
 from rig.behaviour_models import Line, Order, put_raw
 from rig.colour import COLOURS
 
-from holdall import Database, Index, Key, Model, SortKey, field, has_one_attached
+from holdall import Database, Index, Key, Model, SortKey, Template, field, has_one_attached
 from holdall.archive import Archive
 from holdall.core import BatchWrite
 from holdall.core.port import run
@@ -49,6 +49,17 @@ class Ticket(Model, table="Tickets"):
 
     number: Key[int]
     seat: str = "any"
+
+
+class Crate(
+    Model, table="crates", layout=Template(pk="C#{id}", gsi1=("W#{weight:04d}", "{sent}"), type="entity")
+):
+    """In a table that another program laid out."""
+
+    id: Key[str]
+    weight: int
+    sent: datetime = field(stored="epoch")
+    added: datetime = field(now="create")
 
 
 class Member(Model):
@@ -109,6 +120,20 @@ async def test_items_are_written_and_deleted_in_batches_of_25(db: Db) -> None:
         await bulk.delete(Line.key(order="a", number=99))  # there is no such item
     assert bulk.report == BulkReport(0, 31)
     assert [line.number for line in await db.query(Line, order="a").all()] == list(range(30, 60))
+
+
+@everywhere
+async def test_a_table_of_another_program_gets_keys_and_index_texts_as_from_a_transaction(db: Db) -> None:
+    values: dict[str, Any] = {"weight": 7, "sent": datetime(2026, 1, 1, tzinfo=UTC)}
+    await db.bulk(Crate).put_all([Crate(id="a", **values)])
+    async with db.transaction() as tx:
+        tx.create(Crate, id="b", **values)
+    one, two = [await db.raw(Crate.key(id)) for id in ("a", "b")]
+    assert one is not None
+    assert two is not None
+    assert {**one, "added": None} == {**two, "added": None, "pk": {"S": "C#a"}, "id": {"S": "a"}}
+    assert one["added"].keys() == two["added"].keys()
+    assert one["gsi1pk"] == {"S": "W#0007"}
 
 
 @everywhere
