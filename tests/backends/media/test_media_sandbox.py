@@ -43,7 +43,7 @@ def run_hog(name: str, wanted: TransformImage) -> Picture:
     [
         ("hog_processor", MediaLimitError, "1 seconds"),
         ("hog_memory", MediaLimitError, "bytes of memory"),
-        ("hog_disk", MediaLimitError, "more than 8388608 bytes"),
+        ("hog_disk", MediaLimitError, "more than 8,388,608 bytes"),
         ("crash", MalformedMediaError, "signal 11"),
         ("abort", MalformedMediaError, "signal 6"),
         ("exit_in_silence", MalformedMediaError, "nonsense"),
