@@ -6,7 +6,6 @@ Pure: nothing is read here, and a caller's file is never closed. An upload is ke
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, TypeAlias
 from weakref import finalize
 
@@ -141,8 +140,11 @@ def _keep_open(upload: Any) -> Any:
         return upload
     if isinstance(stream, _OpenStream):
         return stream.stream
-    with suppress(AttributeError):  # one that cannot be replaced
-        setattr(upload, place, _OpenStream(stream))
+    kept = _OpenStream(stream)
+    try:
+        setattr(upload, place, kept)
+    except AttributeError:  # the upload does not allow it; its framework decides when it is closed
+        kept.detach()
     return stream
 
 
