@@ -152,7 +152,7 @@ def test_an_error_of_the_programs_is_told_by_its_class(colour: str) -> None:
     found = told.one(NAME)
     assert said(found)["outcome"] == "failed"
     assert said(found)["type"].endswith("Unhappy")
-    assert "ada" not in found.to_json()
+    assert "about ada" not in found.to_json()
 
 
 @pytest.mark.parametrize("colour", COLOURS)
