@@ -289,7 +289,7 @@ def test_forms_that_do_not_fit_are_refused_when_the_class_is_defined() -> None:
     with pytest.raises(ModelDefinitionError, match=r"Odd.a: stored='morse' is not a stored form"):
 
         class Odd(Model):
-            a: str = field(stored="morse")  # type: ignore[arg-type]
+            a: str = field(stored="morse")  # type: ignore[call-overload]
 
     with pytest.raises(ModelDefinitionError, match="is a form of datetime"):
 

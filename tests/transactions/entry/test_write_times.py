@@ -179,7 +179,7 @@ async def test_a_time_that_was_read_is_locked(db: Db) -> None:
     with contended():
         async with db.transaction() as tx:
             note = await tx.get_one(Note, "a")
-            assert note.updated_at
+            assert note.updated_at is not None
             note.text = "x"
             db.clock.forward(10)
             await change_unread(db, Note.key("a"), col(Note.n).increment_by(1))
