@@ -78,7 +78,12 @@ class Binding:
 
     def model_of(self, item: Item) -> ModelSchema | None:
         """The model of a stored item: the bound one or one derived from it; None if it is neither."""
-        return self.schema.of(item, self._sort_of(item) if self.schema.form.in_key_alone else None)
+        schema, form = self.schema, self.schema.form
+        if form.type_attribute is not None:
+            kind = item.get(form.type_attribute)
+            if kind is not None and kind.get("S") == schema.name:
+                return schema  # nearly always, and asked for each row of a query
+        return form.model_of(schema, item, self._sort_of(item) if form.in_key_alone else None)
 
     def _sort_of(self, item: Item) -> object:
         return None if self.sort is None else _plain(item[self.sort.name])
