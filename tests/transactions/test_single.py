@@ -8,12 +8,13 @@ import pytest
 from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import Order, contended, failing, given, meanwhile
 
-from holdall import Key, Model, col, field
+from holdall import AsyncTransaction, Key, Model, ModelKey, col, field
 from holdall.errors import (
     InvalidFieldError,
     InvalidFieldsError,
     InvalidModelUpdateError,
     InvalidOptionsError,
+    InvalidRequestError,
     ModelAlreadyExistsError,
     RecordNotFound,
     UniqueViolationError,
@@ -94,6 +95,27 @@ async def test_what_is_no_item_or_key_is_refused(db: Db) -> None:
         await db.put({"id": "a"})  # type: ignore[type-var]
     with pytest.raises(InvalidOptionsError, match="neither a model nor a key"):
         await db.create("Order", id="a")  # type: ignore[call-overload]
+
+
+class Party(Model):
+    name: Key[str]
+
+
+class Guest(Party):
+    badge: str = field(unique=True)
+
+
+async def delete_blindly(tx: AsyncTransaction, key: ModelKey[Party]) -> None:
+    tx.delete(key)
+
+
+@everywhere
+async def test_a_value_of_a_derived_model_is_released_by_a_delete_with_the_key_of_its_base(db: Db) -> None:
+    await given(db, Guest(name="ada", badge="7"))
+    with pytest.raises(InvalidRequestError, match="or a derived model has a unique field"):
+        await db.run(delete_blindly, Party.key("ada"))
+    await db.delete(Party.key("ada"))
+    await db.create(Guest, name="bo", badge="7")
 
 
 # --- several fields at once -------------------------------------------------------------------------------

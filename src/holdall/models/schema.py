@@ -82,6 +82,11 @@ class ModelSchema:
                 yield from schema.family()
         yield self
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether an item under one of its keys, of this model or of a derived one, may have a unique field."""
+        return any(field.unique for each in self.family() for field in each.plain)
+
     def of(self, item: Item, sort: object = None) -> ModelSchema | None:
         """The model of a stored item with this sort key: this one or one derived from it; None if it is neither."""
         return self.form.model_of(self, item, sort)

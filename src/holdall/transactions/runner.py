@@ -88,9 +88,9 @@ class Runner(Reader):
 
         Raises `ModelAlreadyExistsError` if an item with its key exists.
         """
-        from holdall.transactions.single import build_item, create_item
+        from holdall.transactions.single import create_item, prepare_item
 
-        return self._run(create_item, (build_item(model, args, values),), {}, {})
+        return self._run(create_item, (prepare_item(model, args, values),), {}, {})
 
     def put(self, item: M, *, where: Clause | None = None) -> M:
         """Write one item, in a transaction, replacing any item with its key.
@@ -374,9 +374,9 @@ class AsyncRunner(AsyncReader):
 
         Raises `ModelAlreadyExistsError` if an item with its key exists.
         """
-        from holdall.transactions.single import build_item, create_item
+        from holdall.transactions.single import create_item, prepare_item
 
-        return await self._run(create_item, (build_item(model, args, values),), {}, {})
+        return await self._run(create_item, (prepare_item(model, args, values),), {}, {})
 
     async def put(self, item: M, *, where: Clause | None = None) -> M:
         """Write one item, in a transaction, replacing any item with its key.

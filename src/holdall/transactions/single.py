@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdall.transactions.api import Writes
 
 
-def build_item(model: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> Model:
+def prepare_item(model: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> Model:
     """Return the item that ``create`` was called with: an instance, or a model and its values."""
     if isinstance(model, Model) and not args and not values:
         return model
@@ -60,4 +60,4 @@ def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:
 
 def is_blindly_deletable(key: ModelKey[Any]) -> bool:
     """Whether an item can be deleted unread: nothing depends on its values, and no hook wants to see it."""
-    return not key.schema.hooked and not any(field.unique for field in key.schema.plain)
+    return not key.schema.hooked and not key.schema.is_guarded

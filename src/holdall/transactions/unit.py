@@ -360,9 +360,10 @@ class Unit:
             field = find_field(schema, name)
             if field.is_key and expected[name] != new[name]:
                 raise field.refusal("it is part of the key, so it must be the same in expected and new")
-        if any(field.unique for field in schema.plain):
+        if schema.is_guarded:
             raise InvalidRequestError(
-                f"{schema.name} has a unique field, and create_or_put cannot release an old value that was not read",
+                f"{schema.name} or a derived model has a unique field, and create_or_put cannot release an old value "
+                "that was not read",
                 hint="read the item with get, then change or create it",
             )
         item = schema.model(**{**expected, **new})
@@ -400,10 +401,10 @@ class Unit:
             self._deleted.add(id(entry.item))
         elif entry is None:
             check_unhooked(key.schema)
-            if any(field.unique for field in key.schema.plain):
+            if key.schema.is_guarded:
                 raise InvalidRequestError(
-                    f"{key.schema.name} has a unique field, and a delete by key cannot release a value that was not "
-                    "read",
+                    f"{key.schema.name} or a derived model has a unique field, and a delete by key cannot release a "
+                    "value that was not read",
                     hint="read the item with get, then delete it",
                 )
             self.entries[key.identity] = BlindDelete(key, requirement)
