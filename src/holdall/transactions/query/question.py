@@ -24,13 +24,20 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
-from holdall.models.indexes import BoundIndex
-from holdall.models.model import unknown_field
 from holdall.models.ranges import Range
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
+from holdall.transactions.query.arguments import (
+    check_clause,
+    check_limit,
+    check_lock,
+    check_partition,
+    check_switch,
+    find_field,
+    find_index,
+)
 from holdall.transactions.query.row import RowLock, read_whole
 
 
@@ -52,15 +59,15 @@ class Question:
         lock: RowLock = True,
     ) -> None:
         self.schema = schema
-        self.index = _index(schema, index)
-        self.sort = _clause("sort", sort)
-        self.where = _clause("where", where)
-        self.limit = _limit(limit)
-        self.reverse = _switch("reverse", reverse)
+        self.index = find_index(schema, index)
+        self.sort = check_clause("sort", sort)
+        self.where = check_clause("where", where)
+        self.limit = check_limit(limit)
+        self.reverse = check_switch("reverse", reverse)
         self.consistent = self._consistency(consistent)
-        self.components = _partition(schema, self._key_fields, components)
-        self.only = None if only is None else tuple(_field(schema, name) for name in only)
-        self.lock = _lock(lock)
+        self.components = check_partition(schema, self._key_fields, components)
+        self.only = None if only is None else tuple(find_field(schema, name) for name in only)
+        self.lock = check_lock(lock)
         self._check_where()
         self._range(self._likely_sort())  # refuses an invalid range now
 
@@ -74,7 +81,7 @@ class Question:
 
     def _consistency(self, given: bool | None) -> bool:
         if given is not None:
-            _switch("consistent", given)
+            check_switch("consistent", given)
         if self.index is not None and given:
             raise InvalidOptionsError(
                 f"the index {self.index.name!r} cannot be read consistently",
@@ -285,75 +292,6 @@ def family_condition(schema: ModelSchema, attribute: str) -> Condition:
     """That an item is of the model or of one derived from it, by the attribute that says so."""
     names = dict.fromkeys(each.name for each in schema.family())
     return In(Path((attribute,)), tuple(Value({"S": name}) for name in names))
-
-
-def _index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
-    if name is None:
-        return None
-    index = schema.indexes.get(name)
-    if index is None:
-        there = ", ".join(schema.indexes)
-        raise InvalidOptionsError(
-            f"{schema.name} has no index {name!r}",
-            hint=f"its indexes are: {there}" if there else "it declares no indexes",
-        )
-    return index
-
-
-def _partition(
-    schema: ModelSchema, fields: Sequence[Field[Any]], components: Mapping[str, Any]
-) -> dict[str, Any]:
-    names = {field.name for field in fields}
-    for name in components:
-        if name not in names:
-            if name not in schema.fields:
-                raise unknown_field(schema, name)
-            raise InvalidFieldError(
-                schema.name,
-                name,
-                "it is not part of the partition key that the query uses",
-                hint=f"pass only the partition key ({', '.join(sorted(names))}); use sort= or where= for other fields",
-            )
-    for field in fields:
-        if field.name not in components:
-            raise field.refusal("a query needs every field of the partition key, and this one is missing")
-    return {field.name: field.validate(components[field.name]) for field in fields}
-
-
-def _field(schema: ModelSchema, given: Any) -> Field[Any]:
-    name = given if isinstance(given, str) else getattr(given, "name", None)
-    for each in schema.family():
-        if isinstance(name, str) and name in each.fields:
-            return each.fields[name]
-    raise InvalidOptionsError(f"only= names {given!r:.60}, which is not a field of {schema.name}")
-
-
-def _clause(option: str, given: Any) -> Clause | None:
-    if given is not None and not isinstance(given, Clause):
-        compared = " (a plain field was compared without col())" if isinstance(given, bool) else ""
-        raise InvalidOptionsError(
-            f"{option} must be a condition, not {given!r:.60}{compared}",
-            hint="wrap plain fields in col(): col(Order.quantity) == 3; key fields need no col(): Order.number > 3",
-        )
-    return given
-
-
-def _limit(limit: Any) -> int | None:
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
-    return limit
-
-
-def _switch(option: str, given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise InvalidOptionsError(f"{option} must be True or False, not {given!r:.60}")
-    return given
-
-
-def _lock(lock: Any) -> RowLock:
-    if lock != "rows" and not isinstance(lock, bool):
-        raise InvalidOptionsError(f'lock must be "rows", True or False, not {lock!r:.60}')
-    return lock  # type: ignore[no-any-return]
 
 
 def names_in(condition: Condition | None) -> set[str]:

@@ -1,0 +1,90 @@
+"""The arguments of queries and scans, checked one by one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdall.errors import InvalidFieldError, InvalidOptionsError
+from holdall.models.conditions import Clause
+from holdall.models.fields import Field
+from holdall.models.indexes import BoundIndex
+from holdall.models.model import unknown_field
+from holdall.models.schema import ModelSchema
+from holdall.transactions.query.row import RowLock
+
+
+def find_index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
+    """The index with this name; None for the table itself."""
+    if name is None:
+        return None
+    index = schema.indexes.get(name)
+    if index is None:
+        there = ", ".join(schema.indexes)
+        raise InvalidOptionsError(
+            f"{schema.name} has no index {name!r}",
+            hint=f"its indexes are: {there}" if there else "it declares no indexes",
+        )
+    return index
+
+
+def check_partition(
+    schema: ModelSchema, fields: Sequence[Field[Any]], components: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The validated components of a partition key; all of them have to be given, and nothing else."""
+    names = {field.name for field in fields}
+    for name in components:
+        if name not in names:
+            if name not in schema.fields:
+                raise unknown_field(schema, name)
+            raise InvalidFieldError(
+                schema.name,
+                name,
+                "it is not part of the partition key that the query uses",
+                hint=f"pass only the partition key ({', '.join(sorted(names))}); use sort= or where= for other fields",
+            )
+    for field in fields:
+        if field.name not in components:
+            raise field.refusal("a query needs every field of the partition key, and this one is missing")
+    return {field.name: field.validate(components[field.name]) for field in fields}
+
+
+def find_field(schema: ModelSchema, given: Any) -> Field[Any]:
+    """A field of the model or of one derived from it, by its name."""
+    name = given if isinstance(given, str) else getattr(given, "name", None)
+    for each in schema.family():
+        if isinstance(name, str) and name in each.fields:
+            return each.fields[name]
+    raise InvalidOptionsError(f"only= names {given!r:.60}, which is not a field of {schema.name}")
+
+
+def check_clause(option: str, given: Any) -> Clause | None:
+    """Check a condition."""
+    if given is not None and not isinstance(given, Clause):
+        compared = " (a plain field was compared without col())" if isinstance(given, bool) else ""
+        raise InvalidOptionsError(
+            f"{option} must be a condition, not {given!r:.60}{compared}",
+            hint="wrap plain fields in col(): col(Order.quantity) == 3; key fields need no col(): Order.number > 3",
+        )
+    return given
+
+
+def check_limit(limit: Any) -> int | None:
+    """Check a limit."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
+    return limit
+
+
+def check_switch(option: str, given: Any) -> bool:
+    """Check an option that is true or false."""
+    if not isinstance(given, bool):
+        raise InvalidOptionsError(f"{option} must be True or False, not {given!r:.60}")
+    return given
+
+
+def check_lock(lock: Any) -> RowLock:
+    """Check which rows are locked."""
+    if lock != "rows" and not isinstance(lock, bool):
+        raise InvalidOptionsError(f'lock must be "rows", True or False, not {lock!r:.60}')
+    return lock  # type: ignore[no-any-return]
