@@ -386,6 +386,9 @@ def test_an_unknown_name_in_the_file_is_refused() -> None:
         ConfigurationError, match=r"holdall\.toml has unknown settings: durabilty\n"
     ) as caught:
         resolve({}, {}, {"durabilty": "full"})
+    assert caught.value.hint == "did you mean 'durability'?"
+    with pytest.raises(ConfigurationError) as caught:
+        resolve({}, {}, {"xyz": "full"})
     assert caught.value.hint == f"the settings are: {ALL_NAMES}"
 
 

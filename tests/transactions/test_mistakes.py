@@ -10,9 +10,27 @@ from typing import Any
 
 import pytest
 
-from holdall import AsyncDatabase, Database, Key, Model, SortKey, col, has_many_attached, has_one_attached
+from holdall import (
+    AsyncDatabase,
+    Database,
+    Index,
+    Key,
+    Model,
+    SortKey,
+    Template,
+    col,
+    field,
+    has_many_attached,
+    has_one_attached,
+)
 from holdall.core.settings import resolve
-from holdall.errors import InvalidFieldError, InvalidOptionsError, ItemTooLargeError, ModelDefinitionError
+from holdall.errors import (
+    InvalidFieldError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    ItemTooLargeError,
+    ModelDefinitionError,
+)
 
 SECRET = "a-secret-of-sixteen-or-more"
 
@@ -60,7 +78,7 @@ def test_a_condition_asked_of_a_plain_field_points_to_col() -> None:
 # --- results that have not been read --------------------------------------------------------------------------
 
 
-def test_a_query_or_scan_has_no_truth_of_its_own(db: Database) -> None:
+def test_a_query_or_scan_has_no_truth_and_no_length(db: Database) -> None:
     for rows in (
         db.query(Sale, shop="a"),
         db.scan(Sale),
@@ -69,6 +87,9 @@ def test_a_query_or_scan_has_no_truth_of_its_own(db: Database) -> None:
     ):
         with pytest.raises(TypeError, match=r"use \.exists\(\)"):
             bool(rows)
+        with pytest.raises(TypeError, match=r"use \.count\(\)"):
+            len(rows)  # type: ignore[arg-type]
+    assert list(db.query(Sale, shop="a")) == []
 
 
 # --- transactions that are not entered --------------------------------------------------------------------------
@@ -158,9 +179,7 @@ def test_an_attachment_that_does_not_exist_is_refused_with_those_that_do(db: Dat
         label = has_one_attached()
         papers = has_many_attached()
 
-    with pytest.raises(
-        InvalidOptionsError, match="no attachment 'lable'\nhint: its attachments are: label, papers"
-    ):
+    with pytest.raises(InvalidOptionsError, match="no attachment 'lable'\nhint: did you mean 'label'"):
         db.load([Parcel()], "lable")
     with pytest.raises(InvalidOptionsError, match="no attachment 'label'\nhint: it declares no attachments"):
         db.load([Sale(shop="a", number=1)], "label")
@@ -180,3 +199,89 @@ def test_text_that_is_stored_as_a_file_is_taken_for_a_path_and_the_error_explain
     assert caught.value.__notes__ == [
         "hint: a string is the path of a file; to store the text itself, pass text.encode()"
     ]
+
+
+# --- names and arguments --------------------------------------------------------------------------------------
+
+
+class Book(Model, indexes=[Index("by_author", key=["author"])]):
+    shelf: Key[str]
+    place: SortKey[int] = field(default=1)
+    author: str = ""
+    isbn: str = field(unique=True)
+
+
+ASKED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda db: Book.key(shlef="a"), "Book.shlef.*did you mean 'shelf'"),
+    (lambda db: Book.key(shelf="a", plaice=1), "Book.plaice.*did you mean 'place'"),
+    (lambda db: Book.key(shelf="a", isbn="x"), "Book.isbn: it is not part of the key.*write Book.key"),
+    (lambda db: db.get(Book, Shelf="a"), "Book.Shelf.*did you mean 'shelf'"),
+    (lambda db: db.get_one(Book, shel="a"), "Book.shel.*did you mean 'shelf'"),
+    (lambda db: db.get(Book.key("a"), consistnt=True), "no option 'consistnt'.*did you mean 'consistent'"),
+    (lambda db: db.get(Book.key("a"), zzz=True), "no option 'zzz'.*the options are: "),
+    (lambda db: db.get_by(Book, ibsn="x"), "Book.ibsn.*did you mean 'isbn'"),
+    (lambda db: db.get_by(Book, "x"), r"by name, not 'x'.*write get_by\(Book, isbn='x'\)"),
+    (lambda db: db.query(Book, shelv="a"), "Book.shelv.*did you mean 'shelf'"),
+    (lambda db: db.query(Book, "a"), r"by name, not 'a'.*write query\(Book, shelf='a'\)"),
+    (lambda db: db.query(Book, "a", "b"), r"by name, not 'a', 'b'.*write query\(Book, shelf=…\)"),
+    (
+        lambda db: db.query(Book, index="by_autor", author="x"),
+        "no index 'by_autor'.*did you mean 'by_author'",
+    ),
+    (lambda db: db.query(Book, index="zzz", author="x"), "no index 'zzz'.*the indexes are: by_author"),
+    (lambda db: db.query(Book, shelf="a", only=["authr"]), "only= names 'authr'.*did you mean 'author'"),
+    (lambda db: db.update_all(Book, {"autor": "x"}, shelf="a"), "Book.autor.*did you mean 'author'"),
+    (lambda db: db.delete_all(Book, shelff="a"), "Book.shelff.*did you mean 'shelf'"),
+    (lambda db: db.transaction(retries=3), r"no option 'retries'.*use db.run\(function, retries=...\)"),
+    (lambda db: db.transaction(readonly=True), "no option 'readonly'.*did you mean 'read_only'"),
+    (
+        lambda db: db.transaction().update(Book, {"shelf": "a", "isnb": 1}, {}),
+        "Book.isnb.*did you mean 'isbn'",
+    ),
+    (lambda db: Book(shelf="a", isbn="x").assign({"autor": "x"}), "Book.autor.*did you mean 'author'"),
+]
+
+
+@pytest.mark.parametrize("at", range(len(ASKED)))
+def test_a_wrong_name_is_refused_with_the_nearest(db: Database, at: int) -> None:
+    ask, words = ASKED[at]
+    with pytest.raises(InvalidRequestError, match=f"(?s){words}"):
+        ask(db)
+
+
+def test_an_argument_that_python_would_refuse_is_a_type_error(db: Database) -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda db: db.query(Book, "a"),
+        lambda db: db.transaction(retries=3),
+    ]
+    for call in calls:
+        for each in (db, db.aio):
+            with pytest.raises(TypeError):
+                call(each)
+
+
+def define(**options: Any) -> type:
+    return type("Shelf", (Model,), {"__annotations__": {"size": int}, "__module__": __name__}, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tabel": "shelves"}, "Shelf: a model has no option 'tabel'.*did you mean 'table'"),
+        ({"zzz": 1}, "no option 'zzz'.*the options are: name, table, "),
+        ({"ttl": "siz"}, "Shelf.siz: ttl= names a field.*did you mean 'size'"),
+        ({"indexes": [Index("one", key=["siez"])]}, "no field 'siez'.*did you mean 'size'"),
+        (
+            {"table": "shelves", "indexes": [Index("one", key=["size"], include=["sizes"])]},
+            "include= names 'sizes'.*did you mean 'size'",
+        ),
+        (
+            {"table": "shelves", "layout": Template(pk="{id}", gsi1=("S#{sise}",))},
+            "names sise.*did you mean 'size'",
+        ),
+    ],
+)
+def test_a_wrong_name_in_a_class_statement_is_refused_with_the_nearest(options: Any, words: str) -> None:
+    with pytest.raises(ModelDefinitionError, match=f"(?s){words}") as caught:
+        define(**options)
+    assert isinstance(caught.value, TypeError)

@@ -17,6 +17,7 @@ from holdall.archive.pointer import POINTER, Pointer, merge, read_pointer, show_
 from holdall.archive.template import DEFAULT, KeyStyle, check_template
 from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
 from holdall.core.internal import internal
+from holdall.core.nearest_name import suggest_name
 from holdall.core.objects import GetObject
 from holdall.errors import (
     ConfigurationError,
@@ -125,7 +126,8 @@ class Archive:
             for name in names:
                 if name not in schema.fields:
                     raise InvalidOptionsError(
-                        f"{option} names {name!r:.60}, which is not a field of {schema.name}"
+                        f"{option} names {name!r:.60}, which is not a field of {schema.name}",
+                        hint=suggest_name(name, schema.fields, "fields"),
                     )
         for field in schema.fields.values():
             if field.stored in self.names:

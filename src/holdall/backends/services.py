@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from holdall.backends.fork import call_after_fork
 from holdall.core.frozen import replace
+from holdall.core.nearest_name import suggest_name
 from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport, ServiceTraits
 from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import Request
@@ -257,7 +258,7 @@ def _check_options(url: str, options: Mapping[str, str], known: AbstractSet[str]
     if unknown:
         raise ConfigurationError(
             f"{url.partition('?')[0]!r:.80} has unknown options: {', '.join(unknown)}",
-            hint=f"the options are: {', '.join(sorted(known))}",
+            hint=suggest_name(unknown[0], sorted(known), "options"),
         )
 
 

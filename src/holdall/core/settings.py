@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from holdall.core.frozen import dataclass
+from holdall.core.nearest_name import suggest_name
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError
 
@@ -379,5 +380,5 @@ def _check_names(
     problem = "has settings that do not apply to this kind of URL" if elsewhere else "has unknown settings"
     raise ConfigurationError(
         f"{where} {problem}: {', '.join(unknown)}",
-        hint=f"the settings are: {', '.join(sorted(known))}",
+        hint=suggest_name("" if elsewhere else unknown[0], sorted(known), "settings"),
     )

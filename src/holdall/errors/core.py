@@ -95,7 +95,7 @@ class InvalidExpressionError(InvalidRequestError):
     code = "invalid-expression"
 
 
-class InvalidOptionsError(InvalidRequestError):
+class InvalidOptionsError(InvalidRequestError, TypeError):
     """An option is unknown, has the wrong type, or does not apply to this call."""
 
     code = "invalid-options"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, 
 from holdall.core.frozen import dataclass
 from holdall.core.generator import refuse_generator_function
 from holdall.core.internal import internal
+from holdall.core.nearest_name import suggest_name
 from holdall.errors import GeneratorRefused, InvalidOptionsError, JobDefinitionError
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
     if unknown:
         raise JobDefinitionError(
             f"the job {name} has unknown options: {', '.join(unknown)}",
-            hint=f"the options are: {', '.join([*JobOptions.__match_args__, 'every', 'cron'])}",
+            hint=suggest_name(unknown[0], [*JobOptions.__match_args__, "every", "cron"], "options"),
         )
     if given.get("once_for") is not None:
         given = {**given, "once_for": seconds_of(given["once_for"], "once_for")}

@@ -11,6 +11,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any
 
+from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidOptionsError, JobDefinitionError
 from holdall.jobs.declaration import Job, JobOptions, check_function, declared_jobs, job
 
@@ -33,7 +34,7 @@ def declare_handler(
             f"a handler names unknown events: {', '.join(map(repr, unknown))}"
             if unknown
             else "a handler names no event",
-            hint=f"the events of {room} are: {', '.join(known)}",
+            hint=suggest_name(unknown[0] if unknown else "", known, f"events of {room}"),
         )
     called = name or _name_of(room, function)
     check_function(called, function)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdall.core.generator import is_generator_function
+from holdall.core.nearest_name import suggest_name
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
 from holdall.models.codec import Codec, codec_for
@@ -559,7 +560,12 @@ def _ttl(
     if given is None:
         return None
     if given not in fields:
-        raise _wrong(cls, given, "ttl= names a field that does not exist")
+        raise _wrong(
+            cls,
+            given,
+            "ttl= names a field that does not exist",
+            hint=suggest_name(given, fields, "fields"),
+        )
     field = fields[given]
     if field.now is not None:
         raise _wrong(cls, given, "the field of ttl= cannot have now=: its items would expire at once")

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdall.core.frozen import dataclass
+from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
@@ -300,7 +301,12 @@ def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> 
     names = [*index.key, *index.sort_key]
     for name in names:
         if name not in fields:
-            raise _wrong(cls, index, f"the model has no field {name!r}")
+            raise _wrong(
+                cls,
+                index,
+                f"the model has no field {name!r}",
+                hint=suggest_name(name, fields, "fields"),
+            )
         if names.count(name) > 1:
             raise _wrong(cls, index, f"it has the field {name!r} twice")
 
@@ -370,7 +376,12 @@ def _list_included(cls: type[Model], index: Index, fields: Mapping[str, Field[An
         return None
     for name in index.include:
         if name not in fields:
-            raise _wrong(cls, index, f"include= names {name!r}, which is not a field")
+            raise _wrong(
+                cls,
+                index,
+                f"include= names {name!r}, which is not a field",
+                hint=suggest_name(name, fields, "fields"),
+            )
         if fields[name].is_key:
             raise _wrong(cls, index, f"include= names {name!r}, which is part of the key and always included")
     return [fields[name].stored for name in index.include]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from holdall.core.internal import internal
 from holdall.core.keys import SortPart, sort_text
+from holdall.core.nearest_name import find_nearest
 from holdall.core.numbers import number_text
 from holdall.core.values import encode
 from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidRequestError, InvalidValueError
@@ -207,7 +208,9 @@ def _complete(schema: ModelSchema, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in fields:
             problem = "it is not part of the key" if name in schema.fields else "the model has no such field"
-            raise InvalidFieldError(schema.name, str(name), problem, hint=f"write {_example(schema)}")
+            near = find_nearest(name, [each for each in fields if each not in given])
+            meant = "" if near is None else f"did you mean {near!r}? "
+            raise InvalidFieldError(schema.name, str(name), problem, hint=f"{meant}write {_example(schema)}")
     complete = dict(given)
     for name, field in fields.items():
         if name not in complete:

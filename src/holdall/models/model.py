@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-from holdall.errors import InvalidFieldError, InvalidFieldsError
+from holdall.core.nearest_name import suggest_name
+from holdall.errors import InvalidFieldError, InvalidFieldsError, ModelDefinitionError
 from holdall.models.fields import ABSENT, Field, field
 from holdall.models.handle import FieldHandle
 from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components
@@ -42,6 +43,22 @@ def _declare_id(*, init: bool) -> Any:
 
     If it were an argument with a default, pyright would require a default for every ``id`` that a model declares.
     """
+
+
+def _check_options(define: Callable[..., None]) -> Callable[..., None]:
+    """Refuse an unknown option of a class statement, with the most similar one."""
+    known = define.__kwdefaults__ or {}
+
+    def __init_subclass__(cls: type, **options: Any) -> None:  # noqa: N807 - `_names_in_sight` knows it by this name
+        for name in options:
+            if name not in known:
+                raise ModelDefinitionError(
+                    f"{cls.__name__}: a model has no option {name!r}",
+                    hint=suggest_name(name, known, "options"),
+                )
+        define(cls, **options)
+
+    return __init_subclass__
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field, _declare_id))
@@ -93,6 +110,9 @@ class Declared:
                 migrations=migrations,
                 names=_names_in_sight(),
             )
+
+    if not TYPE_CHECKING:  # type checkers refuse unknown options by the signature above
+        __init_subclass__ = _check_options(__init_subclass__)
 
     def __init__(self, /, *args: Any, **values: Any) -> None:
         if args:
@@ -391,10 +411,7 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
 
 def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
     """Return the error for an unknown field, with the most similar name."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, schema.fields, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the fields are: {', '.join(schema.fields)}"
+    hint = suggest_name(name, schema.fields, "fields")
     return InvalidFieldError(schema.name, name, "the model has no such field", hint=hint)
 
 

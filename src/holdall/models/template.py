@@ -16,6 +16,7 @@ from uuid import UUID
 from holdall.core.expressions import BeginsWith, Compare, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.internal import internal
+from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import IndexSchema, KeyAttribute
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
@@ -342,7 +343,11 @@ def _slot(
 ) -> Slot:
     field = fields.get(name)
     if field is None:
-        raise _wrong(cls, f"the template {text!r} names {name}, which is not a field")
+        raise _wrong(
+            cls,
+            f"the template {text!r} names {name}, which is not a field",
+            hint=suggest_name(name, fields, "fields"),
+        )
     kind = field.codec.kind if field.codec.stored_as != "json" else None
     if kind not in ("S", "N") or (width is not None and kind != "N"):
         raise _wrong(

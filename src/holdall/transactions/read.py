@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.nearest_name import suggest_name
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
@@ -21,7 +22,7 @@ from holdall.transactions.entry.claim import guard_key, parse_owner
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, hydrate_all, is_current
 from holdall.transactions.instance import make_frozen
-from holdall.transactions.target import model_schema, parse_target
+from holdall.transactions.target import model_schema, parse_target, refuse_values
 from holdall.transactions.unit import Unit
 
 READS = TransactGet.most
@@ -56,13 +57,17 @@ async def get_one(
     return item
 
 
-async def get_by(context: Context, unit: Unit | None, model: object, values: Mapping[str, Any]) -> Any:
+async def get_by(
+    context: Context, unit: Unit | None, model: object, nameless: Sequence[object], values: Mapping[str, Any]
+) -> Any:
     """The item that has this value of a unique field, None if no item has; found through the value's guard.
 
     The guard is written with the item. If the item no longer has the value, another writer was faster, and the guard
     is read again.
     """
     schema = model_schema(model)
+    if nameless:
+        raise refuse_values("get_by", schema, nameless, [field for field in schema.plain if field.unique][:1])
     field, value = _unique_value(schema, values)
     binding = await bind(context, schema)
     while True:
@@ -279,6 +284,6 @@ def _loader(model: type, name: str) -> Loader:
         known = [other for other, value in inspect.getmembers_static(model) if isinstance(value, Loader)]
         raise InvalidOptionsError(
             f"{model.__name__} has no attachment {name!r}",
-            hint=f"its attachments are: {', '.join(known)}" if known else "it declares no attachments",
+            hint=suggest_name(name, known, "attachments"),
         )
     return loader

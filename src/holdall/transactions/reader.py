@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
 from holdall.core.port import run, wait
 from holdall.core.traceback import shorten_traceback
@@ -78,13 +78,13 @@ class Reader:
             shorten_traceback(error, self._context, here=True)
             raise
 
-    def get_by(self, model: type[M], /, **value: Any) -> M | None:
+    def get_by(self, model: type[M], /, *values: Never, **value: Any) -> M | None:
         """Return the item with this value of a unique field, or None: ``get_by(Account, email="ada@example.com")``.
 
         It reads the value's guard and then the item. In a transaction, the field is locked as if you had read it; None
         is not locked, but the commit refuses a value that another item took meanwhile.
         """
-        return run(_flows().get_by(self._context, self._unit, model, value), self._context)  # type: ignore[no-any-return]
+        return run(_flows().get_by(self._context, self._unit, model, values, value), self._context)  # type: ignore[no-any-return]
 
     def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -105,7 +105,7 @@ class Reader:
     def query(
         self,
         model: type[M],
-        *,
+        *values: Never,
         sort: Clause | None = None,
         where: Clause | None = None,
         index: str | None = None,
@@ -129,10 +129,13 @@ class Reader:
         """
         from holdall.transactions.query.cursor import Rows
         from holdall.transactions.query.question import Question
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.target import model_schema, refuse_values
 
+        schema = model_schema(model)
+        if values:
+            raise refuse_values("query", schema, values, schema.keys)
         question = Question(
-            model_schema(model),
+            schema,
             components,
             sort=sort,
             where=where,
@@ -230,13 +233,13 @@ class AsyncReader:
             shorten_traceback(error, self._context, here=True)
             raise
 
-    async def get_by(self, model: type[M], /, **value: Any) -> M | None:
+    async def get_by(self, model: type[M], /, *values: Never, **value: Any) -> M | None:
         """Return the item with this value of a unique field, or None: ``get_by(Account, email="ada@example.com")``.
 
         It reads the value's guard and then the item. In a transaction, the field is locked as if you had read it; None
         is not locked, but the commit refuses a value that another item took meanwhile.
         """
-        return await wait(_flows().get_by(self._context, self._unit, model, value), self._context)
+        return await wait(_flows().get_by(self._context, self._unit, model, values, value), self._context)
 
     async def get_all(
         self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
@@ -257,7 +260,7 @@ class AsyncReader:
     def query(
         self,
         model: type[M],
-        *,
+        *values: Never,
         sort: Clause | None = None,
         where: Clause | None = None,
         index: str | None = None,
@@ -281,10 +284,13 @@ class AsyncReader:
         """
         from holdall.transactions.query.cursor import AsyncRows
         from holdall.transactions.query.question import Question
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.target import model_schema, refuse_values
 
+        schema = model_schema(model)
+        if values:
+            raise refuse_values("query", schema, values, schema.keys)
         question = Question(
-            model_schema(model),
+            schema,
             components,
             sort=sort,
             where=where,

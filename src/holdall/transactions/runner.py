@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdall.models.field_update import FieldUpdate
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
-    from holdall.tables.commit.retry import RunArguments
+    from holdall.tables.commit.retry import RunArguments, TransactionArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
     from holdall.transactions.bulk.batch import BulkReport
@@ -296,18 +296,19 @@ class Runner(Reader):
 
         return Shell(partial(Transaction, self._context), finish_flow)
 
-    def transaction(self, *, read_only: bool = False, strict: bool = False) -> Transaction:
+    def transaction(self, **options: Unpack[TransactionArguments]) -> Transaction:
         """A transaction for a ``with`` block, which commits at the end of the block. There is only one attempt.
 
         With ``read_only`` nothing may be written, and all items that were read, including every row of a query, are
         verified to have been true at one moment. Rows that other writers add meanwhile are not noticed. With
         ``strict``, reading the same item twice is refused.
         """
+        from holdall.tables.commit.retry import check_transaction
         from holdall.transactions import api, unit
         from holdall.transactions import current as ambient
 
         return api.Transaction(
-            self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
+            self._context, unit.Unit(**check_transaction(**options), insist=ambient.is_retry())
         )
 
 
@@ -582,18 +583,19 @@ class AsyncRunner(AsyncReader):
 
         return Shell(partial(AsyncTransaction, self._context), lambda flow: flow)
 
-    def transaction(self, *, read_only: bool = False, strict: bool = False) -> AsyncTransaction:
+    def transaction(self, **options: Unpack[TransactionArguments]) -> AsyncTransaction:
         """A transaction for an ``async with`` block, which commits at the end of the block. There is only one attempt.
 
         With ``read_only`` nothing may be written, and all items that were read, including every row of a query, are
         verified to have been true at one moment. Rows that other writers add meanwhile are not noticed. With
         ``strict``, reading the same item twice is refused.
         """
+        from holdall.tables.commit.retry import check_transaction
         from holdall.transactions import api, unit
         from holdall.transactions import current as ambient
 
         return api.AsyncTransaction(
-            self._context, unit.Unit(read_only=read_only, strict=strict, insist=ambient.is_retry())
+            self._context, unit.Unit(**check_transaction(**options), insist=ambient.is_retry())
         )
 
 

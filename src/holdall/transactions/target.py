@@ -5,12 +5,17 @@ Pure. Keywords are key components if there is no positional key, and options if 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.model import Model
+
+if TYPE_CHECKING:
+    from holdall.models.fields import Field
+    from holdall.models.schema import ModelSchema
 
 
 def parse_target(
@@ -48,11 +53,23 @@ def model_schema(model: object) -> Any:
     )
 
 
+def refuse_values(
+    method: str, schema: ModelSchema, values: Sequence[object], fields: Sequence[Field[Any]]
+) -> InvalidOptionsError:
+    """The error for values that were passed without their names; ``fields`` are those that the method takes."""
+    given = [f"{value!r:.40}" for value in values] if len(values) == len(fields) else ["…"] * len(fields)
+    named = ", ".join(f"{field.name}={value}" for field, value in zip(fields, given, strict=True))
+    return InvalidOptionsError(
+        f"{method} takes the values of fields by name, not {', '.join(map(repr, values)):.60}",
+        hint=f"write {method}({schema.name}, {named})",
+    )
+
+
 def _check_options(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in options:
             raise InvalidOptionsError(
-                f"there is no option {name!r}", hint=f"the options are: {', '.join(sorted(options))}"
+                f"there is no option {name!r}", hint=suggest_name(name, sorted(options), "options")
             )
         if name == "consistent" and not isinstance(value, bool):
             raise InvalidOptionsError(f"consistent must be True or False, not {value!r}")

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 from holdall.core.frozen import dataclass
+from holdall.core.nearest_name import suggest_name
 from holdall.errors import (
     AfterCommitError,
     ConflictError,
@@ -25,6 +26,13 @@ from holdall.errors import (
 
 RETRIES = 3
 PATIENCE = timedelta(seconds=30)
+
+
+class TransactionArguments(TypedDict, total=False):
+    """The keyword arguments of ``db.transaction``."""
+
+    read_only: bool
+    strict: bool
 
 
 class RunArguments(TypedDict, total=False):
@@ -66,7 +74,7 @@ def run_options(given: Mapping[str, Any]) -> RunOptions:
     known = RunOptions.__match_args__
     for name in given:
         if name not in known:
-            raise InvalidOptionsError(f"unknown option {name!r}", hint=f"the options are: {', '.join(known)}")
+            raise InvalidOptionsError(f"unknown option {name!r}", hint=suggest_name(name, known, "options"))
     options = RunOptions(**given)
     if options.retries is not None:
         _check(options, "retries", int, 0)
@@ -78,6 +86,18 @@ def run_options(given: Mapping[str, Any]) -> RunOptions:
         if not isinstance(getattr(options, name), bool):
             raise InvalidOptionsError(f"{name} must be True or False, not {getattr(options, name)!r}")
     return options
+
+
+def check_transaction(
+    read_only: bool = False, strict: bool = False, **others: object
+) -> TransactionArguments:
+    """Return the options of a single attempt; `InvalidOptionsError` names one that is unknown."""
+    for name in others:
+        hint = suggest_name(name, ("read_only", "strict"), "options")
+        if name in RunOptions.__match_args__:
+            hint = f"a `with` block is one attempt: use db.run(function, {name}=...)"
+        raise InvalidOptionsError(f"a transaction has no option {name!r}", hint=hint)
+    return TransactionArguments(read_only=read_only, strict=strict)
 
 
 def _check(options: RunOptions, name: str, kind: Any, least: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
@@ -20,10 +21,8 @@ def find_index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
         return None
     index = schema.indexes.get(name)
     if index is None:
-        there = ", ".join(schema.indexes)
         raise InvalidOptionsError(
-            f"{schema.name} has no index {name!r}",
-            hint=f"its indexes are: {there}" if there else "it declares no indexes",
+            f"{schema.name} has no index {name!r}", hint=suggest_name(name, schema.indexes, "indexes")
         )
     return index
 
@@ -55,7 +54,10 @@ def find_field(schema: ModelSchema, given: Any) -> Field[Any]:
     for each in schema.family():
         if isinstance(name, str) and name in each.fields:
             return each.fields[name]
-    raise InvalidOptionsError(f"only= names {given!r:.60}, which is not a field of {schema.name}")
+    raise InvalidOptionsError(
+        f"only= names {given!r:.60}, which is not a field of {schema.name}",
+        hint=suggest_name(name, schema.fields, "fields"),
+    )
 
 
 def check_clause(option: str, given: Any) -> Clause | None:

@@ -175,3 +175,10 @@ class Unfetched:
         raise TypeError(
             "a query or scan has no truth value, because nothing is read yet: use .exists(), .first() or .all()"
         )
+
+    if not TYPE_CHECKING:  # type checkers know that it has no length
+
+        def __len__(self):
+            raise TypeError(
+                "a query or scan has no length, because nothing is read yet: use .count(), or len(.all())"
+            )
