@@ -11,14 +11,12 @@ import click
 from holdall.cli.archive_model import (
     dry_run_option,
     find_archived,
-    load_model,
-    model_argument,
-    models_argument,
     read_key,
     read_keys,
 )
 from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
 from holdall.cli.cost import cost_lines, format_saving, report_facts
+from holdall.cli.module import load_model, model_argument, models_argument
 from holdall.cli.output import json_option, refuse_failures, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.place import pairs

@@ -15,8 +15,6 @@ from holdall.cli.output import Refusal
 if TYPE_CHECKING:
     from holdall import Model, ModelKey
 
-models_argument = click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
-model_argument = click.argument("name", metavar="MODULE:CLASS")
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Change nothing; only report what the command would do."
 )
@@ -36,13 +34,6 @@ def find_archived(names: Sequence[str]) -> dict[str, type[Model]]:
         )
     roots = (model for model in found if not any(base in found for base in model.__mro__[1:]))
     return {f"{model.__module__}:{model.__qualname__}": model for model in roots}
-
-
-def load_model(name: str) -> type[Model]:
-    """The one model with this name."""
-    if ":" not in name:
-        raise click.UsageError(f"{name!r} is a module; name one model of it, as in {name}:Order")
-    return load_models([name])[0]
 
 
 def read_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:

@@ -13,11 +13,9 @@ import click
 from holdall.cli.archive_model import (
     dry_run_option,
     find_archived,
-    load_model,
-    model_argument,
-    models_argument,
 )
 from holdall.cli.exit_status import ExitStatus
+from holdall.cli.module import load_model, model_argument, models_argument
 from holdall.cli.output import (
     Refusal,
     json_option,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdall.cli.module import load_models
+from holdall.cli.module import load_models, models_argument
 from holdall.cli.output import json_option, refuse_failures, show, show_json
 from holdall.cli.phrase import format_count
 from holdall.cli.progress import count_roughly, interruptible, run_progress
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
+@models_argument
 @click.option(
     "--segments",
     type=click.IntRange(1, 1000),

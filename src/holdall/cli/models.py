@@ -1,4 +1,4 @@
-"""``holdall models``: models for tables that other programs use."""
+"""``holdall models``: what models declare, and models for tables that other programs use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdall.cli.exit_status import ExitStatus
+from holdall.cli.model_facts import list_models, show_model
 from holdall.cli.output import Refusal, say, show
 from holdall.cli.phrase import format_count
 from holdall.cli.session import open_database, url_option
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def models() -> None:
-    """Write models for existing tables."""
+    """Describe models, and write models for existing tables."""
+
+
+models.add_command(list_models)
+models.add_command(show_model)
 
 
 @models.command()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+models_argument = click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
+model_argument = click.argument("name", metavar="MODULE:CLASS")
+
 
 def models_option(*, required: bool = False) -> Callable[[F], F]:
     """``--models``, which can be given several times."""
@@ -34,6 +37,13 @@ def models_option(*, required: bool = False) -> Callable[[F], F]:
 def load_models(names: Sequence[str]) -> list[type[Model]]:
     """The models with these names, each once. A bare module means every model it defines that is not abstract."""
     return list(dict.fromkeys(model for name in names for model in _load(name)))
+
+
+def load_model(name: str) -> type[Model]:
+    """The one model with this name."""
+    if ":" not in name:
+        raise click.UsageError(f"{name!r} is a module; name one model of it, as in {name}:Order")
+    return load_models([name])[0]
 
 
 def _load(name: str) -> list[type[Model]]:

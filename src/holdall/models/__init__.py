@@ -15,6 +15,7 @@ from holdall.models.model import Model
 
 if TYPE_CHECKING:
     from holdall.models.conditions import Clause, Column, col
+    from holdall.models.description import FieldFacts, IndexFacts, KeyFacts, ModelFacts, describe_model
     from holdall.models.field_update import FieldUpdate
     from holdall.models.hydrator import Hydrator, Joiner, Loader
     from holdall.models.indexes import Index
@@ -26,20 +27,25 @@ __all__ = [
     "Clause",
     "Column",
     "Field",
+    "FieldFacts",
     "FieldHandle",
     "FieldUpdate",
     "Hydrator",
     "Joiner",
     "Loader",
     "Index",
+    "IndexFacts",
     "Key",
+    "KeyFacts",
     "KeyMaker",
     "Model",
+    "ModelFacts",
     "ModelKey",
     "SortKey",
     "StreamChange",
     "Template",
     "col",
+    "describe_model",
     "field",
     "find_models",
     "stream_change",
@@ -49,14 +55,19 @@ __all__ = [
 _HOMES = {
     "Clause": "conditions",
     "Column": "conditions",
+    "FieldFacts": "description",
     "FieldUpdate": "field_update",
     "Hydrator": "hydrator",
     "Joiner": "hydrator",
     "Loader": "hydrator",
     "Index": "indexes",
+    "IndexFacts": "description",
+    "KeyFacts": "description",
+    "ModelFacts": "description",
     "StreamChange": "stream",
     "Template": "template",
     "col": "conditions",
+    "describe_model": "description",
     "find_models": "needs",
     "stream_change": "stream",
     "stream_changes": "stream",

@@ -1,0 +1,102 @@
+"""``holdall models list`` and ``show``: what models declare, without a database."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cli_rig import call
+
+MODELS = """
+from datetime import datetime
+
+from holdall import Index, Key, Model, SortKey, Template, field
+
+
+class Order(Model, indexes=[Index("by_status", key=["status"], sort_key=["number"])]):
+    customer: Key[str]
+    number: SortKey[int]
+    status: str = "open"
+    mail: str = field(unique=True, name="eMail")
+    made_at: datetime = field(now="create")
+
+
+class Profile(Model, table="app", layout=Template(pk="C#{customer}", sk="PROFILE", type="entity")):
+    customer: Key[str]
+    until: datetime | None = field(default=None, stored="epoch", aliases=["end"])
+
+
+class Own(Model, table="Own", indexes=[Index("by_kind", key=["kind"], include=[])]):
+    id: Key[int]
+    kind: str
+    version: int = field(default=0, version=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "facts", raising=False)
+    monkeypatch.delenv("HOLDALL_URL", raising=False)
+    Path("facts.py").write_text(MODELS)
+
+
+def test_models_are_listed() -> None:
+    ended = call("models", "list", "facts", "facts:Own")
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert ended.stdout == (
+        "model          table  layout    key               fields  indexes\n"
+        "facts:Order    -      shared    customer, number  5       by_status\n"
+        "facts:Profile  app    template  customer          2       -\n"
+        "facts:Own      Own    own       id                3       by_kind\n"
+    )
+
+
+def test_a_model_is_shown() -> None:
+    assert call("models", "show", "facts:Order").stdout == (
+        "model            facts:Order\n"
+        "name             Order\n"
+        "table            the database's table\n"
+        "layout           Holdall's, in the database's table\n"
+        'partition key    customer; stored as "Order#{customer}" (S)\n'
+        'sort key         number; stored as "{number}" (S)\n'
+        "type attribute   _type\n"
+        "unique           mail\n"
+        "index by_status  status; number; gsi1: gsi1_pk (S), gsi1_sk (S)\n"
+        "\n"
+        "field     type      attribute  stored as\n"
+        "customer  str       customer   S          partition key\n"
+        "number    int       number     N          sort key\n"
+        "status    str       status     S          default 'open'\n"
+        "mail      str       eMail      S          required; unique\n"
+        "made_at   datetime  made_at    S          set on create\n"
+    )
+
+
+def test_keys_and_stored_forms_of_other_layouts_are_shown() -> None:
+    shown = call("models", "show", "facts:Profile").stdout
+    assert 'partition key   customer; stored as pk "C#{customer}" (S)\n' in shown
+    assert 'sort key        none; stored as sk "PROFILE" (S)\n' in shown
+    assert "until     datetime | None  until      N, epoch   formerly end\n" in shown
+    shown = call("models", "show", "facts:Own").stdout
+    assert "partition key  id; stored as _id (N)\n" in shown
+    assert "index by_kind  kind; by_kind: kind (S); holds only keys\n" in shown
+    assert "id       int   only in the key  N          partition key\n" in shown
+    assert "version  int   version          N          default 0; counts writes\n" in shown
+
+
+def test_programs_get_json() -> None:
+    shown = json.loads(call("models", "show", "facts:Own", "--json").stdout)
+    assert (shown["model"], shown["layout"], shown["version"]) == ("facts:Own", "own", "version")
+    listed = json.loads(call("models", "list", "facts", "--json").stdout)
+    assert [each["name"] for each in listed["models"]] == ["Order", "Profile", "Own"]
+    assert listed["models"][2] == shown
+
+
+def test_show_takes_one_model() -> None:
+    ended = call("models", "show", "facts")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "'facts' is a module; name one model of it, as in facts:Order" in ended.stderr
