@@ -81,6 +81,34 @@ async def test_a_key_that_another_program_spelt_otherwise_is_kept_as_it_is(db: D
 # --- transactions -----------------------------------------------------------------------------------------
 
 
+class Tagged(Model, table="tagged", layout="plain"):
+    id: Key[str]
+    tags: set[str] = field(default_factory=set)
+    sizes: frozenset[int] | None = None
+
+
+@everywhere
+async def test_an_empty_set_is_stored_as_absence(db: Db) -> None:
+    await given(db, Tagged(id="a"), Tagged(id="b", tags={"x"}, sizes=frozenset([1])))
+    async with db.bulk(Tagged) as bulk:
+        await bulk.put(Tagged(id="c"))
+    for id in "ac":
+        assert await db.raw(Tagged.key(id)) == encode_item({"id": id})
+        assert (await db.get_one(Tagged, id)).tags == set()
+    async with db.transaction() as tx:
+        (await tx.get_one(Tagged, "a")).tags.add("y")
+        (await tx.get_one(Tagged, "b")).tags.clear()
+        tx.update(Tagged.key("c"), col(Tagged.tags).add("z"))
+    found = [(await db.raw(Tagged.key(id)) or {}).get("tags") for id in "abc"]
+    assert found == [{"SS": ["y"]}, None, {"SS": ["z"]}]
+    async with db.transaction() as tx:
+        tx.update(Tagged.key("a"), col(Tagged.tags).set(set()))
+        tx.update(Tagged.key("c"), col(Tagged.tags).discard("z"))
+    assert [(await db.raw(Tagged.key(id)) or {}).get("tags") for id in "ac"] == [None, None]
+    with pytest.raises(InvalidFieldError, match=r"no empty set[\s\S]*assign None"):
+        await given(db, Tagged(id="d", sizes=frozenset()))
+
+
 @everywhere
 async def test_what_was_read_is_locked(db: Db) -> None:
     await given(db, Product(sku=1, price=1))

@@ -60,6 +60,12 @@ def peel(annotation: Any) -> Form:
     return Form(base, tuple(notes), nullable or _takes_none(base))
 
 
+def is_set(annotation: Any) -> bool:
+    """Whether a type is a set, possibly with notes or ``| None``."""
+    base = peel(annotation).base
+    return (get_origin(base) or base) in (set, frozenset)
+
+
 def _takes_none(base: Any) -> bool:
     origin = get_origin(base)
     if origin is Literal:

@@ -15,6 +15,7 @@ from holdall.core.generator import is_generator_function
 from holdall.core.nearest_name import suggest_name
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
+from holdall.models.annotation import is_set
 from holdall.models.codec import Codec, codec_for
 from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
@@ -72,8 +73,10 @@ def define(
         *(index for index in bound if not isinstance(index, PlainIndex)),  # the store derives those itself
         *((Expiry(expiry),) if expiry is not None and home is None else ()),
     )
+    is_shared = (layout if root is None else root.layout) is not None
     for field in fields.values():
         field.foreign = form.foreign
+        field.shared_set = is_shared and is_set(field.codec.annotation)
     fetcher = hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None)
     versions = bind_migrations(cls, fields, migrations, parents, home)
     schema = ModelSchema(

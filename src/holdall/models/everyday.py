@@ -135,6 +135,11 @@ def compile_encoder(fields: Iterable[Field[Any]]) -> ItemEncoder:
     names: dict[str, Any] = {"LARGEST": _LARGEST}
     lines = ["def encode(values, item):"]
     for number, field in enumerate(fields):
+        if field.shared_set:
+            names[f"encode_{number}"] = field.encode
+            lines.append(f" if (found := encode_{number}(values[{field.name!r}])) is not None:")
+            lines.append(f"  item[{field.stored!r}] = found")
+            continue
         encode: Any = field.encode if field.foreign else field.codec.encode_checked
         names[f"encode_{number}"] = encode
         everyday = next((code for make, code in _INLINE.items() if _is_made_by(make, encode)), "")

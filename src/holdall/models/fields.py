@@ -141,7 +141,7 @@ class Field(Generic[T]):
 
     __slots__ = (
         *("_copies", "_quick", "codec", "description", "fixed", "foreign"),
-        *("model", "name", "now", "options", "stored", "unique"),
+        *("model", "name", "now", "options", "shared_set", "stored", "unique"),
     )
 
     is_key = False
@@ -157,6 +157,7 @@ class Field(Generic[T]):
         self.now = options.now
         self.fixed = self.is_key or options.read_only or options.version or options.now is not None
         self.foreign = False  # whether it is stored in a table that JavaScript programs also read
+        self.shared_set = False  # whether it is a set in a table where other programs expect only sets
         self.unique = options.unique
         self.description = options.description
         self._quick = codec.quick
@@ -318,9 +319,20 @@ class Field(Generic[T]):
                 from holdall.models.foreign_values import without_nulls
 
                 return without_nulls(attribute, self.codec.decode)
+            if self.shared_set and attribute.get("L") == []:
+                self._check_absence()
+                return None
             return attribute
         except InvalidValueError as error:
             raise self._from(error) from None
+
+    def _check_absence(self) -> None:
+        """Check that absence means an empty set, which DynamoDB does not have."""
+        if self.absent_value() != set():
+            raise self.refusal(
+                "DynamoDB has no empty set, and other programs that use the table expect a set or nothing",
+                hint="assign None" if self.codec.nullable else "declare it with default_factory=set",
+            )
 
     @internal
     def refusal(self, problem: str, *, hint: str | None = None) -> InvalidFieldError:
