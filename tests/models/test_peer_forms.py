@@ -20,7 +20,7 @@ from holdall.models.peer_form import codec_as
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 SECONDS = 1767355200
-TIMES = ("epoch", "epoch_ms", "iso", "pynamodb")
+TIMES = ("epoch", "epoch_ms", "iso", "iso_ms", "pynamodb")
 
 
 class Place(pydantic.BaseModel):
@@ -140,9 +140,8 @@ times = some.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones)
 def test_a_valid_time_comes_back_equal_and_stays_so(moment: datetime, form: Any) -> None:
     codec = codec_as(datetime, form)
     kept = codec.validate(moment)
-    step = {"epoch": timedelta(seconds=1), "epoch_ms": timedelta(milliseconds=1)}.get(
-        form, timedelta(microseconds=1)
-    )
+    coarse = {"epoch": 1_000_000, "epoch_ms": 1000, "iso_ms": 1000}
+    step = timedelta(microseconds=coarse.get(form, 1))
     assert moment - step < kept <= moment
     assert codec.validate(kept) == kept == codec.decode(codec.encode(kept)) == codec.quick(codec.encode(kept))
 
@@ -151,6 +150,16 @@ def test_a_valid_time_comes_back_equal_and_stays_so(moment: datetime, form: Any)
 def test_times_of_pynamodb_sort_as_texts(one: datetime, other: datetime) -> None:
     write = codec_as(datetime, "pynamodb").encode
     assert (write(one)["S"] < write(other)["S"]) == (one < other)
+
+
+@for_all(times, some.timedeltas(timedelta(0), timedelta(milliseconds=3)))
+def test_times_of_javascript_sort_as_texts_also_beside_times_between_them(
+    one: datetime, step: timedelta
+) -> None:
+    codec = codec_as(datetime, "iso_ms")
+    stored, other = codec.validate(one), one + step
+    text, compared = codec.encode(stored)["S"], codec.encode(codec.comparable(other))["S"]
+    assert (text < compared, text == compared) == (stored < other, stored == other)
 
 
 @for_all(times)

@@ -104,6 +104,51 @@ async def test_a_change_of_a_field_moves_its_item_in_the_index(db: Db) -> None:
     assert not {"gsi1pk", "gsi1sk"} & stored.keys()
 
 
+class Invoice(
+    Model,
+    table="app",
+    layout=Template(
+        pk="$Shop#customer_{customer}",
+        sk="$invoice_1#at_{at}",
+        type={"__edb_e__": "invoice", "__edb_v__": "1"},
+        casing="lower",
+    ),
+):
+    customer: Key[str]
+    at: SortKey[datetime] = field(stored="iso_ms")
+
+
+@everywhere
+async def test_several_attributes_can_identify_the_items_of_a_model(db: Db) -> None:
+    invoice = Invoice(customer="Ada", at=DAYS[0])
+    await given(db, invoice)
+    stored = {
+        "pk": "$shop#customer_ada",
+        "sk": "$invoice_1#at_2026-01-01t00:00:00.000z",
+        "__edb_e__": "invoice",
+        "__edb_v__": "1",
+        "customer": "Ada",
+        "at": "2026-01-01T00:00:00.000Z",
+    }
+    assert await db.raw(invoice.key) == encode_item(stored)
+    second = {"sk": "$invoice_2#at_2026", "__edb_v__": "2", "at": "2026-01-02T00:00:00.000Z"}
+    await put_raw(db, Invoice, encode_item({**stored, **second}))
+    assert [found.at async for found in db.scan(Invoice)] == [DAYS[0]]
+    assert [found.at async for found in db.query(Invoice, customer="ADA", only=["at"])] == [DAYS[0]]
+    assert await db.query(Invoice, customer="ada").count() == 1
+    await put_raw(db, Invoice, encode_item({**stored, "__edb_v__": "2"}))
+    with pytest.raises(ModelMismatchError):
+        await db.get(Invoice, customer="ada", at=DAYS[0])
+    assert [found async for found in db.query(Invoice, customer="ada")] == []
+
+
+def test_a_key_in_another_casing_is_parsed_back() -> None:
+    partition, sort = Invoice.key(customer="Ada", at=DAYS[1]).encoded
+    found = Invoice._schema.form.components({"S": str(partition)}, {"S": str(sort)})
+    assert found == {"customer": "ada", "at": DAYS[1]}
+    assert Invoice.key(**found) == Invoice.key(customer="Ada", at=DAYS[1])
+
+
 # --- ranges -----------------------------------------------------------------------------------------------
 
 
@@ -220,6 +265,9 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         (lambda: Template({"city": "A#{name}"}), "stores something else"),
         (lambda: Template(pk="A#{name}", casing="title"), "casing"),  # type: ignore[arg-type]
         (lambda: Template(pk="A#{name}", gsi1="{city}"), "gsi1"),  # type: ignore[arg-type]
+        (lambda: Template(pk="A#{name}", type={}), "type"),
+        (lambda: Template(pk="A#{name}", type={"entity": "an order"}), "without spaces"),
+        (lambda: Template(pk="A#{name}", type={"entity": "a", "city": "b"}), "stores something else"),
     ],
     ids=[
         "nothing",
@@ -233,6 +281,9 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         "name",
         "casing",
         "index",
+        "no type",
+        "spaces",
+        "constant",
     ],
 )
 def test_a_template_that_cannot_work_is_refused_when_the_class_is_defined(

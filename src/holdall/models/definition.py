@@ -65,7 +65,7 @@ def define(
     expiry = _ttl(cls, fields, ttl, parents, own=home is not None)
     keys = tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key)
     sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
-    named = cls.__name__ if abstract and name is None else _model_name(cls, name)
+    named = cls.__name__ if abstract and name is None else _model_name(cls, name, layout)
     key_name = named if root is None else root.root
     form = _form(cls, layout, home, root, key_name, fields)
     bound = _indexes(cls, indexes, parents, fields, form)
@@ -463,7 +463,13 @@ def _check_peer_forms(schema: ModelSchema) -> None:
             )
 
 
-def _model_name(cls: type[Model], given: str | None) -> str:
+def _model_name(cls: type[Model], given: str | None, layout: Layout | None) -> str:
+    if isinstance(layout, Template) and layout.type_name is not None:
+        if given is not None:
+            raise ModelDefinitionError(
+                f"{cls.__name__}: the template's type= gives the name of the model", hint="leave out name="
+            )
+        return layout.type_name
     name = cls.__name__ if given is None else given
     if not _NAME.fullmatch(name):
         raise ModelDefinitionError(

@@ -41,13 +41,15 @@ Layout: TypeAlias = "Literal['plain'] | Template"
 class KeyForm:
     """How a model's keys are stored.
 
-    ``type_attribute`` names the attribute that holds the model's name, None if nothing does. ``in_key_alone``: the
+    ``type_attribute`` names the attribute that holds the model's name, None if nothing does; ``constants`` are other
+    attributes that every item of the model has. ``in_key_alone``: the
     key's components are stored in the key and nowhere else. ``foreign``: programs in JavaScript read the items, too.
     ``reserves_names``: names that begin with an underscore are Holdall's.
     ``shares_partitions``: items of other models may lie between those of one partition.
     """
 
     type_attribute: str | None = None
+    constants: Mapping[str, Attribute] = {}
     in_key_alone = False
     foreign = False
     shares_partitions = False

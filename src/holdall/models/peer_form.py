@@ -8,6 +8,7 @@ Pure. `codec_as` returns the codec of a type whose values are stored in one of t
 ``epoch``      datetime  N, whole seconds since 1970; PynamoDB's ``TTLAttribute``, DynamoDB's time to live
 ``epoch_ms``   datetime  N, whole milliseconds since 1970
 ``iso``        datetime  S, ``2026-01-31T09:30:00Z``, with a fraction only if there is one; pydantic and dyntastic
+``iso_ms``     datetime  S, ``2026-01-31T09:30:00.000Z``; JavaScript's ``toISOString()``
 ``pynamodb``   datetime  S, ``2026-01-31T09:30:00.000000+0000``; PynamoDB's ``UTCDateTimeAttribute``
 ``json``       any       S, JSON; PynamoDB's ``JSONAttribute``
 ``number``     bool      N, 1 or 0; PynamoDB's former ``LegacyBooleanAttribute``
@@ -36,11 +37,14 @@ from holdall.models.codec import Codec, explain_change
 from holdall.models.pattern import Pattern
 from holdall.models.stored_form import difference, show
 
-PeerForm: TypeAlias = Literal["epoch", "epoch_ms", "iso", "pynamodb", "json", "number"]
+PeerForm: TypeAlias = Literal["epoch", "epoch_ms", "iso", "iso_ms", "pynamodb", "json", "number"]
 """The forms in which other programs store values."""
 
 UNORDERED = ("iso", "json")
 """The forms whose texts do not sort as the values do."""
+
+FIXED_WIDTH = ("iso_ms", "pynamodb")
+"""The forms whose texts all have the same length."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NULL: Attribute = {"NULL": True}
@@ -155,6 +159,13 @@ def _write_iso(moment: datetime) -> str:
     return datetime.isoformat(_normalize(moment)).replace("+00:00", "Z")
 
 
+def _write_milliseconds(moment: datetime) -> str:
+    text = datetime.isoformat(_in_utc(moment).replace(tzinfo=None), timespec="milliseconds") + "Z"
+    return (
+        text + "~" if moment.microsecond % 1000 else text
+    )  # to compare with: between two that can be stored
+
+
 def _write_pynamodb(moment: datetime) -> str:
     return datetime.isoformat(_in_utc(moment).replace(tzinfo=None), timespec="microseconds") + "+0000"
 
@@ -187,6 +198,9 @@ _SIMPLE = {
         datetime, "N", _cut_to_milliseconds, _in_utc, lambda moment: _count(moment, 3), _read_milliseconds
     ),
     "iso": _Simple(datetime, "S", _normalize, _normalize, _write_iso, datetime.fromisoformat),
+    "iso_ms": _Simple(
+        datetime, "S", _cut_to_milliseconds, _in_utc, _write_milliseconds, datetime.fromisoformat
+    ),
     "pynamodb": _Simple(datetime, "S", _in_utc, _in_utc, _write_pynamodb, _read_pynamodb),
     "number": _Simple(bool, "N", _same, _same, _write_flag, _read_flag),
 }

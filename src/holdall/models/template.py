@@ -24,7 +24,7 @@ from holdall.models.conditions import Clause, Term, terms
 from holdall.models.indexes import BoundIndex, Index
 from holdall.models.key_form import KeyForm, Keys
 from holdall.models.keys import KeyPart, own_part
-from holdall.models.peer_form import UNORDERED
+from holdall.models.peer_form import FIXED_WIDTH, UNORDERED
 from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of
 
 if TYPE_CHECKING:
@@ -46,10 +46,13 @@ class Template:
     ``Template({"PK": "CUSTOMER#{customer}", "SK": "ORDER#{number:010d}"})``. A template has literals and fields;
     ``{number:010d}`` pads a whole number with zeros, so that the texts sort as the numbers do.
 
-    ``type`` names the attribute that holds the model's name, by which items of different models are told apart.
-    ``casing`` stores keys in lower or upper case. Any other keyword is an index: its name, and the templates of its
-    partition and sort key, ``gsi1=("STATUS#{status}", "{placed_at}")``, in the attributes ``gsi1pk`` and ``gsi1sk``; if
-    they have other names, ``gsi1={"GSI1PK": "STATUS#{status}", "GSI1SK": "{placed_at}"}``.
+    ``type`` names the attribute that holds the model's name, by which items of different models are told apart. As a
+    mapping, it also gives the name, and further attributes that every item of the model has:
+    ``type={"__edb_e__": "order", "__edb_v__": "1"}``. ``casing`` stores keys in lower or upper case.
+
+    Any other keyword is an index: its name, and the templates of its partition and sort key,
+    ``gsi1=("STATUS#{status}", "{placed_at}")``, in the attributes ``gsi1pk`` and ``gsi1sk``; if they have other names,
+    ``gsi1={"GSI1PK": "STATUS#{status}", "GSI1SK": "{placed_at}"}``.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class Template:
         *,
         pk: str | None = None,
         sk: str | None = None,
-        type: str | None = None,
+        type: str | Mapping[str, str] | None = None,
         casing: Literal["lower", "upper"] | None = None,
         **indexes: IndexTexts,
     ) -> None:
@@ -71,7 +74,7 @@ class Template:
             )
         if casing not in (None, "lower", "upper"):
             raise ModelDefinitionError(f"casing is {casing!r:.60}", hint='it is "lower" or "upper"')
-        self.type = type
+        self.type, self.type_name, self.constants = _split_type(type)
         self.casing = casing
         self.key = _check_texts("the key", texts if key is None else key)
         self.indexes = {name: _index_texts(name, given) for name, given in indexes.items()}
@@ -101,14 +104,34 @@ class Template:
             )
             for name, given in self.indexes.items()
         ]
-        reserved = [self.type, *self.key, *(name for given in self.indexes.values() for name in given)]
+        reserved = [
+            self.type,
+            *self.constants,
+            *self.key,
+            *(name for given in self.indexes.values() for name in given),
+        ]
         for field in fields.values():
             if field.stored in reserved:
                 raise ModelDefinitionError(
                     f"{cls.__name__}.{field.name}: the template stores something else under {field.stored!r}",
                     hint=f'store it under another name: field(name="{field.stored}_")',
                 )
-        return TemplateForm(keys, sort_keys, texts, indexes, self.type)
+        return TemplateForm(keys, sort_keys, texts, indexes, self.type, self.constants)
+
+
+def _split_type(
+    given: str | Mapping[str, str] | None,
+) -> tuple[str | None, str | None, dict[str, Attribute]]:
+    """The attribute with the model's name, the name if it was given, and the other attributes that were."""
+    if given is None or isinstance(given, str):
+        return given, None, {}
+    if not given or not all(isinstance(text, str) and text and " " not in text for text in given.values()):
+        raise ModelDefinitionError(
+            f"Template: type is {given!r:.80}",
+            hint='name the attribute, or give every attribute a text without spaces: type={"entity": "order"}',
+        )
+    (attribute, name), *others = given.items()
+    return attribute, name, {other: {"S": text} for other, text in others}
 
 
 def _check_texts(what: str, texts: Mapping[str, str]) -> dict[str, str]:
@@ -161,7 +184,7 @@ class Slot:
     def is_fixed(self) -> bool:
         """Whether all its texts have one length, so that they sort as the values do whatever follows them."""
         form = self.field.codec.stored_as
-        fixed = self.field.codec.annotation in _FIXED if form is None else form == "pynamodb"
+        fixed = self.field.codec.annotation in _FIXED if form is None else form in FIXED_WIDTH
         return self.width is not None or fixed
 
     @property
@@ -194,7 +217,7 @@ class Slot:
         """The value of a text."""
         if self.field.codec.kind == "N":
             return self.field.decode({"N": str(int(text))})
-        return self.field.decode({"S": text})
+        return self.field.decode({"S": text.upper() if self.field.codec.is_time else text})  # T and Z
 
 
 class KeyText:
@@ -374,12 +397,14 @@ class TemplateForm(KeyForm):
         texts: Sequence[KeyText],
         indexes: Sequence[TemplateIndex],
         type: str | None,
+        constants: Mapping[str, Attribute],
     ) -> None:
         super().__init__(keys, sort_keys)
         self._partition = texts[0]
         self._sort = texts[1] if len(texts) == 2 else None
         self._indexes = tuple(indexes)
         self.type_attribute = type
+        self.constants = constants
         self.shares_partitions = type is not None
 
     def table_keys(self) -> Keys:
@@ -418,6 +443,8 @@ class TemplateForm(KeyForm):
 
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """By the type attribute; without one, the key has told."""
+        if any(item.get(name) != attribute for name, attribute in self.constants.items()):
+            return None
         return schema if self.type_attribute is None else super().model_of(schema, item, sort)
 
 

@@ -79,7 +79,7 @@ class Binding:
     def model_of(self, item: Item) -> ModelSchema | None:
         """The model of a stored item: the bound one or one derived from it; None if it is neither."""
         schema, form = self.schema, self.schema.form
-        if form.type_attribute is not None:
+        if form.type_attribute is not None and not form.constants:
             kind = item.get(form.type_attribute)
             if kind is not None and kind.get("S") == schema.name:
                 return schema  # nearly always, and asked for each row of a query

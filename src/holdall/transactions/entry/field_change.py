@@ -36,6 +36,7 @@ def build_item(
     item: dict[str, Attribute] = dict(key)
     if schema.form.type_attribute is not None:
         item[schema.form.type_attribute] = {"S": schema.name}
+        item.update(schema.form.constants)
     if quick is None:
         _encode_fields(schema, values, item)
     else:

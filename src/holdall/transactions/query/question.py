@@ -11,6 +11,8 @@ from typing import Any
 
 from holdall.core.expression_limits import paths_of
 from holdall.core.expressions import (
+    And,
+    Compare,
     Condition,
     In,
     KeyCondition,
@@ -218,7 +220,7 @@ class Question:
         names = [*(field.stored for field in self.only), *also]
         names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
         if self.schema.form.type_attribute is not None:
-            names.append(self.schema.form.type_attribute)
+            names += [self.schema.form.type_attribute, *self.schema.form.constants]
         if not self.schema.form.in_key_alone:
             names += [field.stored for field in self.schema.key_fields.values()]
         if self.index is not None:
@@ -291,7 +293,11 @@ class Question:
 def family_condition(schema: ModelSchema, attribute: str) -> Condition:
     """That an item is of the model or of one derived from it, by the attribute that says so."""
     names = dict.fromkeys(each.name for each in schema.family())
-    return In(Path((attribute,)), tuple(Value({"S": name}) for name in names))
+    of_type = In(Path((attribute,)), tuple(Value({"S": name}) for name in names))
+    constants = schema.form.constants
+    if not constants:
+        return of_type
+    return And((of_type, *(Compare("=", Path((name,)), Value(text)) for name, text in constants.items())))
 
 
 def names_in(condition: Condition | None) -> set[str]:
