@@ -94,7 +94,8 @@ class NoTransactionError(HoldallError, LookupError):
 class Difference(NamedTuple):
     """One difference between what a transaction had read and what is stored.
 
-    ``field`` is None if the item's existence differs. ``expected`` and ``stored`` are attributes, None if absent.
+    ``field`` is None if the item's existence differs. ``expected`` and ``stored`` are attributes, None if absent; both
+    are None for a hidden field.
     """
 
     item: str

@@ -165,7 +165,8 @@ class Term(Clause):
         """What it demands of the value, for a message: ``>= 3``."""
         if self.values == (None,) and self.operator in ("=", "<>"):
             return "absent" if self.operator == "=" else "a value"
-        return f"{self.operator} {', '.join(map(repr, self.values))}".rstrip()
+        values = ["…" if self.field.hidden else repr(value) for value in self.values]
+        return f"{self.operator} {', '.join(values)}".rstrip()
 
 
 class All(Clause):

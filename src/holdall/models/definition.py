@@ -101,6 +101,7 @@ def define(
         hooked=tuple(_list_hooks(cls)),
         locked=frozenset(_find_locked(fields, derived)),
         timed=tuple(field for field in fields.values() if field.now is not None),
+        hidden=frozenset(_find_hidden(fields, derived)),
         derived=derived,
         indexes={index.name: index for index in bound},
         migrations=versions,
@@ -263,6 +264,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.stored,
             given.version or options.version,
             given.now or options.now,
+            given.hidden or options.hidden,
         )
         if given.stored not in (None, options.stored):
             raise _wrong(cls, name, "stored= differs from that of the inherited field", hint="leave it out")
@@ -282,6 +284,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.stored,
             options.version,
             options.now,
+            options.hidden,
         )
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
@@ -307,6 +310,10 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
                 name,
                 "part of a key cannot be unique: the key as a whole already is",
                 hint="remove unique=",
+            )
+        if options.hidden:
+            raise _wrong(
+                cls, name, "part of a key cannot be hidden: messages and logs name items by their keys"
             )
     if options.now is not None:
         _check_now(cls, field)
@@ -640,6 +647,16 @@ def _find_locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -
     """Yield the fields on which other stored attributes depend: incrementing one of them is an assignment."""
     yield from (name for name, field in fields.items() if field.unique)
     yield from (field.name for attribute in derived for field in attribute.components)
+
+
+def _find_hidden(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:
+    """Yield the names, also the stored ones, of what messages must not show."""
+    for field in fields.values():
+        if field.hidden:
+            yield from (field.name, field.stored)
+    for each in derived:
+        if any(field.hidden for field in each.components):
+            yield from each.attributes({field.name: None for field in each.components})
 
 
 def _list_hooks(cls: type[Model]) -> Iterator[str]:

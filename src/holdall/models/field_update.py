@@ -114,9 +114,9 @@ class FieldUpdate:
     def __repr__(self) -> str:
         where = "".join(f"[{part!r}]" for part in self.inside)
         several = self.verb in ("add", "discard", "append")
-        values = (
-            "" if self.verb == "remove" else ", ".join(map(show, self.value if several else [self.value]))
-        )
+        shown = self.value if several else [self.value]
+        values = ", ".join("…" if self.field.hidden else show(value) for value in shown)
+        values = "" if self.verb == "remove" else values
         return f"col({self.field!r}){where}.{self.verb}({values})"
 
     # --- what the values must be ----------------------------------------------------------------------------
@@ -210,10 +210,15 @@ class FieldUpdate:
 
     def _refuse(self, problem: str | InvalidValueError, *, hint: str | None = None) -> InvalidFieldError:
         where = "".join(f"[{part!r}]" for part in self.inside)
+        if isinstance(problem, InvalidValueError) and self.field.hidden:
+            return self.field.refusal("the value does not fit the type")
         if isinstance(problem, InvalidValueError):
             where += f"{'.' if where and problem.place[:1] not in ('', '[') else ''}{problem.place}"
             hint, problem = problem.hint, problem.problem
         return self.field.refusal(f"{where}: {problem}" if where else problem, hint=hint)
+
+    def _show(self, attribute: Attribute) -> str:
+        return "" if self.field.hidden else f" {show(dict(attribute))}"
 
     # --- the usual way --------------------------------------------------------------------------------------
 
@@ -361,11 +366,11 @@ class FieldUpdate:
             raise self._refuse("it has no value to add to", hint="set it")
         if self.verb == "increment_by":
             if "N" not in start:
-                raise self._refuse(f"the stored value {show(dict(start))} is not a number")
+                raise self._refuse(f"the stored value{self._show(start)} is not a number")
             return {"N": add(start["N"], self.attribute["N"], sign=1)}
         if self.verb == "append":
             if "L" not in start:
-                raise self._refuse(f"the stored value {show(dict(start))} is not a list")
+                raise self._refuse(f"the stored value{self._show(start)} is not a list")
             return {"L": [*start["L"], *self.attribute["L"]]}
         if self.verb == "discard" and present is None and self.field.absent_value() in (None, ABSENT):
             return None

@@ -46,6 +46,7 @@ class FieldOptions:
         "default",
         "default_factory",
         "description",
+        "hidden",
         "name",
         "now",
         "read_only",
@@ -66,8 +67,10 @@ class FieldOptions:
         stored: PeerForm | None = None,
         version: bool = False,
         now: Literal["create", "update"] | None = None,
+        hidden: bool = False,
     ) -> None:
         self.aliases = aliases
+        self.hidden = hidden
         self.now = now
         self.default = default
         self.default_factory = default_factory
@@ -101,6 +104,7 @@ def field(
     aliases: Sequence[str] = (),
     stored: PeerForm | None = None,
     version: bool = False,
+    hidden: bool = False,
 ) -> Any: ...
 def field(  # type: ignore[misc]  # it is never called with init
     *,
@@ -114,6 +118,7 @@ def field(  # type: ignore[misc]  # it is never called with init
     stored: PeerForm | None = None,
     version: bool = False,
     now: Literal["create", "update"] | None = None,
+    hidden: bool = False,
 ) -> Any:
     """Declare the options of a field.
 
@@ -126,10 +131,10 @@ def field(  # type: ignore[misc]  # it is never called with init
     ``version``: the field counts the item's writes, as PynamoDB's ``VersionAttribute`` does, and a write of an item
     that was read requires that the stored version is still the same: ``version: int = field(default=0, version=True)``.
     ``now``: Holdall sets the field to the time of the commit that creates the item (``"create"``), or of each commit
-    that writes it (``"update"``).
+    that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr`` and errors.
     """
     return FieldOptions(
-        default, default_factory, read_only, name, unique, description, aliases, stored, version, now
+        default, default_factory, read_only, name, unique, description, aliases, stored, version, now, hidden
     )
 
 
@@ -140,7 +145,7 @@ class Field(Generic[T]):
     """A field of a model, as an attribute of its class: ``Order.quantity``."""
 
     __slots__ = (
-        *("_copies", "_quick", "codec", "description", "fixed", "foreign"),
+        *("_copies", "_quick", "codec", "description", "fixed", "foreign", "hidden"),
         *("model", "name", "now", "options", "shared_set", "stored", "unique"),
     )
 
@@ -159,6 +164,7 @@ class Field(Generic[T]):
         self.foreign = False  # whether it is stored in a table that JavaScript programs also read
         self.shared_set = False  # whether it is a set in a table where other programs expect only sets
         self.unique = options.unique
+        self.hidden = options.hidden
         self.description = options.description
         self._quick = codec.quick
         self._copies = options.default is not ABSENT and codec.mutable(options.default)
@@ -340,6 +346,9 @@ class Field(Generic[T]):
         return InvalidFieldError(self.model, self.name, problem, hint=hint)
 
     def _from(self, error: InvalidValueError, stored: Attribute | None = None) -> InvalidFieldError:
+        if self.hidden:  # the error's own words contain the value
+            what = "the value" if stored is None else "the stored value"
+            return self.refusal(f"{what} does not fit the type")
         place = "" if not error.place else f"{error.place}: "
         if stored is None:
             return InvalidFieldError(self.model, self.name, place + error.problem, hint=error.hint)

@@ -81,7 +81,7 @@ class _OutputForm:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema as build
 
-        fields = self._schema.fields.items()
+        fields = [(name, field) for name, field in self._schema.fields.items() if not field.hidden]
         return build.typed_dict_schema(
             {name: build.typed_dict_field(_describe_output(field, handler)) for name, field in fields},
             cls=_form(self._schema.model),
@@ -120,6 +120,8 @@ def _describe_input(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSch
             field.options.read_only and field.has_default
         ):  # without a default, clients must send it
             extra["readOnly"] = True
+        if field.hidden:
+            extra["writeOnly"] = True
 
     return _describe(field, handler, annotate)
 
@@ -219,7 +221,7 @@ def _explain(schema: ModelSchema, values: Mapping[str, Any], error: InvalidField
         InitErrorDetails(
             type=PydanticCustomError("invalid_field", "{problem}", {"problem": found.problem}),
             loc=(name,),
-            input=values.get(name),
+            input=None if name in schema.hidden else values.get(name),
         )
         for name, found in problems.items()
     ]
@@ -238,7 +240,8 @@ def _make_serializer(schema: ModelSchema) -> Callable[[Any, Callable[[Any], Any]
             raise PydanticSerializationUnexpectedValue(
                 f"Expected `{schema.model.__name__}` but got `{type(item).__name__}`"
             )
-        fields = ((name, type(item)._fields[name]) for name in schema.fields)
+        own = type(item)._fields
+        fields = ((name, own[name]) for name in schema.fields if not own[name].hidden)
         return proceed({name: field.peek(item) for name, field in fields if _has_value(field, item)})
 
     return serialize

@@ -86,6 +86,11 @@ class ModelKey(Generic[M_co]):
     def __repr__(self) -> str:
         return f"{self.schema.name}({show_components(self.components)})"
 
+    @internal
+    def hides(self, name: str) -> bool:
+        """Whether messages must not show the values of this field or stored attribute of the item."""
+        return name in self.schema.hidden
+
 
 _set_schema = ModelKey.__dict__["schema"].__set__
 _set_components = ModelKey.__dict__["components"].__set__

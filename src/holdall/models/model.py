@@ -198,14 +198,14 @@ class Declared:
         """Whether the item is new rather than read from the database."""
         return self._stored is None
 
-    def to_dict(self, *, initial: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, initial: bool = False, hidden: bool = False) -> dict[str, Any]:
         """Return the values by field name, without marking any field as read. Fields without a value are omitted.
 
-        ``initial``: the values as they were loaded; a new item has none.
+        ``initial``: the values as they were loaded; a new item has none. ``hidden``: also the values of hidden fields.
         """
         if initial:
-            return {} if self._stored is None else _initial_values(self)
-        return _values(self)
+            return {} if self._stored is None else _initial_values(self, hidden)
+        return _values(self, hidden)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Iterate over names and values as in `to_dict`: ``dict(order)``. FastAPI does so without a response type."""
@@ -248,6 +248,8 @@ class Declared:
     def __repr__(self) -> str:
         values: dict[str, Any] = {}
         for name, known in self._fields.items():
+            if known.hidden:
+                continue
             try:
                 values[name] = known.peek(self)  # type: ignore[arg-type]
             except InvalidFieldError as error:
@@ -416,9 +418,9 @@ def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
 
 
 def readable_values(item: Declared, *, initial: bool = False) -> dict[str, Any]:
-    """Return the values as `Model.to_dict`, without fields whose stored values no longer fit."""
+    """Return all values, also hidden ones, without those whose stored forms no longer fit."""
     try:
-        return item.to_dict(initial=initial)
+        return item.to_dict(initial=initial, hidden=True)
     except InvalidFieldError:
         fits: dict[str, Any] = {}
         for name, known in item._fields.items():
@@ -430,11 +432,13 @@ def readable_values(item: Declared, *, initial: bool = False) -> dict[str, Any]:
         return fits
 
 
-def _values(item: Declared) -> dict[str, Any]:
+def _values(item: Declared, hidden: bool) -> dict[str, Any]:
     from copy import deepcopy
 
     found: dict[str, Any] = {}
     for name, known in item._fields.items():
+        if known.hidden and not hidden:
+            continue
         if name in item.__dict__:
             value = item.__dict__[name]
             found[name] = deepcopy(value) if known.codec.mutable(value) else value
@@ -450,12 +454,14 @@ def _can_be_shown(field: Field[Any], item: Declared) -> bool:
     return field.was_fetched(item) and field.absent_value() is not ABSENT  # type: ignore[arg-type]
 
 
-def _initial_values(item: Declared) -> dict[str, Any]:
+def _initial_values(item: Declared, hidden: bool) -> dict[str, Any]:
     stored = item._stored
     assert stored is not None
     found: dict[str, Any] = {}
     for name, known in item._fields.items():
         attribute = stored.get(known.stored)
+        if known.hidden and not hidden:
+            continue
         if attribute is not None:
             found[name] = known.decode(attribute)
         elif known.is_key:  # a model's own table stores it only in the key

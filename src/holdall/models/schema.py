@@ -37,7 +37,8 @@ class ModelSchema:
     ``hooked`` names its hooks, such as ``before_commit``.
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
     fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
-    ``timed`` are fields that Holdall sets to the time of a write.
+    ``timed`` are fields that Holdall sets to the time of a write. ``hidden`` are the names of fields, and of stored
+    attributes, whose values do not appear in messages.
     """
 
     model: type[Model]
@@ -61,6 +62,7 @@ class ModelSchema:
     hooked: tuple[str, ...]
     locked: frozenset[str]
     timed: tuple[Field[Any], ...]
+    hidden: frozenset[str]
     derived: tuple[Derived, ...]
     indexes: Mapping[str, BoundIndex]
     migrations: Migrations | None

@@ -371,6 +371,8 @@ def _slot(
             f"the template {text!r} names {name}, which is not a field",
             hint=suggest_name(name, fields, "fields"),
         )
+    if field.hidden:
+        raise _wrong(cls, f"{name} is hidden, so it cannot be in the template {text!r}")
     kind = field.codec.kind if field.codec.stored_as != "json" else None
     if kind not in ("S", "N") or (width is not None and kind != "N"):
         raise _wrong(

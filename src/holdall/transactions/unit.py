@@ -375,7 +375,7 @@ class Unit:
     def put(self, item: Model, where: Clause | None = None) -> None:
         """Record a blind put of an instance; after the commit, it has the times that were stored."""
         key = item.key.components
-        values = {name: value for name, value in item.to_dict().items() if name not in key}
+        values = {name: value for name, value in item.to_dict(hidden=True).items() if name not in key}
         self.create_or_put(item._schema, key, values, where)
         self.entries[item.key.identity].item = item
 
@@ -461,7 +461,7 @@ class Unit:
         for entry in self.entries.values():
             if isinstance(entry, New):
                 if not entry.deleted:
-                    found.append(ItemChange(entry.key, None, entry.item.to_dict()))
+                    found.append(ItemChange(entry.key, None, readable_values(entry.item)))
             elif isinstance(entry, Loaded):
                 before = readable_values(entry.item, initial=True)
                 if entry.deleted:

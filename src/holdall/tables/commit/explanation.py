@@ -81,6 +81,8 @@ def describe_contention(stale: Sequence[Difference], busy: Sequence[str] = ()) -
 def describe_difference(difference: Difference) -> str:
     """Describe one difference for a message."""
     item, field, expected, stored = difference
+    if field is not None and expected is stored is None:
+        return f"{item}.{field} is not as expected"  # its values are not shown
     if field is not None:
         return f"{item}.{field} is {show_attribute(stored)}, expected {show_attribute(expected)}"
     return f"{item} exists now" if stored is not None else f"{item} does not exist"

@@ -110,12 +110,19 @@ def any_of(*conditions: Condition | None) -> Condition:
     return given[0] if len(given) == 1 else Or(given)
 
 
-def differences(name: str, locks: Sequence[Demand], stored: Item | None) -> list[Difference]:
-    """Return where a stored item (None if it does not exist) differs from what the locks require."""
+def differences(item: object, locks: Sequence[Demand], stored: Item | None) -> list[Difference]:
+    """Return where a stored item (None if it does not exist) differs from what the locks require.
+
+    ``item`` is what the messages call the item. If it has ``hides(name)``, the values of some attributes are left out.
+    """
+    name = repr(item)
     if stored is None:
         return [Difference(name, None, None, None)]
+    hides = getattr(item, "hides", lambda name: False)
     return [
-        Difference(name, lock.field, lock.expected, stored.get(lock.attribute))
+        Difference(name, lock.field, None, None)
+        if hides(lock.field) or hides(lock.attribute)
+        else Difference(name, lock.field, lock.expected, stored.get(lock.attribute))
         for lock in locks
         if not lock.holds(stored)
     ]

@@ -105,4 +105,4 @@ class Step:
         """Return how the stored item differs from what the step requires."""
         if self.locks is None:
             return [Difference(repr(self.item), None, None, stored)]
-        return differences(repr(self.item), self.locks, stored)
+        return differences(self.item, self.locks, stored)

@@ -79,7 +79,7 @@ class Batches:
         if item._marks is not None or item._stored is not None:
             raise InvalidRequestError(
                 f"{item.key!r} is not a new item",
-                hint="make a new one with the same values: Model(**item.to_dict())",
+                hint="make a new one with the same values: Model(**values)",
             )
         key, values = item_key(item), item.__dict__
         if key.schema.mutable_keys:

@@ -119,7 +119,7 @@ class Fragment(Entry):
         """Add the locks of another query that found it. Returns where the two queries saw different values."""
         known = {lock.attribute: lock for lock in self.locks}
         before = {name: lock.expected for name, lock in known.items() if lock.expected is not None}
-        stale = differences(repr(self.key), [lock for lock in locks if lock.attribute in known], before)
+        stale = differences(self.key, [lock for lock in locks if lock.attribute in known], before)
         self.locks = (*self.locks, *(lock for lock in locks if lock.attribute not in known))
         return stale
 

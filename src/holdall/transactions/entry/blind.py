@@ -380,7 +380,7 @@ class BlindPut(Blind):
     def _fits(self, locks: tuple[Lock, ...], stored: Item) -> bool:
         if (problem := self._refuse(stored)) is not None:
             raise problem
-        return not differences(repr(self.key), locks, stored)
+        return not differences(self.key, locks, stored)
 
     def _refuse(self, stored: Item | None) -> InvalidModelUpdateError | None:
         return None if stored is None else explain_unmet(self.key, (), self.where, stored)

@@ -48,7 +48,7 @@ class Claim:
         """The error to raise if another item holds the value."""
         owner = "" if guard is None else "".join(f" {guard.get(name, {}).get('S', '')}" for name in _OWNER)
         return UniqueViolationError(
-            f"{self.field!r}: another item already has {self.value!r:.80}",
+            f"{self.field!r}: another item already has {_show(self.field, self.value)}",
             field=self.field.name,
             hint=f"the value belongs to the item{owner}" if owner.strip() else None,
         )
@@ -70,7 +70,8 @@ class Claims:
         place, known = self._find(binding, field, value)
         if known.taken_by is not None:
             raise UniqueViolationError(
-                f"{field!r}: {known.taken_by!r} and {owner!r} both have {value!r:.80}", field=field.name
+                f"{field!r}: {known.taken_by!r} and {owner!r} both have {_show(field, value)}",
+                field=field.name,
             )
         self._claims[place] = replace(known, taken_by=owner)
 
@@ -81,6 +82,10 @@ class Claims:
     def _find(self, binding: Binding, field: Field[Any], value: Any) -> tuple[tuple[str, str, str], Claim]:
         place = (binding.schema.root, field.stored, segment(field, value))
         return place, self._claims.get(place) or Claim(binding, field, value)
+
+
+def _show(field: Field[Any], value: Any) -> str:
+    return "this value" if field.hidden else f"{value!r:.80}"
 
 
 def guard_key(binding: Binding, field: Field[Any], value: Any) -> dict[str, Attribute]:

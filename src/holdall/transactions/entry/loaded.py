@@ -77,7 +77,7 @@ class Loaded(Entry):
         other values than this item has."""
         self.asked = True
         self._found_by |= {lock.attribute: lock.field for lock in locks}
-        return differences(repr(self.key), locks, self.raw)
+        return differences(self.key, locks, self.raw)
 
     @property
     def takes_part(self) -> bool:  # type: ignore[override]
@@ -368,7 +368,7 @@ class Loaded(Entry):
             return False
         demands = [*self.locks(binding, self._find_affected(self.changes())), *self._room()]
         guard = guard_condition(binding, self.raw)
-        if differences(repr(self.key), demands, found) or not (guard is None or holds(guard, found)):
+        if differences(self.key, demands, found) or not (guard is None or holds(guard, found)):
             return False
         basis, fits = self._basis, True
         for update in updates.values():

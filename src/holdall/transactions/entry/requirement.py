@@ -73,11 +73,16 @@ def _misfits(clause: Clause, item: Item) -> list[str]:
     if isinstance(clause, All):
         return [misfit for each in clause.clauses for misfit in _misfits(each, item)]
     if isinstance(clause, Term):
+        if clause.field.hidden:
+            return [f".{clause.field.name} is not as expected"]
         found = resolve(Path((clause.field.stored, *clause.inside)), item)
         inside = "".join(f"[{part!r}]" for part in clause.inside)
         demand = f"a size {clause.demand}" if clause.sized else clause.demand
         return [f".{clause.field.name}{inside} is {show_attribute(found)}, expected {demand}"]
-    values = {field.name: show_attribute(item.get(field.stored)) for field in clause.fields()}
+    values = {
+        field.name: "hidden" if field.hidden else show_attribute(item.get(field.stored))
+        for field in clause.fields()
+    }
     shown = ", ".join(f"{name} is {value}" for name, value in values.items())
     return [f" does not meet {clause!r}: {shown}"]
 
@@ -86,7 +91,7 @@ def explain_unmet(
     key: ModelKey[Any], locks: tuple[Lock, ...], where: Requirement | None, stored: Item | None
 ) -> InvalidModelUpdateError | None:
     """The error of a write whose conditions the stored item (None if there is none) does not meet; None if it does."""
-    problems = [describe_difference(each) for each in differences(repr(key), locks, stored)]
+    problems = [describe_difference(each) for each in differences(key, locks, stored)]
     if where is not None and stored is not None:
         problems += where.explain(key, stored)
     if not problems:
