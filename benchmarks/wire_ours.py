@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 from benchmarks.wire_client import REGION, Client
 from benchmarks.wire_items import COUNT, TABLE, document, key, key_document, values
@@ -61,9 +60,9 @@ class _Raw:
         return UpdateItem(TABLE, key_document(number), Update(changes), unchanged)
 
     @staticmethod
-    def transact(number: int) -> TransactWrite:
+    def transact(number: int, token: str) -> TransactWrite:
         put = PutItem(TABLE, _DOCUMENTS[(number + 1) % COUNT], _NEW)
-        return TransactWrite((_Raw.update(number), put), str(uuid4()))
+        return TransactWrite((_Raw.update(number), put), token)
 
     @staticmethod
     def query() -> Query:
@@ -89,9 +88,9 @@ class _Python:
         return UpdateItem(TABLE, encode_item(key(number)), Update(changes), unchanged)
 
     @staticmethod
-    def transact(number: int) -> TransactWrite:
+    def transact(number: int, token: str) -> TransactWrite:
         put = PutItem(TABLE, encode_item(_VALUES[(number + 1) % COUNT]), _NEW)
-        return TransactWrite((_Python.update(number), put), str(uuid4()))
+        return TransactWrite((_Python.update(number), put), token)
 
     @staticmethod
     def query() -> Query:
@@ -101,13 +100,13 @@ class _Python:
 def blocking_raw(endpoint: str) -> Client:
     """Blocking; attributes as they travel, in and out."""
     db = Database(_url(endpoint))
-    send = db.send
+    send, new_id = db.send, db.port.new_id
     return Client(
         {
             "get": lambda number: send(_Raw.get(number)).item,
             "put": lambda number: send(_Raw.put(number)),
             "update": lambda number: send(_Raw.update(number)),
-            "transact": lambda number: send(_Raw.transact(number)),
+            "transact": lambda number: send(_Raw.transact(number, new_id())),
             "query": lambda number: send(_Raw.query()).items,
         },
         plain=_listed,
@@ -118,7 +117,7 @@ def blocking_raw(endpoint: str) -> Client:
 def blocking(endpoint: str) -> Client:
     """Blocking; Python values in and out."""
     db = Database(_url(endpoint))
-    send = db.send
+    send, new_id = db.send, db.port.new_id
 
     def get(number: int) -> dict[str, Any]:
         item = send(_Python.get(number)).item
@@ -130,7 +129,7 @@ def blocking(endpoint: str) -> Client:
             "get": get,
             "put": lambda number: send(_Python.put(number)),
             "update": lambda number: send(_Python.update(number)),
-            "transact": lambda number: send(_Python.transact(number)),
+            "transact": lambda number: send(_Python.transact(number, new_id())),
             "query": lambda number: [decode_item(item) for item in send(_Python.query()).items],
         },
         close=db.close,
@@ -140,7 +139,7 @@ def blocking(endpoint: str) -> Client:
 async def awaiting(endpoint: str) -> Client:
     """Awaiting; Python values in and out."""
     db = AsyncDatabase(_url(endpoint))
-    send = db.send
+    send, new_id = db.send, db.port.new_id
 
     async def get(number: int) -> dict[str, Any]:
         item = (await send(_Python.get(number))).item
@@ -155,7 +154,7 @@ async def awaiting(endpoint: str) -> Client:
             "get": get,
             "put": lambda number: send(_Python.put(number)),
             "update": lambda number: send(_Python.update(number)),
-            "transact": lambda number: send(_Python.transact(number)),
+            "transact": lambda number: send(_Python.transact(number, new_id())),
             "query": query,
         },
         close=db.close,

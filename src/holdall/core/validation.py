@@ -135,7 +135,7 @@ def _check_reads(request: TransactGet | BatchGet, schema_of: SchemaOf, what: str
         raise InvalidRequestError(f"the {what} has no reads")
     _check_types(request.reads, what, (GetItem,))
     found = [_check_get(read, schema_of)[0] for read in request.reads]
-    _check_distinct(request, found, schema_of, what)
+    _check_distinct(request.reads, found, schema_of, what)
     return found
 
 
@@ -217,7 +217,7 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
                 "an action in a transaction cannot return an item", hint="read the item after the transaction"
             )
     found = [_check_write(action, schema_of)[0] for action in actions]
-    _check_distinct(request, found, schema_of, "transaction")
+    _check_distinct(actions, found, schema_of, "transaction")
     if sum(map(_BOUND, found)) > MAX_TRANSACTION:
         check_payload(request)
     return found
@@ -246,7 +246,7 @@ def _check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> Sequence[Che
             found.append(Checked(kept, size, size))
         else:
             found.append(Checked(check_key(schema, action.key), 0, MAX_KEY))
-    _check_distinct(request, found, schema_of, "batch")
+    _check_distinct(request.actions, found, schema_of, "batch")
     return found
 
 
@@ -266,10 +266,10 @@ def _check_types(parts: Sequence[object], what: str, kinds: tuple[type, ...]) ->
             raise InvalidRequestError(f"{type(part).__name__} cannot be part of this {what}")
 
 
-def _check_distinct(request: Request[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:
+def _check_distinct(parts: Sequence[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:
     seen: dict[tuple[str | None, ...], int] = {}
-    for place, (part, each) in enumerate(zip(request.parts, found, strict=True)):
-        schema, kept = schema_of(part.table), each.kept
+    for place, part in enumerate(parts):
+        schema, kept = schema_of(part.table), found[place][0]
         partition, sort = schema.partition, schema.sort
         sorted_by = None if sort is None else kept[sort.name][sort.type]
         identity = (part.table, kept[partition.name][partition.type], sorted_by)

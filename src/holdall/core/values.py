@@ -30,6 +30,7 @@ Item: TypeAlias = Mapping[str, Attribute]
 
 MAX_DEPTH = 32
 MAX_NAME = 65535
+_EXACT = 10**37  # whole numbers up to this are stored exactly, and their usual text is canonical
 
 
 # --- Python → attribute ---------------------------------------------------------------------------------
@@ -61,6 +62,9 @@ def encode_item(values: Mapping[str, object]) -> dict[str, dict[str, Any]]:
     """Turn a mapping of Python values into an item: `encode` for every value."""
     item = {}
     for name, value in values.items():
+        if type(value) is str and value.isascii():  # the most common value, without another call
+            item[name] = {"S": value}
+            continue
         try:
             item[name] = (_ENCODERS.get(type(value)) or _find_encoder(value))(value)
         except InvalidValueError as error:
@@ -88,7 +92,11 @@ def _encode_str(value: str) -> dict[str, Any]:
     return {"S": str.__str__(value)}
 
 
-def _encode_number(value: int | float | Decimal) -> dict[str, Any]:
+def _encode_int(value: int) -> dict[str, Any]:
+    return {"N": int.__repr__(value) if -_EXACT <= value <= _EXACT else number_text(value)}
+
+
+def _encode_number(value: float | Decimal) -> dict[str, Any]:
     return {"N": number_text(value)}
 
 
@@ -117,7 +125,7 @@ def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
 def _encode_set(value: Iterable[object]) -> dict[str, Any]:
     kinds, contents = set(), []
     for member in value:
-        ((kind, content),) = encode(member).items()
+        ((kind, content),) = (_ENCODERS.get(type(member)) or _find_encoder(member))(member).items()
         kinds.add(kind)
         contents.append(content)
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
@@ -134,7 +142,7 @@ def _encode_set(value: Iterable[object]) -> dict[str, Any]:
 _ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     str: _encode_str,
     bool: _encode_bool,  # before int, because bool is a subclass of int
-    int: _encode_number,
+    int: _encode_int,
     float: _encode_number,
     Decimal: _encode_number,
     type(None): _encode_none,
@@ -342,6 +350,10 @@ def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[A
     members = []
     total = 0
     for member in content:
+        if kind == "SS" and member.__class__ is str and member.isascii():
+            members.append(member)
+            total += len(member)
+            continue
         kept, size = _canonical({kind[0]: member}, depth)
         members.append(kept[kind[0]])
         total += size
