@@ -279,7 +279,9 @@ class _Run:
     async def _read_segment(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
         """Process one segment. A checkpoint is written after each page, so a run that continues misses nothing."""
         place, port, tally = self._place, self._context.port, self._tallies[segment]
-        start, tally.done, _ = (None, False, {}) if kept is None or restart else await kept.get(segment)
+        last = None if kept is None else await kept.get(segment)
+        resumed = None if restart else last
+        tally.done = resumed is not None and resumed.done
         scan = Scan(
             place.binding.table,
             filter=all_of([self._wanted, place.archive.guard(None)]),
@@ -287,7 +289,7 @@ class _Run:
             segments=self._segments,
             limit=_PAGE,
             consistent=True,
-            start_after=start,
+            start_after=None if resumed is None else resumed.after,
         )
         batch: Batch[Candidate] = Batch()
         spent = False
@@ -309,8 +311,8 @@ class _Run:
                 return
             tally.done = ended
             scan = replace(scan, start_after=page.last_key)
-            if kept is not None and not batch:  # items waiting in the batch must be read again after a kill
-                await kept.put(segment, page.last_key, {})
+            if kept is not None and last is not None and not batch:  # items waiting in it must be read again
+                await kept.put(last, page.last_key, {})
             if self._progress is not None:
                 await port.call(self._progress, self.report())
 

@@ -1,20 +1,50 @@
-"""Checkpoints: how far each segment of a run over a whole table has come, stored so that the next run can resume."""
+"""Checkpoints: how far each part of a run over many items has come, stored so that the next run can resume."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.requests import BatchWrite, DeleteItem, GetItem, PutItem
-from holdall.core.values import Item, decode, encode
+from holdall.core.values import Item
 from holdall.errors import ConfigurationError
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
+from holdall.tables.record import Record, delete_all, fetch, flag, inner_item, mapping, put_all, text
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Checkpoint(Record, type="holdall.Run"):
+    """How far one part of a run has come: to the key ``after``, or to its end if it is ``done``.
+
+    ``run`` identifies what the run does. ``mark`` is different after each write.
+    """
+
+    run = text("run")
+    mark = text("mark")
+    after = inner_item("after")
+    done = flag("done", False)
+    counted = mapping("counted", _NOTHING)
+
+    def advance(
+        self, run: str, mark: str, after: Item | None, counted: Mapping[str, Any], *, done: bool
+    ) -> Checkpoint:
+        """The checkpoint that takes the place of this one."""
+        columns = Checkpoint
+        return columns.new(
+            self.address,
+            columns.run.set(run),
+            columns.mark.set(mark),
+            columns.after.set(after),
+            columns.done.set(done),
+            columns.counted.set(counted),
+        )
 
 
 class Checkpoints:
-    """The checkpoints of one kind of run, under H; ``run`` distinguishes runs that must not resume each other."""
+    """The checkpoints of a run, under H. Those that a run with another ``run`` left there are not resumed."""
 
     def __init__(self, context: Context, layout: Layout, h: str, run: str) -> None:
         self._context = context
@@ -33,34 +63,31 @@ class Checkpoints:
             return None
         return cls(context, layout, h, run)
 
-    async def get(self, segment: int) -> tuple[Item | None, bool, dict[str, Any]]:
-        """The key to continue after, whether the segment is done, and its counts so far."""
-        item = (await self._context.port.send(GetItem(self._layout.table, self._key(segment), True))).item
-        if item is None:
-            return None, False, {}
-        counted: dict[str, Any] = decode(item["counted"])
-        after = item.get("after")
-        return (None, True, counted) if after is None else (after["M"], False, counted)
+    async def get(self, part: int) -> Checkpoint:
+        """A part's checkpoint; one that is not stored if the part has not begun."""
+        found = await fetch_checkpoint(self._context, self._layout, self._h, part)
+        return found if found.is_stored and found.run == self._run else Checkpoint(found.address)
 
-    async def put(self, segment: int, after: Item | None, counted: dict[str, Any]) -> None:
-        """Store the key to continue after (None if the segment is done), and the counts."""
-        item: dict[str, Any] = {**self._key(segment), "counted": encode(counted)}
-        if after is not None:
-            item["after"] = {"M": dict(after)}
-        # as a batch, which is sent again if a reply is lost; repeating it is harmless here
-        await self._context.port.send(BatchWrite((PutItem(self._layout.table, item),)))
+    async def put(self, last: Checkpoint, after: Item | None, counted: Mapping[str, Any]) -> None:
+        """Store that a part has come to the key ``after``; to its end if that is None."""
+        port = self._context.port
+        new = last.advance(self._run, port.new_id(), after, counted, done=after is None)
+        await put_all(
+            port, [new]
+        )  # as a batch, which is sent again if a reply is lost; repeating it is harmless
 
     async def forget(self) -> None:
-        """Delete all checkpoints, also those of older versions, because every segment is done."""
+        """Delete all checkpoints, also those of other runs, because every part is done."""
         listing = self._layout.listing(self._h)
         while True:
             page = await self._context.port.send(listing)
-            for item in page.items:
-                key = {part.name: item[part.name] for part in (self._layout.partition, self._layout.sort)}
-                await self._context.port.send(BatchWrite((DeleteItem(self._layout.table, key),)))
+            found = [Checkpoint(self._layout.address_of(item), item) for item in page.items]
+            await delete_all(self._context.port, found)
             if page.last_key is None:
                 return
             listing = replace(listing, start_after=page.last_key)
 
-    def _key(self, segment: int) -> Item:
-        return self._layout.key(self._h, f"{self._run}#{segment}", "")
+
+async def fetch_checkpoint(context: Context, layout: Layout, h: str, part: int) -> Checkpoint:
+    """The checkpoint of a part, of whatever run, as it is stored."""
+    return await fetch(context.port, Checkpoint(layout.address(h, str(part), f"{h}#{part}")))

@@ -26,8 +26,8 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.retry import RunOptions
 from holdall.tables.flow import discover
-from holdall.tables.record import Address, Record, fetch, flag, inner_item, number, text
 from holdall.transactions.binding import Binding, bind, bind_index
+from holdall.transactions.checkpoint import Checkpoint, fetch_checkpoint
 from holdall.transactions.entry.blind import find_field
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.expiry import has_expired
@@ -51,18 +51,6 @@ class ChangeReport(NamedTuple):
     scanned: int
     found: int
     changed: int
-
-
-class RunRecord(Record, type="holdall.BulkRun"):
-    """How far one part of a run has come; ``mark`` is different after each write."""
-
-    digest = text("digest")
-    mark = text("mark")
-    after = inner_item("after")
-    done = flag("done", False)
-    scanned = number("scanned", 0)
-    found = number("found", 0)
-    changed = number("changed", 0)
 
 
 class Shell(NamedTuple):
@@ -221,17 +209,17 @@ class _Tally:
         return ChangeReport(before.scanned + scanned, before.found + found, before.changed + changed)
 
 
-class _Checkpoint(Participant):
+class _Advance(Participant):
     """Stores the position of a run in the transaction of a chunk."""
 
-    def __init__(self, old: RunRecord, new: RunRecord, name: str) -> None:
+    def __init__(self, old: Checkpoint, new: Checkpoint, name: str) -> None:
         self._old = old
         self._new = new
         self._name = name
 
     async def state(self, change: Change) -> None:
         """Replace the checkpoint, on condition that no other process has."""
-        change.put(self._new, expect=[self._old.same(RunRecord.mark)], refused=self._refuse)
+        change.put(self._new, expect=[self._old.same(Checkpoint.mark)], refused=self._refuse)
 
     def _refuse(self, stored: Item | None) -> InvalidRequestError:
         return InvalidRequestError(
@@ -243,7 +231,7 @@ class _Checkpoint(Participant):
 class _Part:
     """One part of a run, the only one unless a scan has segments."""
 
-    def __init__(self, run: _Run, request: Query | Scan | None, record: RunRecord | None) -> None:
+    def __init__(self, run: _Run, request: Query | Scan | None, record: Checkpoint | None) -> None:
         self.run = run
         self.request = request
         self.record = record
@@ -271,12 +259,12 @@ class _Part:
         record, options = self.record, self.run.options
         if record is None or not record.is_stored or options.restart:
             return True
-        if record.digest != self.run.digest:
+        if record.run != self.run.digest:
             raise InvalidOptionsError(
                 f"the checkpoint {options.checkpoint!r} belongs to a run with other arguments",
                 hint="use another name, or begin again with restart=True",
             )
-        self.tally.report = ChangeReport(record.scanned, record.found, record.changed)
+        self.tally.report = ChangeReport(**record.counted)
         self.after = record.after
         return not record.done
 
@@ -303,16 +291,17 @@ class _Part:
         """Change some items in a transaction, and note that the run has come to ``after``."""
         run, record = self.run, self.record
         if items or record is not None:
-            new: list[RunRecord] = []
+            new: list[Checkpoint] = []
 
             async def body(tx: Any) -> ChangeReport:
                 unit: Unit = tx._unit
                 found, changed = await run.change(unit, items)
                 report = self.tally.add(scanned, found, changed)
                 if record is not None:
-                    new[:] = [self._advance(record, report, after, done=end and after is None)]
+                    mark, done = run.context.port.new_id(), end and after is None
+                    new[:] = [record.advance(run.digest, mark, after, report._asdict(), done=done)]
                     assert run.options.checkpoint is not None
-                    unit.participants.append(_Checkpoint(record, new[0], run.options.checkpoint))
+                    unit.participants.append(_Advance(record, new[0], run.options.checkpoint))
                 return report
 
             body.__qualname__ = f"{run.action.kind}_all"
@@ -325,20 +314,6 @@ class _Part:
         self.after = after
         if run.options.progress is not None:
             await run.context.port.call(run.options.progress, run.report())
-
-    def _advance(
-        self, record: RunRecord, report: ChangeReport, after: Item | None, *, done: bool
-    ) -> RunRecord:
-        values = [
-            RunRecord.digest.set(self.run.digest),
-            RunRecord.mark.set(self.run.context.port.new_id()),
-            RunRecord.after.set(after),
-            RunRecord.done.set(done),
-            RunRecord.scanned.set(report.scanned),
-            RunRecord.found.set(report.found),
-            RunRecord.changed.set(report.changed),
-        ]
-        return RunRecord.new(record.address, *values)
 
 
 # --- the run ----------------------------------------------------------------------------------------------
@@ -458,17 +433,12 @@ async def change_all(
     return run.report()
 
 
-async def _records(context: Context, checkpoint: str | None, count: int) -> list[RunRecord | None]:
+async def _records(context: Context, name: str | None, count: int) -> list[Checkpoint | None]:
     """The checkpoint of each part, as it is stored."""
-    if checkpoint is None:
+    if name is None:
         return [None] * count
     layout = await discover(context)
-    h = f"holdall#Bulk#{checkpoint}"
-    found: list[RunRecord | None] = []
-    for part in range(count):
-        address: Address = layout.address(h, str(part), f"{h}#{part}")
-        found.append(await fetch(context.port, RunRecord(address)))
-    return found
+    return [await fetch_checkpoint(context, layout, f"holdall#Bulk#{name}", part) for part in range(count)]
 
 
 def _digest(question: Question, binding: Binding, kind: str) -> str:

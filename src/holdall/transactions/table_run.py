@@ -1,0 +1,111 @@
+"""A run over all items of a table, in segments, each of which can be resumed where it stopped.
+
+A checkpoint is stored after each page. If the process dies before that, the page is visited again, so a visit must be
+harmless if it is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.frozen import replace
+from holdall.core.requests import Scan
+from holdall.core.values import Item
+from holdall.errors import InvalidOptionsError
+from holdall.transactions.checkpoint import Checkpoints
+from holdall.transactions.pace import Pace, check_rate
+
+_MOST_NOTES = 20
+
+
+class Tally:
+    """What one segment has counted and noted; each segment has its own, because they may run in different threads."""
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+        self.counts: dict[str, int] = {}
+        self.notes: dict[str, list[str]] = {}
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a count."""
+        self.counts[name] = self.counts.get(name, 0) + amount
+
+    def note(self, name: str, line: str) -> None:
+        """Keep a line, if it is among the first few and not a repetition."""
+        lines = self.notes.setdefault(name, [])
+        if len(lines) < _MOST_NOTES and line not in lines:
+            lines.append(line)
+
+    def restore(self, counted: Mapping[str, Any]) -> None:
+        """Continue with what an earlier run has counted."""
+        self.counts = {name: value for name, value in counted.items() if not isinstance(value, list)}
+        self.notes = {name: value for name, value in counted.items() if isinstance(value, list)}
+
+
+class TableRun:
+    """One run. ``visit`` is called with each page's items; ``progress`` with ``report()`` after each page."""
+
+    def __init__(
+        self,
+        context: Context,
+        scan: Scan,
+        visit: Callable[[Tally, Sequence[Item]], Coroutine[Any, Any, None]],
+        *,
+        segments: int,
+        rate: float | None,
+        report: Callable[[TableRun], Any],
+        progress: Callable[[Any], Any] | None,
+    ) -> None:
+        self._context = context
+        self._scan = replace(scan, segments=segments)
+        self._visit = visit
+        self._report = report
+        self._progress = progress
+        share = None if rate is None else rate / segments
+        self._tallies = [Tally(Pace(share)) for _ in range(segments)]
+
+    def count(self, name: str) -> int:
+        """A count, over all segments."""
+        return sum(tally.counts.get(name, 0) for tally in self._tallies)
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        """The first of the lines that were noted."""
+        found = (line for tally in self._tallies for line in list(tally.notes.get(name, ())))
+        return tuple(dict.fromkeys(found))[:_MOST_NOTES]
+
+    async def work(self, kept: Checkpoints | None, *, restart: bool) -> None:
+        """Visit all items, of each segment those after its checkpoint; then forget the checkpoints."""
+        flows = (self._work(segment, kept, restart) for segment in range(len(self._tallies)))
+        for outcome in await self._context.port.gather(flows, limit=len(self._tallies)):
+            outcome.result()
+        if kept is not None:
+            await kept.forget()
+
+    async def _work(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
+        tally, port = self._tallies[segment], self._context.port
+        first = replace(self._scan, segment=segment)
+        scan: Scan | None = first
+        last = None if kept is None else await kept.get(segment)
+        if last is not None and not restart:
+            tally.restore(last.counted)
+            scan = None if last.done else replace(first, start_after=last.after)
+        while scan is not None:
+            page = await port.send(scan)
+            tally.count("scanned", page.scanned)
+            await self._visit(tally, page.items)
+            scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
+            if kept is not None and last is not None:
+                await kept.put(last, page.last_key, {**tally.counts, **tally.notes})
+            if self._progress is not None:
+                await port.call(self._progress, self._report(self))
+
+
+def check_run_options(segments: Any, rate: Any, progress: Any) -> None:
+    """Refuse options that no run can have."""
+    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
+        raise InvalidOptionsError(f"segments must be a whole number from 1 to 1000, not {segments!r:.60}")
+    check_rate(rate)
+    if progress is not None and not callable(progress):
+        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
