@@ -191,21 +191,22 @@ class Runner(Reader):
         model: type[M],
         *,
         concurrency: int = 1,
+        rate: float | None = None,
         progress: Callable[[BulkReport], Any] | None = None,
     ) -> Bulk[M]:
         """Write and delete many items in batches of 25: ``with db.bulk(Order) as bulk: bulk.put(order)``.
 
         A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
-        ``concurrency`` batches are sent at the same time. ``progress`` is called with a `BulkReport` after them. A
-        model with unique fields, attachments, an archive or a ``before_...`` hook is refused, because batches would
-        leave its items inconsistent.
+        ``concurrency`` batches are sent at the same time; ``rate`` is the most items written per second. ``progress``
+        is called with a `BulkReport` after them. A model with unique fields, attachments, an archive or a
+        ``before_...`` hook is refused, because batches would leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import Bulk
         from holdall.transactions.bulk.batch import Batches
         from holdall.transactions.target import model_schema
 
         schema = model_schema(model)
-        batches = Batches(self._context, schema, concurrency=concurrency, progress=progress)
+        batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
         return Bulk(self._context, batches)
 
     def update_all(
@@ -221,6 +222,7 @@ class Runner(Reader):
         chunk: int = 25,
         checkpoint: str | None = None,
         restart: bool = False,
+        rate: float | None = None,
         progress: Callable[[ChangeReport], Any] | None = None,
         **components: Any,
     ) -> ChangeReport:
@@ -230,13 +232,14 @@ class Runner(Reader):
         are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
         partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
         ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
-        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        finished one does nothing; ``restart=True`` begins again. ``rate`` is the most items written per second.
+        ``progress`` is called with a report after each chunk.
         """
         from holdall.transactions.bulk import chunk as bulk
         from holdall.transactions.target import model_schema
 
         schema = model_schema(model)
-        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        options = bulk.check_options(chunk, checkpoint, restart, rate, progress)
         action = bulk.make_change(schema, change)
         question = bulk.make_question(
             schema,
@@ -262,6 +265,7 @@ class Runner(Reader):
         chunk: int = 25,
         checkpoint: str | None = None,
         restart: bool = False,
+        rate: float | None = None,
         progress: Callable[[ChangeReport], Any] | None = None,
         **components: Any,
     ) -> ChangeReport:
@@ -271,13 +275,14 @@ class Runner(Reader):
         are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
         partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
         ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
-        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        finished one does nothing; ``restart=True`` begins again. ``rate`` is the most items written per second.
+        ``progress`` is called with a report after each chunk.
         """
         from holdall.transactions.bulk import chunk as bulk
         from holdall.transactions.target import model_schema
 
         schema = model_schema(model)
-        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        options = bulk.check_options(chunk, checkpoint, restart, rate, progress)
         question = bulk.make_question(
             schema,
             scan=scan,
@@ -478,21 +483,22 @@ class AsyncRunner(AsyncReader):
         model: type[M],
         *,
         concurrency: int = 1,
+        rate: float | None = None,
         progress: Callable[[BulkReport], Any] | None = None,
     ) -> AsyncBulk[M]:
         """Write and delete many items in batches of 25: ``async with db.bulk(Order) as bulk: await bulk.put(order)``.
 
         A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
-        ``concurrency`` batches are sent at the same time. ``progress`` is called with a `BulkReport` after them. A
-        model with unique fields, attachments, an archive or a ``before_...`` hook is refused, because batches would
-        leave its items inconsistent.
+        ``concurrency`` batches are sent at the same time; ``rate`` is the most items written per second. ``progress``
+        is called with a `BulkReport` after them. A model with unique fields, attachments, an archive or a
+        ``before_...`` hook is refused, because batches would leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import AsyncBulk
         from holdall.transactions.bulk.batch import Batches
         from holdall.transactions.target import model_schema
 
         schema = model_schema(model)
-        batches = Batches(self._context, schema, concurrency=concurrency, progress=progress)
+        batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
         return AsyncBulk(self._context, batches)
 
     async def update_all(
@@ -508,6 +514,7 @@ class AsyncRunner(AsyncReader):
         chunk: int = 25,
         checkpoint: str | None = None,
         restart: bool = False,
+        rate: float | None = None,
         progress: Callable[[ChangeReport], Any] | None = None,
         **components: Any,
     ) -> ChangeReport:
@@ -517,13 +524,14 @@ class AsyncRunner(AsyncReader):
         are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
         partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
         ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
-        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        finished one does nothing; ``restart=True`` begins again. ``rate`` is the most items written per second.
+        ``progress`` is called with a report after each chunk.
         """
         from holdall.transactions.bulk import chunk as bulk
         from holdall.transactions.target import model_schema
 
         schema = model_schema(model)
-        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        options = bulk.check_options(chunk, checkpoint, restart, rate, progress)
         action = bulk.make_change(schema, change)
         question = bulk.make_question(
             schema,
@@ -549,6 +557,7 @@ class AsyncRunner(AsyncReader):
         chunk: int = 25,
         checkpoint: str | None = None,
         restart: bool = False,
+        rate: float | None = None,
         progress: Callable[[ChangeReport], Any] | None = None,
         **components: Any,
     ) -> ChangeReport:
@@ -558,13 +567,14 @@ class AsyncRunner(AsyncReader):
         are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
         partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
         ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
-        finished one does nothing; ``restart=True`` begins again. ``progress`` is called with a report after each chunk.
+        finished one does nothing; ``restart=True`` begins again. ``rate`` is the most items written per second.
+        ``progress`` is called with a report after each chunk.
         """
         from holdall.transactions.bulk import chunk as bulk
         from holdall.transactions.target import model_schema
 
         schema = model_schema(model)
-        options = bulk.check_options(chunk, checkpoint, restart, progress)
+        options = bulk.check_options(chunk, checkpoint, restart, rate, progress)
         question = bulk.make_question(
             schema,
             scan=scan,

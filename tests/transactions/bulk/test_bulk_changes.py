@@ -155,6 +155,17 @@ async def test_a_scan_has_to_be_asked_for_and_covers_all_partitions(db: Db) -> N
 
 
 @in_memory
+async def test_a_rate_limits_how_many_items_are_written_per_second(db: Db) -> None:
+    await parcels(db, 10)
+    begin = db.clock.now()
+    await db.update_all(Parcel, {"state": "gone"}, town="a", chunk=5, rate=10)
+    assert (db.clock.now() - begin).total_seconds() == pytest.approx(0.5)
+    begin = db.clock.now()
+    await db.bulk(Parcel, rate=50).put_all(Parcel(town="a", number=n) for n in range(75))
+    assert (db.clock.now() - begin).total_seconds() == pytest.approx(1)
+
+
+@in_memory
 async def test_hooks_are_called(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Noted, name="a")
@@ -271,6 +282,7 @@ async def test_mistakes_are_found_before_anything_is_sent(db: Db) -> None:
         ({"checkpoint": ""}, "checkpoint must be a name"),
         ({"restart": True}, "restart=True was given without a checkpoint"),
         ({"restart": 1, "checkpoint": "x"}, "restart must be True or False"),
+        ({"rate": 0}, "rate must be a number of items per second above 0, not 0"),
         ({"progress": 1}, "progress must be callable"),
         ({"scan": True}, "cannot be used with key components"),
         ({"scan": 1}, "scan must be True or False"),

@@ -24,6 +24,7 @@ from holdall.tables.commit.retry import RETRIES, RunOptions, backoff, is_retryab
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.field_change import build_item, list_stored_fields
 from holdall.transactions.entry.write_time import find_times, name_times
+from holdall.transactions.pace import Pace, check_rate
 
 _MOST_AT_ONCE = 64
 _OPTIONS = RunOptions(initial_backoff=0.1, max_backoff=5.0)
@@ -45,9 +46,11 @@ class Batches:
         schema: ModelSchema,
         *,
         concurrency: int = 1,
+        rate: float | None = None,
         progress: Callable[[BulkReport], Any] | None = None,
     ) -> None:
         _check_options(concurrency, progress)
+        check_rate(rate)
         for each in schema.family():
             check_batchable(each)
         self._context = context
@@ -58,6 +61,7 @@ class Batches:
         self._puts: dict[tuple[object, ...], tuple[Binding, dict[str, Attribute]]] = {}
         self._deletes: dict[tuple[object, ...], DeleteItem] = {}
         self._most = BatchWrite.most * concurrency
+        self._pace = Pace(rate)
         self._problem: Exception | None = None
         self.report = BulkReport(0, 0)
 
@@ -114,6 +118,7 @@ class Batches:
             return
         self._puts, self._deletes = {}, {}
         batches = self._plan(list(puts.values()), list(deletes.values()))
+        await self._pace.wait(self._context.port, len(puts) + len(deletes))
         try:
             if len(batches) == 1:
                 await self._send(batches[0])

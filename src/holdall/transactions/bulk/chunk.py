@@ -31,6 +31,7 @@ from holdall.transactions.checkpoint import Checkpoint, fetch_checkpoint
 from holdall.transactions.entry.blind import find_field
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.expiry import has_expired
+from holdall.transactions.pace import Pace, check_rate
 from holdall.transactions.query.question import Question
 from holdall.transactions.query.row import RowMaker
 from holdall.transactions.query.scan import ScanQuestion
@@ -70,6 +71,7 @@ class ChunkOptions(NamedTuple):
     chunk: int
     checkpoint: str | None
     restart: bool
+    rate: float | None
     progress: Callable[[ChangeReport], Any] | None
 
 
@@ -99,7 +101,7 @@ def make_question(
     return Question(schema, components, sort=sort, where=where, index=index, lock="rows")
 
 
-def check_options(chunk: Any, checkpoint: Any, restart: Any, progress: Any) -> ChunkOptions:
+def check_options(chunk: Any, checkpoint: Any, restart: Any, rate: Any, progress: Any) -> ChunkOptions:
     """Check the options; `InvalidOptionsError` names the one that is wrong."""
     if isinstance(chunk, bool) or not isinstance(chunk, int) or not 1 <= chunk <= _LARGEST_CHUNK:
         raise InvalidOptionsError(
@@ -115,9 +117,10 @@ def check_options(chunk: Any, checkpoint: Any, restart: Any, progress: Any) -> C
         raise InvalidOptionsError(
             "restart=True was given without a checkpoint", hint="name it: checkpoint=..."
         )
+    check_rate(rate)
     if progress is not None and not callable(progress):
         raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
-    return ChunkOptions(chunk, checkpoint, restart, progress)
+    return ChunkOptions(chunk, checkpoint, restart, rate, progress)
 
 
 class Deletion:
@@ -236,6 +239,8 @@ class _Part:
         self.request = request
         self.record = record
         self.tally = _Tally()
+        rate = run.options.rate
+        self.pace = Pace(None if rate is None else rate / run.segments)
 
     async def work(self) -> None:
         """Change everything that is left."""
@@ -290,6 +295,8 @@ class _Part:
     ) -> None:
         """Change some items in a transaction, and note that the run has come to ``after``."""
         run, record = self.run, self.record
+        if items:
+            await self.pace.wait(run.context.port, len(items))
         if items or record is not None:
             new: list[Checkpoint] = []
 
@@ -338,6 +345,7 @@ class _Run:
         self.action = action
         self.options = options
         self.digest = _digest(question, binding, action.kind)
+        self.segments = question.segments if isinstance(question, ScanQuestion) else 1
         self.parts: list[_Part] = []
         self._request: Query | Scan | None = None
 
