@@ -349,6 +349,7 @@ def spoiled_tables(draw: st.DrawFn) -> TableSchema:
         st.builds(
             Projection, st.sampled_from(["ALL", "KEYS_ONLY", "INCLUDE"]), st.sampled_from(_ODD_PROJECTIONS)
         ),
+        st.sampled_from([False, False, True]),
     )
     indexes = st.lists(index, max_size=2).map(tuple) | st.sampled_from([20, 21]).map(_many_indexes)
     name = st.sampled_from(_ODD_NAMES) if draw(st.integers(0, 3)) == 0 else st.just(TABLE)

@@ -104,16 +104,20 @@ BINARIES = _base64(b"", b"a", b"ab", b"\xff")
 
 @st.composite
 def tables(draw: st.DrawFn) -> TableSchema:
-    """Keys of every type, with and without sort key, up to two indexes of every projection."""
+    """Keys of every type, with and without sort key, up to two indexes of every projection, some of them local."""
     types: dict[str, KeyType] = {name: draw(st.sampled_from(("S", "N", "B"))) for name in KEY_NAMES}
     sort = draw(st.booleans())
     names = KEY_NAMES if sort else ("pk", "x", "y")
     indexes = []
     for number in range(draw(st.integers(0, 2))):
-        keys = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+        local = sort and draw(st.booleans())
+        if local:
+            keys = ["pk", draw(st.sampled_from(("x", "y")))]
+        else:
+            keys = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
         partition, *sorts = (KeyAttribute(name, types[name]) for name in keys)
         index_sort = sorts[0] if sorts else None
-        indexes.append(IndexSchema(f"index-{number}", partition, index_sort, draw(_projections())))
+        indexes.append(IndexSchema(f"index-{number}", partition, index_sort, draw(_projections()), local))
     return TableSchema(
         TABLE,
         KeyAttribute("pk", types["pk"]),
@@ -399,7 +403,7 @@ def _queries(draw: st.DrawFn, schema: TableSchema) -> Query:
         filter=draw(_perhaps(_conditions(_seen(schema, index)))),
         limit=draw(_perhaps(st.integers(1, 3))),
         reverse=draw(st.booleans()),
-        consistent=index is None and draw(st.booleans()),
+        consistent=(index is None or index.local) and draw(st.booleans()),
         **draw(_selected(_seen(schema, index))),
     )
 
@@ -436,7 +440,7 @@ def _scans(draw: st.DrawFn, schema: TableSchema) -> Scan:
         segments=draw(st.sampled_from([1, 1, 2, 3])),
         filter=draw(_perhaps(_conditions(_seen(schema, index)))),
         limit=draw(_perhaps(st.integers(1, 3))),
-        consistent=index is None and draw(st.booleans()),
+        consistent=(index is None or index.local) and draw(st.booleans()),
         **draw(_selected(_seen(schema, index))),
     )
 

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from holdall import Database
 from holdall.cli.model_source import TableSample, infer_type, is_class_name, name_class, write_source
-from holdall.core import CreateTable, Item, KeyAttribute, PutItem, TableSchema, encode
+from holdall.core import (
+    CreateTable,
+    IndexSchema,
+    Item,
+    KeyAttribute,
+    Projection,
+    PutItem,
+    TableSchema,
+    encode,
+)
 from holdall.models.stored_form import plain
 
 NAMES = [
@@ -115,3 +124,14 @@ def test_a_null_makes_a_type_optional() -> None:
 def test_the_models_name_follows_from_the_tables(table: str, name: str) -> None:
     assert name_class(table) == name
     assert is_class_name(name)
+
+
+def test_a_local_index_is_declared_without_a_key() -> None:
+    pk, rank = KeyAttribute("pk"), KeyAttribute("rank", "N")
+    index = IndexSchema("by_rank", pk, rank, Projection("KEYS_ONLY"), local=True)
+    schema = TableSchema("things", pk, KeyAttribute("sk"), (index,))
+    source = write_source(TableSample("things", schema, None, (), True), "Things")
+    assert 'Index("by_rank", sort_key=["rank"], include=[], local=True),' in source
+    names: dict[str, Any] = {"__name__": "sampled"}
+    exec(source, names)
+    assert [each.schema for each in names["Things"]._schema.indexes.values()] == [index]

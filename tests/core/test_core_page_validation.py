@@ -149,7 +149,7 @@ def test_an_index_has_its_own_keys() -> None:
 )
 def test_an_index_is_not_read_consistently(request_: Query | Scan) -> None:
     check_page(SCHEMA, request_)
-    with pytest.raises(InvalidRequestError, match="does not support consistent reads"):
+    with pytest.raises(InvalidRequestError, match="cannot be read with strong consistency"):
         check_page(SCHEMA, replace(request_, consistent=True))
 
 

@@ -98,6 +98,7 @@ def test_a_model_of_the_databases_table_is_described() -> None:
                     {"attribute": "gsi1_sk", "type": "S", "template": None},
                 ],
                 "include": None,
+                "local": False,
             }
         ],
         "unique": ["mail"],

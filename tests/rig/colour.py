@@ -139,6 +139,8 @@ class AsyncView:
             return getattr(Awaited(self._inner), name)
         if name in self.VIEWED:
             return lambda *args, **options: AsyncView(found(*args, **options))
+        if name == "table":
+            return Awaited(found)
         if name == "bulk":
             return lambda *args, **options: BulkView(found(*args, **options))
         return found

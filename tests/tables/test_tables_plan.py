@@ -332,6 +332,7 @@ def test_the_plan_for_programs_has_what_is_wrong_and_what_is_unused(store: Stage
             "sort_key": None,
             "projection": "INCLUDE",
             "projected": ["y"],
+            "local": False,
         }
     ]
 

@@ -104,7 +104,7 @@ def _index_words(index: IndexFacts) -> str:
     keys = ", ".join(f"{key['attribute']} ({key['type']})" for key in index["attributes"])
     fields = "; ".join(filter(None, (", ".join(index["key"]), ", ".join(index["sort_key"]))))
     holds = "" if index["include"] is None else f"; holds {', '.join(index['include']) or 'only keys'}"
-    return f"{fields}; {index['table_index']}: {keys}{holds}"
+    return f"{fields}; {index['table_index']}: {keys}{holds}{'; local' if index['local'] else ''}"
 
 
 def _field_row(field: FieldFacts) -> tuple[str, ...]:

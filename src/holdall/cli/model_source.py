@@ -276,11 +276,15 @@ class _IndexSource:
     included: Sequence[str] | None
 
     def write(self, fields: Mapping[str, str]) -> str:
-        parts = [_quote(self.schema.name), f"key=[{_quote(fields[self.schema.partition.name])}]"]
+        parts = [_quote(self.schema.name)]
+        if not self.schema.local:
+            parts.append(f"key=[{_quote(fields[self.schema.partition.name])}]")
         if self.schema.sort is not None:
             parts.append(f"sort_key=[{_quote(fields[self.schema.sort.name])}]")
         if self.included is not None:
             parts.append(f"include=[{', '.join(_quote(fields[name]) for name in self.included)}]")
+        if self.schema.local:
+            parts.append("local=True")
         return f"Index({', '.join(parts)})"
 
 

@@ -227,6 +227,7 @@ def _index(index: IndexSchema, description: TableDescription) -> dict[str, Any]:
         "sort_key": None if index.sort is None else _key(index.sort),
         "projection": index.projection.kind,
         "projected": list(index.projection.names),
+        "local": index.local,
     }
 
 
@@ -251,7 +252,9 @@ def _words(facts: dict[str, Any]) -> dict[str, str]:
     for index in facts["indexes"]:
         keys = ", ".join(_key_words(index[key]) for key in ("partition_key", "sort_key") if index[key])
         held = ", ".join(index["projected"]) or index["projection"]
-        words[f"index {index['name']}"] = f"{keys}; holds {held}; {index['status']}"
+        words[f"index {index['name']}"] = (
+            f"{keys}; holds {held}; {'local; ' * index['local']}{index['status']}"
+        )
     return words
 
 

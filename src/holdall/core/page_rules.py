@@ -51,10 +51,10 @@ def check_projection(schema: TableSchema, projection: tuple[Path, ...]) -> None:
 def check_page(schema: TableSchema, request: Query | Scan) -> None:
     """Check everything about a query or scan that does not depend on stored items."""
     index = None if request.index is None else schema.index(request.index)
-    if index is not None and request.consistent:
+    if index is not None and request.consistent and not index.local:
         raise InvalidRequestError(
-            f"index {index.name} does not support consistent reads",
-            hint="remove consistent=True, or read the table itself",
+            f"index {index.name} is global and cannot be read with strong consistency",
+            hint="remove consistent=True, or read the table or a local index",
         )
     if request.limit is not None and (type(request.limit) is not int or request.limit < 1):
         raise InvalidRequestError(f"limit must be a whole number of at least 1, not {request.limit!r}")

@@ -50,17 +50,26 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class IndexSchema:
-    """A global secondary index. It does not hold items that lack one of its key attributes."""
+    """A secondary index. It does not hold items that lack one of its key attributes.
+
+    A ``local`` index has the table's partition key and another sort key. It can be read with strong consistency, and
+    can only be created together with its table.
+    """
 
     name: str
     partition: KeyAttribute
     sort: KeyAttribute | None = None
     projection: Projection = Projection()
+    local: bool = False
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
         """The key attributes: partition key first, then the sort key."""
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def has_keys_of(self, other: IndexSchema) -> bool:
+        """Whether both have the same keys. Only the sort keys of local indexes differ; the other is the table's."""
+        return self.sort == other.sort if self.local and other.local else self.keys == other.keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +137,7 @@ def define_table(schema: TableSchema) -> dict[str, Any]:
         "KeySchema": define_keys(schema.keys),
         "BillingMode": "PAY_PER_REQUEST",
     }
-    if schema.indexes:
-        definition["GlobalSecondaryIndexes"] = [define_index(index) for index in schema.indexes]
-    return definition
+    return definition | define_indexes(schema)
 
 
 def define_addition(table: str, index: IndexSchema) -> dict[str, Any]:
@@ -153,8 +160,18 @@ def define_keys(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
     return [{"AttributeName": key.name, "KeyType": kind} for key, kind in kinds]
 
 
+def define_indexes(schema: TableSchema) -> dict[str, Any]:
+    """Return the definitions of a table's indexes, by kind; kinds that it does not have are left out."""
+    kinds = {"GlobalSecondaryIndexes": False, "LocalSecondaryIndexes": True}
+    found = {
+        kind: [define_index(index) for index in schema.indexes if index.local is local]
+        for kind, local in kinds.items()
+    }
+    return {kind: indexes for kind, indexes in found.items() if indexes}
+
+
 def define_index(index: IndexSchema) -> dict[str, Any]:
-    """Return the definition of a global secondary index."""
+    """Return the definition of an index."""
     projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
     if index.projection.names:
         projection["NonKeyAttributes"] = list(index.projection.names)

@@ -22,6 +22,7 @@ from holdall.errors import (
 )
 
 MAX_INDEXES = 20
+MAX_LOCAL_INDEXES = 5
 MAX_PROJECTED = 100
 MAX_PROJECTED_PER_INDEX = 20
 
@@ -43,10 +44,13 @@ def check_schema(schema: TableSchema) -> None:
     types: dict[str, str] = {}
     names: dict[str, IndexSchema] = {}
     _check_key_pair(schema.name, schema.keys, types)
-    if len(schema.indexes) > MAX_INDEXES:
-        raise ConfigurationError(
-            f"table {schema.name} has {len(schema.indexes)} indexes; DynamoDB allows {MAX_INDEXES}"
-        )
+    local = sum(index.local for index in schema.indexes)
+    for count, most, kind in (
+        (len(schema.indexes) - local, MAX_INDEXES, "indexes"),
+        (local, MAX_LOCAL_INDEXES, "local indexes"),
+    ):
+        if count > most:
+            raise ConfigurationError(f"table {schema.name} has {count} {kind}; DynamoDB allows {most}")
     if sum(len(index.projection.names) for index in schema.indexes) > MAX_PROJECTED:
         raise ConfigurationError(
             f"the indexes of table {schema.name} project more than {MAX_PROJECTED} attributes"
@@ -57,6 +61,8 @@ def check_schema(schema: TableSchema) -> None:
             raise ConfigurationError(f"table {schema.name} defines index {index.name} twice")
         names[index.name] = index
         _check_key_pair(index.name, index.keys, types)
+        if index.local:
+            _check_local(schema, index)
         if (index.projection.kind == "INCLUDE") != bool(index.projection.names):
             raise ConfigurationError(
                 f"index {index.name}: an INCLUDE projection must name attributes, and no other projection can"
@@ -77,6 +83,11 @@ def check_added_index(schema: TableSchema, index: IndexSchema) -> None:
     """Check that the index can be added to the table."""
     if any(index.name == other.name for other in schema.indexes):
         raise IndexExistsError(f"table {schema.name} already has an index {index.name}")
+    if index.local:
+        raise ConfigurationError(
+            f"{index.name}: a local index can only be created together with its table",
+            hint=f"use a global index, or create another table with the index and move the items of {schema.name}",
+        )
     check_schema(replace(schema, indexes=(*schema.indexes, index)))
 
 
@@ -84,6 +95,17 @@ def check_ttl_attribute(request: SetTtl) -> None:
     """Check the name of the attribute by which items expire."""
     if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
         raise ConfigurationError("the name of the TTL attribute must have 1 to 255 bytes")
+
+
+def _check_local(schema: TableSchema, index: IndexSchema) -> None:
+    if schema.sort is None:
+        raise ConfigurationError(
+            f"{index.name}: a local index needs a table with a sort key, and {schema.name} has none"
+        )
+    if index.partition != schema.partition or index.sort is None:
+        raise ConfigurationError(
+            f"{index.name}: a local index has the table's partition key ({schema.partition.name}) and a sort key",
+        )
 
 
 def _check_key_pair(owner: str, keys: Sequence[KeyAttribute], types: dict[str, str]) -> None:

@@ -66,6 +66,7 @@ class IndexFacts(TypedDict):
     sort_key: list[str]
     attributes: list[KeyFacts]
     include: list[str] | None
+    local: bool
 
 
 class ModelFacts(TypedDict):
@@ -190,7 +191,8 @@ def _describe_field(schema: ModelSchema, field: Field[Any]) -> FieldFacts:
 
 def _describe_index(model: ModelSchema, index: BoundIndex) -> IndexFacts:
     declared, schema = index.declared, index.schema
-    templates = getattr(model.layout, "indexes", {}).get(index.name, {})
+    kind = "local" if index.local else "indexes"
+    templates = getattr(model.layout, kind, {}).get(index.name, {})
     return {
         "name": index.name,
         "table_index": schema.name,
@@ -198,6 +200,7 @@ def _describe_index(model: ModelSchema, index: BoundIndex) -> IndexFacts:
         "sort_key": [field.name for field in index.sort_key],
         "attributes": [_describe_attribute(key, templates) for key in schema.keys],
         "include": None if declared.include is None else list(declared.include),
+        "local": index.local,
     }
 
 

@@ -40,17 +40,20 @@ if TYPE_CHECKING:
 class Index:
     """The declaration of an index: ``Index("by_product", key=["product"], sort_key=["placed_at"])``.
 
+    ``local`` (own tables only): the index has the model's own partition key, so ``key`` is left out, and only another
+    ``sort_key``. It can be read with strong consistency, and must be created together with its table.
     ``slot`` chooses one of the table's shared indexes, from 1 up; it is required if a model has several indexes.
     ``include`` (own tables only) lists the fields that the index holds besides the keys; None means all. ``sparse``
     (own tables only): items that lack one of the index's fields are not in the index.
     """
 
     name: str
-    key: Sequence[str]
+    key: Sequence[str] = ()
     sort_key: Sequence[str] = ()
     slot: int | None = None
     include: Sequence[str] | None = None
     sparse: bool = False
+    local: bool = False
 
 
 class BoundIndex:
@@ -66,6 +69,11 @@ class BoundIndex:
         self.declared = index
         self.key = key
         self.sort_key = sort_key
+
+    @property
+    def local(self) -> bool:
+        """Whether it has the table's partition key."""
+        return self.declared.local
 
     @property
     def components(self) -> tuple[Field[Any], ...]:
@@ -157,7 +165,7 @@ class ForeignIndex(BoundIndex):
     def schema(self) -> IndexSchema:
         """The index of the table, with the name of the model's index."""
         projection = projection_of(self._included)
-        return IndexSchema(self.name, self._partition, self._sort, projection)
+        return IndexSchema(self.name, self._partition, self._sort, projection, self.local)
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the partition key in the index."""
@@ -197,11 +205,12 @@ class PlainIndex(BoundIndex):
         index: Index,
         key: tuple[Field[Any], ...],
         sort_key: tuple[Field[Any], ...],
+        partition: KeyAttribute,
         projection: Projection,
     ) -> None:
         super().__init__(index, key, sort_key)
         sort = plain_attribute(sort_key[0]) if sort_key else None
-        self._schema = IndexSchema(index.name, plain_attribute(key[0]), sort, projection)
+        self._schema = IndexSchema(index.name, partition, sort, projection, index.local)
 
     @property
     def schema(self) -> IndexSchema:
@@ -270,7 +279,9 @@ def bind_indexes(
     bound: list[BoundIndex] = []
     for index in declared:
         _check(cls, index, fields)
-        key = tuple(fields[name] for name in index.key)
+        if index.local:
+            _check_local(cls, index, form)
+        key = tuple(form.keys) if index.local else tuple(fields[name] for name in index.key)
         sort_key = tuple(fields[name] for name in index.sort_key)
         if isinstance(form, SharedForm):
             _check_alike(cls, index, key)
@@ -279,7 +290,7 @@ def bind_indexes(
         elif isinstance(form, AncestorForm):
             bound.append(_foreign(cls, index, key, sort_key, fields))
         else:
-            bound.append(_plain(cls, index, key, sort_key, fields))
+            bound.append(_plain(cls, index, key, sort_key, fields, form))
     bound += form.indexes()
     _check_apart(cls, bound)
     return bound
@@ -296,7 +307,7 @@ def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> 
                 f"{part} must be a list of field names, not a text",
                 hint=f'write {part}=["{getattr(index, part)}"]',
             )
-    if not index.key:
+    if not index.key and not index.local:
         raise _wrong(cls, index, "it has no key", hint='add the fields of its key: key=["field"]')
     names = [*index.key, *index.sort_key]
     for name in names:
@@ -309,6 +320,34 @@ def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> 
             )
         if names.count(name) > 1:
             raise _wrong(cls, index, f"it has the field {name!r} twice")
+
+
+def _check_local(cls: type[Model], index: Index, form: KeyForm) -> None:
+    keys = form.table_keys()
+    if keys is None:
+        raise _wrong(
+            cls,
+            index,
+            "a local index would limit every partition of the table that all models share to 10 GB",
+            hint="remove local=True, or give the model its own table: table=...",
+        )
+    if index.key and {*index.key} != {field.name for field in form.keys}:
+        names = ", ".join(field.name for field in form.keys)
+        raise _wrong(
+            cls,
+            index,
+            f"a local index has the key of its table ({names})",
+            hint="leave out key= or local=True",
+        )
+    if keys[1] is None:
+        raise _wrong(
+            cls,
+            index,
+            "a table without a sort key cannot have local indexes",
+            hint="declare a SortKey, or remove local=True",
+        )
+    if not index.sort_key:
+        raise _wrong(cls, index, "it has no sort key", hint='add its fields: sort_key=["field"]')
 
 
 def _check_alike(cls: type[Model], index: Index, key: Sequence[Field[Any]]) -> None:
@@ -349,14 +388,19 @@ def _plain(
     key: tuple[Field[Any], ...],
     sort_key: tuple[Field[Any], ...],
     fields: Mapping[str, Field[Any]],
+    form: KeyForm,
 ) -> PlainIndex:
     _check_own(cls, index)
-    if len(key) > 1 or len(sort_key) > 1:
+    own = sort_key if index.local else (*key, *sort_key)  # of a local index, the layout has checked the key
+    if len(index.key) > 1 or len(sort_key) > 1:
         raise _wrong(cls, index, "each of its keys is one field of the table")
-    for field in (*key, *sort_key):
+    for field in own:
         if field.codec.kind not in ("S", "N", "B"):
             raise _wrong(cls, index, f"{field.name} is not stored as a string, a number or binary")
-    return PlainIndex(index, key, sort_key, projection_of(_list_included(cls, index, fields)))
+    keys = form.table_keys() if index.local else None
+    partition = plain_attribute(key[0]) if keys is None else keys[0]
+    projection = projection_of(_list_included(cls, index, fields))
+    return PlainIndex(index, key, sort_key, partition, projection)
 
 
 def _check_own(cls: type[Model], index: Index) -> None:

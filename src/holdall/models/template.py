@@ -52,7 +52,9 @@ class Template:
 
     Any other keyword is an index: its name, and the templates of its partition and sort key,
     ``gsi1=("STATUS#{status}", "{placed_at}")``, in the attributes ``gsi1pk`` and ``gsi1sk``; if they have other names,
-    ``gsi1={"GSI1PK": "STATUS#{status}", "GSI1SK": "{placed_at}"}``.
+    ``gsi1={"GSI1PK": "STATUS#{status}", "GSI1SK": "{placed_at}"}``. ``local`` has the local indexes, with the template
+    of each one's sort key: ``local={"lsi1": "{placed_at}"}``, in the attribute ``lsi1sk``, or
+    ``local={"lsi1": {"LSI1SK": "{placed_at}"}}``.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Template:
         sk: str | None = None,
         type: str | Mapping[str, str] | None = None,
         casing: Literal["lower", "upper"] | None = None,
+        local: Mapping[str, str | Mapping[str, str]] | None = None,
         **indexes: IndexTexts,
     ) -> None:
         texts = {name: text for name, text in (("pk", pk), ("sk", sk)) if text is not None}
@@ -78,6 +81,12 @@ class Template:
         self.casing = casing
         self.key = _check_texts("the key", texts if key is None else key)
         self.indexes = {name: _index_texts(name, given) for name, given in indexes.items()}
+        self.local = {name: _local_text(name, given) for name, given in (local or {}).items()}
+        if self.local and len(self.key) == 1:
+            raise ModelDefinitionError(
+                "Template: a table without a sort key cannot have local indexes",
+                hint="add sk=, or remove local=",
+            )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and vars(self) == vars(other)
@@ -99,16 +108,20 @@ class Template:
         texts = [KeyText(cls, name, text, fields, self.casing) for name, text in self.key.items()]
         _check_key(cls, texts, keys, sort_keys)
         indexes = [
-            TemplateIndex(
-                Index(name, [], []), [KeyText(cls, *pair, fields, self.casing) for pair in given.items()]
-            )
+            TemplateIndex(Index(name), [KeyText(cls, *pair, fields, self.casing) for pair in given.items()])
             for name, given in self.indexes.items()
+        ]
+        indexes += [
+            TemplateIndex(
+                Index(name, local=True), [texts[0], KeyText(cls, *_only(given), fields, self.casing)]
+            )
+            for name, given in self.local.items()
         ]
         reserved = [
             self.type,
             *self.constants,
             *self.key,
-            *(name for given in self.indexes.values() for name in given),
+            *(name for given in (*self.indexes.values(), *self.local.values()) for name in given),
         ]
         for field in fields.values():
             if field.stored in reserved:
@@ -151,6 +164,21 @@ def _index_texts(name: str, given: IndexTexts) -> dict[str, str]:
             hint=f'an index is {name}=("STATUS#{{status}}", "{{placed_at}}")',
         )
     return _check_texts(name, dict(zip((f"{name}pk", f"{name}sk"), given, strict=False)))
+
+
+def _local_text(name: str, given: str | Mapping[str, str]) -> dict[str, str]:
+    texts = _check_texts(name, {f"{name}sk": given} if isinstance(given, str) else given)
+    if len(texts) > 1:
+        raise ModelDefinitionError(
+            f"Template: the local index {name} is {texts!r:.80}",
+            hint="give only the template of its sort key: it has the table's partition key",
+        )
+    return texts
+
+
+def _only(texts: Mapping[str, str]) -> tuple[str, str]:
+    ((name, text),) = texts.items()
+    return name, text
 
 
 def _check_key(
@@ -462,7 +490,10 @@ class TemplateIndex(BoundIndex):
         rest = [field for name, field in sort_key.items() if name not in key]
         super().__init__(index, tuple(key.values()), tuple(rest))
         self._texts = tuple(texts)
-        self._schema = IndexSchema(index.name, partition.attribute, None if sort is None else sort.attribute)
+        self._derived = self._texts[1:] if index.local else self._texts
+        self._schema = IndexSchema(
+            index.name, partition.attribute, None if sort is None else sort.attribute, local=index.local
+        )
 
     @property
     def schema(self) -> IndexSchema:
@@ -476,8 +507,8 @@ class TemplateIndex(BoundIndex):
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
         """Both texts; none if a field has no value: then the item is not in the index."""
         if any(values.get(field.name) is None for field in self.components):
-            return {text.attribute.name: None for text in self._texts}
-        return {text.attribute.name: {"S": text.render(values)} for text in self._texts}
+            return {text.attribute.name: None for text in self._derived}
+        return {text.attribute.name: {"S": text.render(values)} for text in self._derived}
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts of the template."""

@@ -114,6 +114,13 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
             if known is None:
                 found[index.name] = WantedIndex(index, (each.model,))
                 continue
+            if known.index.local is not index.local:
+                raise _refuse_odds(
+                    table,
+                    known.models[0],
+                    each.model,
+                    f"declare the index {index.name} as local and as global",
+                )
             if known.index.keys != index.keys:
                 raise _refuse_odds(
                     table, known.models[0], each.model, f"need different keys of the index {index.name}"

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 from holdall.core.frozen import dataclass
-from holdall.core.schema import TableSchema, define_attributes, define_index, define_keys
+from holdall.core.schema import TableSchema, define_attributes, define_indexes, define_keys
 
 Format: TypeAlias = Literal["json", "yaml"]
 """The format of a template."""
@@ -116,8 +116,7 @@ def _table(schema: TableSchema, ttl: str | None) -> dict[str, Any]:
         "AttributeDefinitions": define_attributes(keys),
         "KeySchema": define_keys(schema.keys),
     }
-    if schema.indexes:
-        properties["GlobalSecondaryIndexes"] = [define_index(index) for index in schema.indexes]
+    properties |= define_indexes(schema)
     if ttl is not None:
         properties["TimeToLiveSpecification"] = {"AttributeName": ttl, "Enabled": True}
     return properties

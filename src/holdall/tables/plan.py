@@ -133,11 +133,16 @@ def _verdict(table: PlannedTable) -> str:
 def index_text(index: IndexSchema) -> str:
     """Describe an index in a few words."""
     held = ", ".join(index.projection.names) or index.projection.kind
-    return f"{index.name}: {_keys_text(index.keys)}; holds {held}"
+    return f"{index.name}: {_keys_text(index.keys)}; holds {held}{'; local' if index.local else ''}"
 
 
 def _keys_text(keys: Sequence[KeyAttribute]) -> str:
     return ", ".join(f"{key.name} ({key.type})" for key in keys)
+
+
+def define_missing_text(table: PlannedTable, index: IndexSchema) -> str:
+    """Return the definition that adds an index: of the whole table for a local one, which cannot be added."""
+    return create_table_text(table.schema) if index.local else update_table_text(table.name, index)
 
 
 # --- for programs ---------------------------------------------------------------------------------------
@@ -178,7 +183,7 @@ def _plan_as_json(table: PlannedTable, planned: PlannedIndex) -> dict[str, Any]:
         "models": list(planned.models),
         "problem": planned.problem,
         "found": None if planned.found is None else _index(planned.found),
-        "definition": json.loads(update_table_text(table.name, planned.index)),
+        "definition": json.loads(define_missing_text(table, planned.index)),
     }
 
 
@@ -189,6 +194,7 @@ def _index(index: IndexSchema) -> dict[str, Any]:
         "sort_key": None if index.sort is None else _key(index.sort),
         "projection": index.projection.kind,
         "projected": list(index.projection.names),
+        "local": index.local,
     }
 
 

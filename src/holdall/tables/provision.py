@@ -14,12 +14,11 @@ from holdall.tables.definition import (
     Mode,
     create_table_text,
     plan_index,
-    update_table_text,
     update_ttl_text,
 )
 from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
-from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
+from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan, define_missing_text
 
 _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 
@@ -44,10 +43,11 @@ def next_step(
 
 
 def find_missing_index(description: TableDescription, needed: Sequence[IndexSchema]) -> AddIndex | None:
-    """Return the request that adds the first of these indexes that a table lacks."""
+    """Return the request that adds the first of these indexes that a table lacks; local ones cannot be added."""
     schema = description.schema
     there = {index.name for index in schema.indexes}
-    return next((AddIndex(schema.name, index) for index in needed if index.name not in there), None)
+    missing = (index for index in needed if index.name not in there and not index.local)
+    return next((AddIndex(schema.name, index) for index in missing), None)
 
 
 def _indexes_of_mode(
@@ -129,7 +129,9 @@ def _split(
 
 
 def _otherwise(wanted: IndexSchema, found: IndexSchema) -> str | None:
-    if found.keys != wanted.keys:
+    if found.local is not wanted.local:
+        return f"it is {'local' if found.local else 'global'}, not {'local' if wanted.local else 'global'}"
+    if not found.has_keys_of(wanted):
         return f"its keys are {_keys(found.keys)}, not {_keys(wanted.keys)}"
     if not found.projection.covers(wanted.projection):
         return f"it holds {_describe_projection(found)} of each item, not {_describe_projection(wanted)}"
@@ -195,8 +197,12 @@ def _faults(table: PlannedTable) -> list[tuple[str, str]]:
     faults = [] if table.problem is None else [(table.problem, table.remedy or "use another table")]
     for each in table.wrong:
         where = f"index {each.index.name} of table {table.name}"
-        definition = update_table_text(table.name, each.index)
-        if each.found is None:
+        definition = define_missing_text(table, each.index)
+        if each.index.local:
+            remedy = f"create another table with the index and move the items:\n{definition}"
+            what = "cannot be added" if each.found is None else f"does not fit {', '.join(each.models)}"
+            faults.append((f"{where} {what}: {each.problem}", remedy))
+        elif each.found is None:
             remedy = f"remove the obstacle first, then add the index:\n{definition}"
             faults.append((f"{where} cannot be added: {each.problem}", remedy))
         else:

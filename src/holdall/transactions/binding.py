@@ -13,7 +13,7 @@ from typing import Any
 from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass
 from holdall.core.requests import DescribeTable, TableDescription
-from holdall.core.schema import TTL, KeyAttribute, TableSchema
+from holdall.core.schema import TTL, IndexSchema, KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
@@ -127,36 +127,45 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     fit = context.state.of(Bindings).fit_indexes
     if (binding.table, wanted.name) in fit:
         return
-    if context.settings.manage_table:
+    if context.settings.manage_table and not wanted.local:
         description = await ensure_index(context, binding.table, wanted)
     else:
         description = await context.port.send(DescribeTable(binding.table))
     found = next((each for each in description.schema.indexes if each.name == wanted.name), None)
+    where = f"the index {wanted.name} of table {binding.table}"
+    hint = None
     if found is None:
         problem = f"table {binding.table} has no index {wanted.name}"
-    elif found.keys != wanted.keys:
-        problem = f"the index {wanted.name} of table {binding.table} has different keys"
+    elif found.local is not wanted.local:
+        problem = f"{where} is {'local' if found.local else 'global'}"
+    elif not found.has_keys_of(wanted):
+        problem = f"{where} has different keys"
     elif not found.projection.covers(wanted.projection):
-        problem = (
-            f"the index {wanted.name} of table {binding.table} does not include all attributes that it should"
-        )
+        problem = f"{where} does not include all attributes that it should"
     elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
-        problem = f"the index {wanted.name} of table {binding.table} is still being created"
+        problem = f"{where} is still being created"
+        hint = "wait until it is active, then try again"
     else:
         fit.add((binding.table, wanted.name))
         return
-    definition = update_table_text(binding.table, wanted)
-    if found is None:
-        hint = (
-            f"create it with {_creation(context, binding.schema)}, or pass manage_table=True to have Holdall "
-            f"create it, or create it yourself:\n{definition}"
-        )
-    elif found.keys == wanted.keys and found.projection.covers(wanted.projection):
-        hint = "wait until it is active, then try again"
-    else:
-        hint = f"an index cannot be changed: delete it and create this one:\n{definition}"
     raise ConfigurationError(
-        f"{binding.schema.name} cannot use its index {index.name!r}: {problem}", hint=hint
+        f"{binding.schema.name} cannot use its index {index.name!r}: {problem}",
+        hint=hint or _advise_index(context, binding, wanted, missing=found is None),
+    )
+
+
+def _advise_index(context: Context, binding: Binding, wanted: IndexSchema, *, missing: bool) -> str:
+    if wanted.local:
+        return (
+            "a local index can only be created together with its table: create another table and move the items:\n"
+            + create_table_text(_plan_table(binding.schema, binding.table))
+        )
+    definition = update_table_text(binding.table, wanted)
+    if not missing:
+        return f"an index cannot be changed: delete it and create this one:\n{definition}"
+    return (
+        f"create it with {_creation(context, binding.schema)}, or pass manage_table=True to have Holdall "
+        f"create it, or create it yourself:\n{definition}"
     )
 
 

@@ -216,16 +216,20 @@ def _identity(key: Item) -> str:
 def decode_table(table: Payload) -> TableDescription:
     """A table from its description."""
     types = {part["AttributeName"]: part["AttributeType"] for part in table["AttributeDefinitions"]}
-    indexes = table.get("GlobalSecondaryIndexes") or ()
+    indexes = [
+        (index, kind == "LocalSecondaryIndexes")
+        for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+        for index in table.get(kind) or ()
+    ]
     schema = TableSchema(
         table["TableName"],
         *_keys(table["KeySchema"], types),
         indexes=tuple(
-            IndexSchema(index["IndexName"], *_keys(index["KeySchema"], types), projection=_projection(index))
-            for index in indexes
+            IndexSchema(index["IndexName"], *_keys(index["KeySchema"], types), _projection(index), local)
+            for index, local in indexes
         ),
     )
-    states = {index["IndexName"]: index.get("IndexStatus", "ACTIVE") for index in indexes}
+    states = {index["IndexName"]: index.get("IndexStatus", "ACTIVE") for index, _ in indexes}
     return TableDescription(
         schema,
         table["TableStatus"],

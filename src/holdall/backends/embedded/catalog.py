@@ -80,6 +80,7 @@ def _table(name: str, parts: Mapping[str, Any]) -> Table:
             index["name"],
             *_keys(index["keys"]),
             projection=Projection(index["projection"], tuple(index["names"])),
+            local=index.get("local", False),
         )
         for index in parts["indexes"]
     )
@@ -105,6 +106,7 @@ def _definition(table: Table) -> dict[str, Any]:
                 "keys": [[part.name, part.type] for part in index.keys],
                 "projection": index.projection.kind,
                 "names": list(index.projection.names),
+                "local": index.local,
             }
             for number, index in table.indexes
         ],

@@ -1,4 +1,4 @@
-"""Global secondary indexes: sparse, projected, ordered, and correct after every write."""
+"""Secondary indexes, global and local: sparse, projected, ordered, and correct after every write."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from holdall.testing.table_contract.check import Store, check, refused
 
 BY_OWNER = IndexSchema("by-owner", KeyAttribute("owner"), KeyAttribute("rank", "N"))
 KEYS_ONLY = IndexSchema("keys-only", KeyAttribute("owner"), None, Projection("KEYS_ONLY"))
+BY_RANK = IndexSchema("by-rank", KeyAttribute("pk"), KeyAttribute("rank", "N"), local=True)
 INCLUDE = IndexSchema("include", KeyAttribute("owner"), None, Projection("INCLUDE", ("color",)))
 
 
@@ -163,3 +164,60 @@ async def index_writes_and_reads_are_billed(store: Store) -> None:
     assert (await store.send(put)).capacity == 4
     key = KeyCondition("owner", encode("ada"))
     assert (await store.send(Query(table, key, index="keys-only"))).capacity == 0.5
+
+
+# --- local indexes ----------------------------------------------------------------------------------------
+
+
+@check()
+async def a_local_index_orders_a_partition_by_another_attribute(store: Store) -> None:
+    table = await store.table("S", "N", indexes=[BY_RANK])
+    for number, rank in enumerate((10, -1, 2, 2)):
+        await store.put(table, pk="a", sk=number, rank=rank)
+    await store.put(table, pk="a", sk=9)
+    await store.put(table, pk="b", sk=0, rank=5)
+    found = await store.query(table, "a", index="by-rank", consistent=True)
+    assert [(item["rank"], item["sk"]) for item in found] == [(-1, 1), (2, 2), (2, 3), (10, 0)]
+    above = Compare(">", path("rank"), value(2))
+    found = await store.query(table, "a", above, index="by-rank", consistent=True)
+    assert [item["sk"] for item in found] == [0]
+
+
+@check()
+async def a_local_index_shows_a_write_at_once_if_it_is_read_consistently(store: Store) -> None:
+    table = await store.table("S", "N", indexes=[BY_RANK])
+
+    async def ranks() -> list[int]:
+        found = await store.query(table, "a", index="by-rank", consistent=True)
+        return [item["rank"] for item in found]
+
+    await store.put(table, pk="a", sk=0, rank=1)
+    assert await ranks() == [1]
+    await store.update(table, {"pk": "a", "sk": 0}, Set(path("rank"), value(2)))
+    assert await ranks() == [2]
+    await store.update(table, {"pk": "a", "sk": 0}, Remove(path("rank")))
+    assert await ranks() == []
+
+
+@check()
+async def pages_of_a_local_index_have_neither_gap_nor_repetition(store: Store) -> None:
+    table = await store.table("S", "N", indexes=[BY_RANK])
+    for number in range(7):
+        await store.put(table, pk="a", sk=number, rank=number % 2)
+    for reverse in (False, True):
+        key = KeyCondition("pk", encode("a"))
+        query = Query(table, key, index="by-rank", limit=2, reverse=reverse, consistent=True)
+        pages = await store.pages(query)
+        found = [decode_item(item) for page in pages for item in page.items]
+        assert [item["rank"] for item in found] == sorted((n % 2 for n in range(7)), reverse=reverse)
+        assert sorted(item["sk"] for item in found) == list(range(7))
+        last = pages[0].last_key
+        assert last is not None
+        assert last.keys() == {"pk", "sk", "rank"}
+
+
+@check()
+async def a_key_of_a_local_index_has_its_type(store: Store) -> None:
+    table = await store.table("S", "N", indexes=[BY_RANK])
+    with refused(InvalidKeyError):
+        await store.put(table, pk="a", sk=0, rank="first")

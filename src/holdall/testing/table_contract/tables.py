@@ -45,6 +45,47 @@ async def a_table_is_described_as_it_was_made(store: Store) -> None:
 
 
 @check()
+async def a_table_is_described_with_its_local_indexes(store: Store) -> None:
+    keys_only = IndexSchema(
+        "local-name", KeyAttribute("pk"), KeyAttribute("name"), Projection("KEYS_ONLY"), local=True
+    )
+    by_rank = IndexSchema("local-rank", KeyAttribute("pk"), KeyAttribute("rank", "N"), local=True)
+    table = await store.table("S", "N", [BY_OWNER, keys_only, by_rank])
+    description = await store.send(DescribeTable(table))
+    assert {index.name: index for index in description.schema.indexes} == {
+        "by-owner": BY_OWNER,
+        "local-name": keys_only,
+        "local-rank": by_rank,
+    }
+    assert set(description.index_status.values()) == {"ACTIVE"}
+
+
+@check()
+async def a_local_index_has_the_tables_partition_key_and_comes_with_the_table(store: Store) -> None:
+    table = await store.table("S", "N")
+    rank = KeyAttribute("rank", "N")
+    local = IndexSchema("by-rank", KeyAttribute("pk"), rank, local=True)
+    with refused(ConfigurationError):
+        await store.send(AddIndex(table, local))
+    pk, sk = KeyAttribute("pk"), KeyAttribute("sk", "N")
+    for schema in (
+        TableSchema("holdall-bad", pk, None, (local,)),
+        TableSchema(
+            "holdall-bad", pk, sk, (IndexSchema("by-rank", KeyAttribute("owner"), rank, local=True),)
+        ),
+        TableSchema("holdall-bad", pk, sk, (IndexSchema("by-rank", pk, None, local=True),)),
+        TableSchema(
+            "holdall-bad",
+            pk,
+            sk,
+            tuple(IndexSchema(f"local-{n}", pk, KeyAttribute(f"k{n}"), local=True) for n in range(6)),
+        ),
+    ):
+        with refused(ConfigurationError):
+            await store.send(CreateTable(schema))
+
+
+@check()
 async def a_table_cannot_be_created_twice(store: Store) -> None:
     table = await store.table()
     with refused(TableExistsError):

@@ -78,8 +78,8 @@ class RowCursor(Generic[M]):
         self._next = question.request(self._binding, self._context.port.now(), hold=hold)
         if self._next is not None:
             insist = is_retry() if self._unit is None else self._unit.insist
-            strong = self._next.consistent or (insist and question.index is None and self._unit is not None)
-            # an index cannot be read strongly; after contention, it is at least not read from a cache
+            strong = self._next.consistent or (insist and not question.lags and self._unit is not None)
+            # a global index cannot be read strongly; after contention, it is at least not read from a cache
             self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
             self._maker = self._row_maker(self._binding, self._next, hold)
         return self._binding
@@ -178,7 +178,7 @@ class RowCursor(Generic[M]):
         binding, maker = self._binding, self._maker
         assert binding is not None
         assert maker is not None
-        if self._unit is not None and self._unit.insist and self._question.index is not None:
+        if self._unit is not None and self._unit.insist and self._question.lags:
             items = [
                 item for item in await self._reread(binding, items) if filter is None or holds(filter, item)
             ]

@@ -84,12 +84,23 @@ class Question:
     def _consistency(self, given: bool | None) -> bool:
         if given is not None:
             check_switch("consistent", given)
-        if self.index is not None and given:
+        if self.lags and given:
             raise InvalidOptionsError(
-                f"the index {self.index.name!r} cannot be read consistently",
-                hint="an index lags a moment behind its table; query the table itself, or leave out consistent=True",
+                f"the index {self.index_name!r} cannot be read consistently",
+                hint="a global index lags a moment behind its table; query the table itself or a local index, or "
+                "leave out consistent=True",
             )
-        return self.index is None if given is None else given
+        return not self.lags if given is None else given
+
+    @property
+    def lags(self) -> bool:
+        """Whether it reads an index that follows its table with a delay; a local index does not."""
+        return self.index is not None and not self.index.local
+
+    @property
+    def index_name(self) -> str | None:
+        """The name of the model's index, None if it reads the table."""
+        return None if self.index is None else self.index.name
 
     def _check_where(self) -> None:
         for field in () if self.where is None else self.where.fields():
@@ -265,8 +276,7 @@ class Question:
         """What identifies this query, as JSON: a page token belongs to one query."""
         conditions = {"sort": self.range(binding).condition, "where": self.condition}
         texts = render({name: each for name, each in conditions.items() if each is not None})
-        index = None if self.index is None else self.index.name
-        place = [binding.table, index, self.schema.name, dict(self._partition(binding))]
+        place = [binding.table, self.index_name, self.schema.name, dict(self._partition(binding))]
         return [*place, texts, self.reverse]
 
     # --- where it looks -------------------------------------------------------------------------------------
@@ -285,7 +295,7 @@ class Question:
         return KeyAttribute("the sort key") if keys is None or keys[1] is None else keys[1]
 
     def _partition(self, binding: Binding) -> Attribute:
-        if self.index is None:
+        if self.index is None or self.index.local:
             return binding.partition_key(self.components)
         return self.index.partition(self.components)
 
