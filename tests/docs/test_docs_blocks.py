@@ -21,9 +21,13 @@ from pathlib import Path
 import pytest
 from rig.servers import ENVIRONMENT, started
 
+PEER_LANGUAGES = {"PynamoDB": "python", "dyntastic": "python", "boto3": "python", "ElectroDB": "js"}
+"""Libraries whose code some pages show beside ours; ``test_docs_peers`` runs it."""
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
-FENCES = {"python", "text", "bash", "toml", "json"}
+PEERS = {f'{language} title="{name}"' for name, language in PEER_LANGUAGES.items()}
+FENCES = {"python", "text", "bash", "toml", "json", *PEERS}
 
 _FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 

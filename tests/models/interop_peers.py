@@ -6,20 +6,16 @@ skipped with the reason.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
+from rig.peers import peers_interpreter
 from rig.servers import ENVIRONMENT, started
-
-from benchmarks import peers as environment
 
 __all__ = ["REGION", "Peers", "PeersError", "running_peers"]
 
@@ -64,7 +60,7 @@ def running_peers(prefix: str) -> Iterator[Peers]:
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }
     process = subprocess.Popen(
-        [str(_interpreter()), "-W", "ignore", str(HERE / "peers_application.py"), prefix],
+        [str(peers_interpreter()), "-W", "ignore", str(HERE / "peers_application.py"), prefix],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=settings,
@@ -75,13 +71,3 @@ def running_peers(prefix: str) -> Iterator[Peers]:
         yield Peers(process, url, prefix)
     finally:
         process.communicate()
-
-
-def _interpreter() -> Path:
-    """That of the peers' environment, made unless it is there, while no other process does so."""
-    with (environment.HERE / "peers.txt").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            return environment.interpreter()
-        except (subprocess.CalledProcessError, OSError) as error:
-            pytest.skip(f"PynamoDB and dyntastic cannot be installed here ({sys.version_info[:2]}): {error}")

@@ -1,0 +1,187 @@
+"""Pages that show the code of another library beside ours: both run, and both do the same to the same table."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from rig.electrodb import electrodb
+from rig.peers import peers_interpreter
+from rig.servers import ENVIRONMENT, sign_in, started
+from test_docs_blocks import PEER_LANGUAGES, ROOT, Block, blocks_of, run_block
+
+from holdall import Database
+from holdall.core import Scan
+from holdall.errors import TableNotFoundError
+
+GUIDES = ROOT / "docs" / "guides"
+TABLES = ("orders", "accounts", "shop")
+
+Run = Callable[[str], str]
+"""Runs the source of a block and returns what it printed."""
+
+
+@pytest.fixture(scope="module")
+def of_python() -> Iterator[Run]:
+    """Runs blocks in the environment of the Python libraries; an empty source forgets what earlier ones defined."""
+    settings = {
+        **ENVIRONMENT,
+        "PATH": os.environ["PATH"],
+        "AWS_DEFAULT_REGION": ENVIRONMENT["AWS_REGION"],
+        "AWS_ENDPOINT_URL_DYNAMODB": started("ministack"),
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+    process = subprocess.Popen(
+        [str(peers_interpreter()), "-W", "ignore", str(Path(__file__).with_name("peer_blocks.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=settings,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+
+    def run(source: str) -> str:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"run": source} if source else {"reset": True}) + "\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline() or '{"error": "the program has ended"}')
+        assert "error" not in answer, answer["error"]
+        return str(answer["printed"])
+
+    yield run
+    process.communicate()
+
+
+def of_javascript(source: str) -> str:
+    program = electrodb()
+    program(source)
+    return program.printed
+
+
+class Ours:
+    """The page's own blocks, in one namespace."""
+
+    def __init__(self, page: Path, prefix: str) -> None:
+        self._page = page
+        self._prefix = prefix
+        self.module = types.ModuleType("page")
+        self._runner = asyncio.Runner()
+
+    def __call__(self, block: Block) -> str:
+        own = Block(block.info, rename(block.body, self._prefix), block.line, block.directly_below)
+        return run_block(own, self._page, self.module, self._runner)
+
+    @property
+    def db(self) -> Database:
+        return self.module.db  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        self._runner.close()
+        self.db.close()
+
+
+def rename(source: str, prefix: str) -> str:
+    """The source with tables of its own: other tests use the same server."""
+    for table in TABLES:
+        source = source.replace(f'"{table}"', f'"{prefix}{table}"')
+    return source
+
+
+def contents(db: Database, prefix: str) -> dict[str, list[Any]]:
+    """Everything in the page's tables, whatever their prefix; sets in a fixed order."""
+    found: dict[str, list[Any]] = {table: [] for table in TABLES}
+    for table in TABLES:
+        with contextlib.suppress(TableNotFoundError):
+            items = db.send(Scan(prefix + table)).items
+            alike = [{name: _ordered(item[name]) for name in sorted(item)} for item in items]
+            found[table] = sorted(alike, key=str)
+    return found
+
+
+def _ordered(attribute: Any) -> Any:
+    ((kind, value),) = attribute.items()
+    return {kind: sorted(value) if kind in ("SS", "NS", "BS") else value}
+
+
+def peer_pages() -> list[tuple[Path, str]]:
+    names = {f'{language} title="{name}"': name for name, language in PEER_LANGUAGES.items()}
+    found = {
+        (page, names[b.info]) for page in GUIDES.glob("*.md") for b in blocks_of(page) if b.info in names
+    }
+    return sorted(found)
+
+
+def play(page: Path, theirs: Run, ours: Callable[[Block], str], after_pair: Callable[[], None]) -> None:
+    """Run all blocks in the order of the page, and compare what they print."""
+    printed, last = "", ""
+    for block in blocks_of(page):
+        if "title=" in block.info:
+            printed, last = theirs(block.body), "theirs"
+        elif block.info == "python":
+            printed, before, last = ours(block), last, "ours"
+            if before == "theirs":
+                after_pair()
+        elif block.info == "text" and block.directly_below:
+            assert printed == block.body, f"{page.name}, line {block.line}: prints something else"
+
+
+@pytest.fixture(params=peer_pages(), ids=lambda pair: pair[0].stem)
+def page_and_peer(request: pytest.FixtureRequest, of_python: Run) -> Iterator[tuple[Path, Run]]:
+    page, name = request.param
+    if PEER_LANGUAGES[name] == "js":
+        yield page, of_javascript
+    else:
+        yield page, of_python
+        of_python("")
+
+
+def region() -> str:
+    return f"dynamodb://unused?endpoint={started('ministack')}&region={ENVIRONMENT['AWS_REGION']}"
+
+
+def test_both_programs_leave_the_same_items(
+    page_and_peer: tuple[Path, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, theirs = page_and_peer
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOLDALL_URL", raising=False)
+    prefix = f"docs-{uuid4().hex[:8]}-"
+    ours = Ours(page, "")
+    monkeypatch.setitem(sys.modules, "page", ours.module)
+    compared = []
+    with Database(region(), credentials=sign_in) as other:
+
+        def compare() -> None:
+            compared.append(contents(other, prefix))
+            assert contents(ours.db, "") == compared[-1]
+
+        play(page, lambda source: theirs(rename(source, prefix)), ours, compare)
+    ours.close()
+    assert len(compared) > 5
+    assert any(compared[-1].values())
+
+
+def test_both_programs_use_one_table(
+    page_and_peer: tuple[Path, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, theirs = page_and_peer
+    monkeypatch.chdir(tmp_path)
+    for name, value in {**ENVIRONMENT, "HOLDALL_URL": region()}.items():
+        monkeypatch.setenv(name, value)
+    prefix = f"docs-{uuid4().hex[:8]}-"
+    ours = Ours(page, prefix)
+    monkeypatch.setitem(sys.modules, "page", ours.module)
+    play(page, lambda source: theirs(rename(source, prefix)), ours, lambda: None)
+    ours.close()
