@@ -366,8 +366,15 @@ def test_an_empty_setting_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["table_name", "index_name"])
 @pytest.mark.parametrize("text", ["ab", "with space", "a/b", "x" * 256])
 def test_a_name_that_no_table_can_have_is_refused(name: str, text: str) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be the name of a table or index"):
+    with pytest.raises(ConfigurationError, match=r"cannot be the name of an? (table|index)"):
         resolve({name: text}, {}, {})
+
+
+@pytest.mark.parametrize("prefix", ["a b", "a/", "x" * 253])
+def test_a_prefix_that_no_table_can_begin_with_is_refused(prefix: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot begin the name of a table") as caught:
+        resolve({"table_prefix": prefix}, {}, {})
+    assert caught.value.hint == "use up to 252 of the characters A-Z a-z 0-9 _ - ."
 
 
 def test_the_table_of_a_url_must_be_one_that_a_table_can_have() -> None:

@@ -263,6 +263,11 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         (lambda: Template(pk="A#{name}#{city}"), "city is in the key's template"),
         (lambda: Template(pk="A#{name:05d}"), "cannot spell name"),
         (lambda: Template({"city": "A#{name}"}), "stores something else"),
+        (lambda: Template(pk="A#{name}", g1=("{city}",)), "'g1' cannot be the name of an index"),
+        (lambda: Template(pk="A#{name}", größe=("{city}",)), "'größe' cannot be the name of an index"),
+        (lambda: Template(pk="A#{name}", sk="A", local={"l 1": "{city}"}), "'l 1' cannot be the name of"),
+        (lambda: Template({"x" * 256: "A#{name}"}), "must have 1 to 255 bytes"),
+        (lambda: Template(pk="A#{name}", gsi1={"p": "{city}", "": "A"}), "must have 1 to 255 bytes"),
         (lambda: Template(pk="A#{name}", casing="title"), "casing"),  # type: ignore[arg-type]
         (lambda: Template(pk="A#{name}", gsi1="{city}"), "gsi1"),  # type: ignore[arg-type]
         (lambda: Template(pk="A#{name}", type={}), "type"),
@@ -279,6 +284,11 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         "plain field",
         "padded text",
         "name",
+        "short index",
+        "foreign letters",
+        "local index",
+        "long attribute",
+        "empty attribute",
         "casing",
         "index",
         "no type",

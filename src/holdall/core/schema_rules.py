@@ -26,14 +26,23 @@ MAX_LOCAL_INDEXES = 5
 MAX_PROJECTED = 100
 MAX_PROJECTED_PER_INDEX = 20
 
-_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
 
 def check_table_name(name: str) -> None:
-    """Check the name of a table or index against DynamoDB's rule."""
-    if not _TABLE_NAME.fullmatch(name):
+    """Check the name of a table against DynamoDB's rule."""
+    _check_name(name, "a table")
+
+
+def check_index_name(name: str) -> None:
+    """Check the name of an index against DynamoDB's rule."""
+    _check_name(name, "an index")
+
+
+def _check_name(name: str, owner: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"{name!r} cannot be the name of a table or index",
+            f"{name!r:.300} cannot be the name of {owner}",
             hint="use 3 to 255 of the characters A-Z a-z 0-9 _ - .",
         )
 
@@ -56,7 +65,7 @@ def check_schema(schema: TableSchema) -> None:
             f"the indexes of table {schema.name} project more than {MAX_PROJECTED} attributes"
         )
     for index in schema.indexes:
-        check_table_name(index.name)
+        check_index_name(index.name)
         if index.name in names:
             raise ConfigurationError(f"table {schema.name} defines index {index.name} twice")
         names[index.name] = index

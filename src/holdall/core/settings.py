@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
-from holdall.core.schema_rules import check_table_name
+from holdall.core.schema_rules import check_index_name, check_table_name
 from holdall.errors import ConfigurationError
 
 Durability: TypeAlias = Literal["full", "normal"]
@@ -47,6 +47,7 @@ _SHORTEST_SECRET = 16
 DEFAULT_SERVICE = "default"
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FILE_FORMS = ("file:", "s3://", "memory:", "mirror:")
+_PREFIX = re.compile(r"[A-Za-z0-9_.-]{0,252}")
 _CLUSTER = re.compile(r"daxs?://[^/?#@\s]+")
 
 
@@ -357,7 +358,12 @@ def number_setting(name: str, value: object, source: str) -> float:
 def _check_values(settings: Settings) -> None:
     """Check what depends on several settings."""
     check_table_name(settings.table_name)
-    check_table_name(settings.index_name)
+    check_index_name(settings.index_name)
+    if not _PREFIX.fullmatch(settings.table_prefix):
+        raise ConfigurationError(
+            f"table_prefix is {settings.table_prefix!r:.300}, which cannot begin the name of a table",
+            hint="use up to 252 of the characters A-Z a-z 0-9 _ - .",
+        )
     if settings.reads is not None and not _CLUSTER.fullmatch(settings.reads):
         raise ConfigurationError(
             f"the setting reads must be the endpoint of a DAX cluster, not {_show_url(settings.reads)}",

@@ -46,7 +46,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.schema import TableSchema
-from holdall.core.schema_rules import check_added_index, check_schema, check_ttl_attribute
+from holdall.core.schema_rules import check_added_index, check_schema, check_table_name, check_ttl_attribute
 from holdall.core.values import Attribute
 from holdall.errors import (
     BatchTooLargeError,
@@ -295,10 +295,13 @@ def _check_add_index(request: AddIndex, schema_of: SchemaOf) -> Sequence[Checked
 
 def _check_ttl(request: SetTtl, schema_of: SchemaOf) -> Sequence[Checked]:
     check_ttl_attribute(request)
-    return ()
+    return _check_name(request, schema_of)
 
 
-def _check_nothing(request: Request[Any], schema_of: SchemaOf) -> Sequence[Checked]:
+def _check_name(
+    request: DescribeTable | DeleteTable | DescribeTtl | SetTtl, schema_of: SchemaOf
+) -> Sequence[Checked]:
+    check_table_name(request.table)
     return ()
 
 
@@ -313,10 +316,10 @@ _RULES: dict[type[Any], Callable[[Any, SchemaOf], Sequence[Checked]]] = {
     DeleteItem: _check_write,
     TransactWrite: _check_transact_write,
     BatchWrite: _check_batch_write,
-    DescribeTable: _check_nothing,
+    DescribeTable: _check_name,
     CreateTable: _check_create,
-    DeleteTable: _check_nothing,
+    DeleteTable: _check_name,
     AddIndex: _check_add_index,
-    DescribeTtl: _check_nothing,
+    DescribeTtl: _check_name,
     SetTtl: _check_ttl,
 }

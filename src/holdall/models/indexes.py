@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
-from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection
+from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection, TableSchema
+from holdall.core.schema_rules import check_schema
 from holdall.core.values import Attribute, Item
-from holdall.errors import ModelDefinitionError
+from holdall.errors import ConfigurationError, ModelDefinitionError
 from holdall.models.fields import Field
 from holdall.models.key_form import (
     AncestorForm,
@@ -293,6 +294,7 @@ def bind_indexes(
             bound.append(_plain(cls, index, key, sort_key, fields, form))
     bound += form.indexes()
     _check_apart(cls, bound)
+    _check_definitions(cls, bound, form)
     return bound
 
 
@@ -404,10 +406,6 @@ def _plain(
 
 
 def _check_own(cls: type[Model], index: Index) -> None:
-    if len(index.name) < 3:
-        raise _wrong(
-            cls, index, "the name of an index in a model's own table must have at least 3 characters"
-        )
     if index.slot is not None:
         raise _wrong(
             cls, index, "slot= does not apply to a model with its own table (table=)", hint="remove slot="
@@ -477,6 +475,19 @@ def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
                 raise _wrong(
                     cls, index.declared, f"the attribute {attribute.name} would hold two different values"
                 )
+
+
+def _check_definitions(cls: type[Model], bound: Sequence[BoundIndex], form: KeyForm) -> None:
+    """Check names, keys and projections in a model's own table against DynamoDB's rules."""
+    keys = form.table_keys()
+    if keys is None:
+        return
+    for indexes in ((), *((index.schema,) for index in bound)):
+        try:
+            check_schema(TableSchema("own", *keys, indexes))
+        except ConfigurationError as error:
+            problem = error.message.removeprefix("own: ")
+            raise ModelDefinitionError(f"{cls.__name__}: {problem}", hint=error.hint) from None
 
 
 def _wrong(cls: type, index: Index, problem: str, *, hint: str | None = None) -> ModelDefinitionError:

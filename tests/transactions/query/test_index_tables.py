@@ -395,7 +395,8 @@ def test_an_index_that_cannot_work_is_refused_with_its_class(index: Any, problem
 @pytest.mark.parametrize(
     ("index", "problem"),
     [
-        (Index("by", ["a"]), "at least 3 characters"),
+        (Index("by", ["a"]), "'by' cannot be the name of an index"),
+        (Index("x" * 256, ["a"]), "its name is invalid"),
         (Index("by_x", ["a"], slot=1), "slot= does not apply"),
         (Index("by_x", ["a"], include=["c"]), "not a field"),
         (Index("by_x", ["a"], include=["id"]), "part of the key and always included"),

@@ -44,6 +44,7 @@ from holdall.core.requests import (
     has_stamped,
 )
 from holdall.core.schema import TableSchema
+from holdall.core.schema_rules import check_table_name
 from holdall.core.settings import SingleWrites
 from holdall.core.validation import check
 from holdall.errors import (
@@ -127,6 +128,7 @@ class DynamoFlow:
         known = self._schemas.get(table)
         if known is not None and known is not stale:
             return known
+        check_table_name(table)
 
         async def discover() -> TableSchema:
             known = self._schemas.get(table)  # another caller may just have described it

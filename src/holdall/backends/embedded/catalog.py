@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
+from holdall.core.schema_rules import check_table_name
 from holdall.errors import StoreCorruptError, TableNotFoundError
 
 
@@ -43,6 +44,7 @@ class Catalog:
         """The table of that name; `TableNotFoundError` if there is none."""
         found = self.tables.get(name)
         if found is None:
+            check_table_name(name)
             known = ", ".join(sorted(self.tables)) or "none"
             raise TableNotFoundError(
                 f"there is no table {name}", hint=f"create it first; this database has: {known}"

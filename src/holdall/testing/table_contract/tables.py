@@ -115,10 +115,21 @@ async def a_deleted_table_is_gone_with_its_items(store: Store) -> None:
 
 
 @check()
-async def an_invalid_table_name_is_refused(store: Store) -> None:
+async def an_invalid_name_of_a_table_or_index_is_refused(store: Store) -> None:
+    table = await store.table()
     for name in ("ab", "with space", "ü" * 5, "x" * 256, ""):
-        with refused(ConfigurationError):
-            await store.send(CreateTable(TableSchema(name, KeyAttribute("pk"))))
+        index = IndexSchema(name, KeyAttribute("owner"))
+        refusable: list[Request[Any]] = [
+            CreateTable(TableSchema(name, KeyAttribute("pk"))),
+            DescribeTable(name),
+            DeleteTable(name),
+            GetItem(name, encode_item({"pk": "a"})),
+            CreateTable(TableSchema("holdall-bad", KeyAttribute("pk"), indexes=(index,))),
+            AddIndex(table, index),
+        ]
+        for request in refusable:
+            with refused(ConfigurationError):
+                await store.send(request)
 
 
 @check()
