@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdall.attachments import Accept, Attachable, Variant, has_many_attached, has_one_attached
     from holdall.database import Database
     from holdall.jobs import current_job, job
-    from holdall.models import Index, Key, Model, ModelKey, SortKey, Template, col, field
+    from holdall.models import Index, Key, Model, ModelKey, SortKey, Template, col, computed, field
     from holdall.transactions import AsyncTransaction, Transaction
     from holdall.transactions.current import current_transaction
 
@@ -52,6 +52,7 @@ __all__ = [
     "Variant",
     "__version__",
     "col",
+    "computed",
     "current_job",
     "current_transaction",
     "field",
@@ -77,6 +78,7 @@ _HOMES = {
     "Template": "holdall.models",
     "Transaction": "holdall.transactions",
     "col": "holdall.models",
+    "computed": "holdall.models",
     "current_job": "holdall.jobs",
     "current_transaction": "holdall.transactions.current",
     "field": "holdall.models",

@@ -19,6 +19,7 @@ VERB = re.compile("bring|embed|exceed|feed|heed|need|ping|proceed|ring|seed|shed
 NOUN = re.compile("binding|listing|mapping|setting|spelling|string")
 ALLOWED = {
     "blocking_transaction": "public: the twin of `transaction`, for endpoints that block",
+    "computed": "public: a decorator, as pydantic's `computed_field`",
     "declared_jobs": "public",
     "destroying": "public: with db.destroying(owner)",
     "incoming_key": "a noun, as the other keys of its class are",

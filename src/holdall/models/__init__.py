@@ -14,6 +14,7 @@ from holdall.models.keys import KeyMaker, ModelKey
 from holdall.models.model import Model
 
 if TYPE_CHECKING:
+    from holdall.models.computation import Computed, computed
     from holdall.models.conditions import Clause, Column, col
     from holdall.models.description import FieldFacts, IndexFacts, KeyFacts, ModelFacts, describe_model
     from holdall.models.field_update import FieldUpdate
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Clause",
     "Column",
+    "Computed",
     "Field",
     "FieldFacts",
     "FieldHandle",
@@ -45,6 +47,7 @@ __all__ = [
     "StreamChange",
     "Template",
     "col",
+    "computed",
     "describe_model",
     "field",
     "find_models",
@@ -55,6 +58,7 @@ __all__ = [
 _HOMES = {
     "Clause": "conditions",
     "Column": "conditions",
+    "Computed": "computation",
     "FieldFacts": "description",
     "FieldUpdate": "field_update",
     "Hydrator": "hydrator",
@@ -67,6 +71,7 @@ _HOMES = {
     "StreamChange": "stream",
     "Template": "template",
     "col": "conditions",
+    "computed": "computation",
     "describe_model": "description",
     "find_models": "needs",
     "stream_change": "stream",

@@ -17,6 +17,7 @@ from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
 from holdall.models.annotation import is_set
 from holdall.models.codec import Codec, codec_for
+from holdall.models.computation import Computed, ComputedField, derive_computed
 from holdall.models.derived import Derived, Expiry
 from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.hydrator import Loader
@@ -73,6 +74,8 @@ def define(
         *(index for index in bound if not isinstance(index, PlainIndex)),  # the store derives those itself
         *((Expiry(expiry),) if expiry is not None and home is None else ()),
     )
+    hidden = frozenset(_find_hidden(fields, derived))
+    derived = derive_computed(fields, derived)
     is_shared = (layout if root is None else root.layout) is not None
     for field in fields.values():
         field.foreign = form.foreign
@@ -101,7 +104,8 @@ def define(
         hooked=tuple(_list_hooks(cls)),
         locked=frozenset(_find_locked(fields, derived)),
         timed=tuple(field for field in fields.values() if field.now is not None),
-        hidden=frozenset(_find_hidden(fields, derived)),
+        computed=tuple(field for field in fields.values() if isinstance(field, ComputedField)),
+        hidden=hidden,
         derived=derived,
         indexes={index.name: index for index in bound},
         migrations=versions,
@@ -122,7 +126,7 @@ def _defer_decoder(cls: type[Model], schema: ModelSchema) -> None:
 
     def decode_first(item: Any) -> dict[str, Any]:
         stored = schema.plain if schema.form.in_key_alone else schema.fields.values()
-        cls._decode_all = staticmethod(compile_decoder(stored))
+        cls._decode_all = staticmethod(compile_decoder(field for field in stored if not field.is_computed))
         return cls._decode_all(item)
 
     cls._decode_all = staticmethod(decode_first)
@@ -150,36 +154,67 @@ def _fields(cls: type[Model], parents: list[ModelSchema], names: Mapping[str, An
         _check_field_name(cls, name, fields)
         fields[name] = _field(cls, name, annotation, cls.__dict__.get(name, ABSENT))
     for name, given in list(cls.__dict__.items()):
-        if name in fields and name not in annotated:
+        if isinstance(given, Computed):
+            _check_field_name(cls, name, fields)
+            fields[name] = _make_computed(cls, name, given, fields.get(name), names)
+        elif name in fields and name not in annotated:
             _override(cls, fields, name, given)
         elif isinstance(given, FieldOptions) and name not in annotated:
             raise _wrong(cls, name, "it has no type", hint=f"add an annotation: {name}: str = field(...)")
+    for field in fields.values():
+        if isinstance(field, ComputedField):
+            field.bind(cls, fields)
     return fields
 
 
 def _annotations(cls: type[Model], names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     from inspect import get_annotations  # slow to load, so only when a model is defined
 
-    module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
-    inner = {name: value for name, value in cls.__dict__.items() if isinstance(value, type)}
     for name, annotation in get_annotations(cls).items():
-        holder = type(
-            cls.__name__, (), {"__annotations__": {name: annotation}}
-        )  # get_type_hints accepts ClassVar only in a class
-        try:
-            hints = typing.get_type_hints(
-                holder, {**module}, {**names, cls.__name__: cls, **inner}, include_extras=True
-            )
-        except (NameError, AttributeError, TypeError, SyntaxError) as error:
-            raise _wrong(
-                cls,
-                name,
-                f"its annotation {annotation!r} cannot be evaluated: {error}",
-                hint="define or import the type before the class, and not only under TYPE_CHECKING",
-            ) from None
-        found = hints[name]
+        found = _evaluate(cls, name, annotation, names)
         if typing.get_origin(found) is not ClassVar and found is not ClassVar:
             yield name, found
+
+
+def _evaluate(cls: type[Model], name: str, annotation: Any, names: Mapping[str, Any]) -> Any:
+    """Return the type that an annotation means."""
+    module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+    inner = {name: value for name, value in cls.__dict__.items() if isinstance(value, type)}
+    holder = type(
+        cls.__name__, (), {"__annotations__": {name: annotation}}
+    )  # get_type_hints accepts ClassVar only in a class
+    try:
+        hints = typing.get_type_hints(
+            holder, {**module}, {**names, cls.__name__: cls, **inner}, include_extras=True
+        )
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        raise _wrong(
+            cls,
+            name,
+            f"its annotation {annotation!r} cannot be evaluated: {error}",
+            hint="define or import the type before the class, and not only under TYPE_CHECKING",
+        ) from None
+    return hints[name]
+
+
+def _make_computed(
+    cls: type[Model],
+    name: str,
+    given: Computed[Any],
+    inherited: Field[Any] | None,
+    names: Mapping[str, Any],
+) -> Field[Any]:
+    if inherited is not None and not inherited.is_computed:
+        raise _wrong(
+            cls, name, "a method or property has the same name as a field", hint="rename one of them"
+        )
+    try:
+        annotation = given.function.__annotations__["return"]
+    except (AttributeError, KeyError):
+        raise _wrong(
+            cls, name, "its method has no return type", hint=f"write def {name}(self) -> int: ..."
+        ) from None
+    return _field(cls, name, _evaluate(cls, name, annotation, names), given.options)
 
 
 def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[Any]:
@@ -203,6 +238,7 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         pass
     elif options.default is not ABSENT and options.default_factory is not None:
         raise _wrong(cls, name, "it has both a default and a default_factory", hint="remove one of them")
+    kind = kind if options.computed is None else ComputedField
     return _check_field(cls, kind(cls.__name__, name, codec, options))
 
 

@@ -178,7 +178,7 @@ def _describe_field(schema: ModelSchema, field: Field[Any]) -> FieldFacts:
         "kind": field.codec.kind,
         "stored": field.codec.stored_as,
         "key": ("sort" if field.is_sort_key else "partition") if field.is_key else None,
-        "required": not field.has_default and field.now is None,
+        "required": not field.has_default and not field.is_kept,
         "default": _show_default(field),
         "unique": field.unique,
         "read_only": field.options.read_only,

@@ -67,7 +67,7 @@ class FieldUpdate:
         self.attribute: Attribute | None = None
         self._lengths = Lengths()
         if field.fixed:
-            raise field.refusal("it is part of the key or read-only, so it cannot be changed")
+            raise field.refuse_change()
         if field.codec.stored_as is not None and (inside or verb not in ("set", "remove")):
             raise field.refusal(
                 f'it is stored in another program\'s form (stored="{field.codec.stored_as}"), '

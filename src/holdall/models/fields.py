@@ -43,6 +43,7 @@ class FieldOptions:
 
     __slots__ = (
         "aliases",
+        "computed",
         "default",
         "default_factory",
         "description",
@@ -71,6 +72,7 @@ class FieldOptions:
     ) -> None:
         self.aliases = aliases
         self.hidden = hidden
+        self.computed: tuple[Callable[[Any], Any], tuple[str, ...]] | None = None  # set by `computed`
         self.now = now
         self.default = default
         self.default_factory = default_factory
@@ -151,6 +153,7 @@ class Field(Generic[T]):
 
     is_key = False
     is_sort_key = False
+    is_computed = False
 
     @internal
     def __init__(self, model: str, name: str, codec: Codec, options: FieldOptions) -> None:
@@ -160,7 +163,8 @@ class Field(Generic[T]):
         self.codec = codec
         self.options = options
         self.now = options.now
-        self.fixed = self.is_key or options.read_only or options.version or options.now is not None
+        kept = options.version or options.now is not None or options.computed is not None
+        self.fixed = self.is_key or options.read_only or kept
         self.foreign = False  # whether it is stored in a table that JavaScript programs also read
         self.shared_set = False  # whether it is a set in a table where other programs expect only sets
         self.unique = options.unique
@@ -223,6 +227,12 @@ class Field(Generic[T]):
         return value
 
     # --- values -------------------------------------------------------------------------------------------
+
+    @property
+    @internal
+    def is_kept(self) -> bool:
+        """Whether Holdall alone gives it its values, at each write."""
+        return self.is_computed or self.now is not None
 
     @property
     @internal
@@ -344,6 +354,17 @@ class Field(Generic[T]):
     def refusal(self, problem: str, *, hint: str | None = None) -> InvalidFieldError:
         """Return an error that names this field."""
         return InvalidFieldError(self.model, self.name, problem, hint=hint)
+
+    @internal
+    def refuse_change(self) -> InvalidFieldError:
+        """Return the error for a change of a field that is fixed."""
+        if self.is_computed:
+            return self.refusal("Holdall computes it from other fields, so it cannot be changed")
+        if self.now is not None:
+            return self.refusal("Holdall sets it when the item is written, so it cannot be changed")
+        if self.is_key:
+            return self.refusal("it is part of the key, so it cannot be changed")
+        return self.refusal("it is read-only")
 
     def _from(self, error: InvalidValueError, stored: Attribute | None = None) -> InvalidFieldError:
         if self.hidden:  # the error's own words contain the value

@@ -123,7 +123,7 @@ class FieldHandle:
         try:
             initial = item._stored.get(field.stored)
             value = field.peek(item)
-            return field.name in item.__dict__ and value != (
+            return (field.is_computed or field.name in item.__dict__) and value != (
                 field.absent_value() if initial is None else field.decode(initial)
             )
         except InvalidFieldError:

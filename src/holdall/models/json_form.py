@@ -42,7 +42,7 @@ def core_schema(schema: ModelSchema, handler: GetCoreSchemaHandler) -> CoreSchem
     taken = build.typed_dict_schema(
         {
             name: build.typed_dict_field(
-                _describe_input(field, handler), required=not (field.has_default or field.now)
+                _describe_input(field, handler), required=not (field.has_default or field.is_kept)
             )
             for name, field in schema.fields.items()
         },
@@ -114,11 +114,10 @@ def _describe_input(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSch
 
     def annotate(extra: dict[str, Any]) -> None:
         _describe_id(field, extra)
-        if field.options.default is not ABSENT or field.codec.nullable:
+        if not field.is_computed and (field.options.default is not ABSENT or field.codec.nullable):
             _describe_default(field, extra)
-        if field.now or (
-            field.options.read_only and field.has_default
-        ):  # without a default, clients must send it
+        # a read-only field without a default must be sent by clients
+        if field.is_kept or (field.options.read_only and field.has_default):
             extra["readOnly"] = True
         if field.hidden:
             extra["writeOnly"] = True
@@ -132,7 +131,7 @@ def _describe_output(field: Field[Any], handler: GetCoreSchemaHandler) -> CoreSc
 
     def annotate(extra: dict[str, Any]) -> None:
         _describe_id(field, extra)
-        if field.options.read_only or field.now:
+        if field.options.read_only or field.is_kept:
             extra["readOnly"] = True
 
     described = _describe(field, handler, annotate)
@@ -195,7 +194,7 @@ def _make(schema: ModelSchema, values: dict[str, Any]) -> Model:
         raise PydanticCustomError(
             "abstract_model", "{model} is abstract, so it has no items", {"model": schema.name}
         )
-    for field in schema.timed:
+    for field in (*schema.timed, *schema.computed):
         values.pop(field.name, None)  # clients may send back what they received, but Holdall sets it
     try:
         item = schema.model(**values)
@@ -251,6 +250,8 @@ def _has_value(field: Field[Any], item: Model) -> bool:
     """Whether a field has a value, as in `Model.to_dict`; fields without one are omitted."""
     if field.name in item.__dict__:
         return True
+    if field.is_computed:
+        return field.name in item.to_dict(hidden=True)
     stored = item._stored
     if stored is None:
         return False

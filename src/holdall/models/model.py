@@ -130,7 +130,7 @@ class Declared:
             self._set_other(name, value)
             return
         if found.fixed:
-            raise _refuse_fixed(found)
+            raise found.refuse_change()
         valid = found.validate(value)  # first, so that a refused value changes nothing
         marks = self._marks
         if marks is not None:
@@ -181,7 +181,7 @@ class Declared:
         if found is None:
             raise unknown_field(self._schema, name)
         if found.fixed:
-            raise _refuse_fixed(found)
+            raise found.refuse_change()
         found.validate(value)
 
     def field(self, name: str) -> FieldHandle:
@@ -255,6 +255,10 @@ class Declared:
             except InvalidFieldError as error:
                 if error.stored is not None:
                     values[name] = _Unreadable()
+            except Exception:
+                if not known.is_computed:
+                    raise
+                values[name] = _Unreadable()
         text = show_components(values)
         return f"{type(self).__name__}({text if len(text) <= 300 else f'{text[:300]}…'})"
 
@@ -310,14 +314,6 @@ class Model(Declared):
 
     if TYPE_CHECKING:
         id: Any = _declare_id(init=False)
-
-
-def _refuse_fixed(field: Field[Any]) -> InvalidFieldError:
-    if field.now is not None:
-        return field.refusal("Holdall sets it when the item is written, so it cannot be changed")
-    return field.refusal(
-        "it is part of the key, so it cannot be changed" if field.is_key else "it is read-only"
-    )
 
 
 class _Unreadable:
@@ -397,6 +393,10 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
         raise unknown_field(schema, next(name for name in values if name not in fields))
     own = item.__dict__
     missing = []
+    given: Sequence[tuple[Field[Any], Any]] = ()
+    if schema.computed:
+        given = [(each, values[each.name]) for each in schema.computed if each.name in values]
+        values = {name: value for name, value in values.items() if not fields[name].is_computed}
     for name, known in fields.items():
         if name in values:
             own[name] = known.validate(values[name])
@@ -404,11 +404,16 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
             value = known.default()
             if value is not ABSENT:
                 own[name] = value
-            elif (complete and known.now is None) or known.is_key:
+            elif (complete and not known.is_kept) or known.is_key:
                 missing.append(name)
     if missing:
         also = "" if len(missing) == 1 else f" (and so are {', '.join(missing[1:])})"
         raise fields[missing[0]].refusal(f"the value is missing{also}")
+    for each, value in given:
+        if each.peek(item) != each.validate(value):  # type: ignore[arg-type]
+            raise each.refusal(
+                "Holdall computes it from other fields, and gets another value", hint="leave it out"
+            )
 
 
 def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
@@ -428,7 +433,7 @@ def readable_values(item: Declared, *, initial: bool = False) -> dict[str, Any]:
             if name in item.__dict__ and (known.is_key or not initial):
                 one.__dict__[name] = item.__dict__[name]
             with suppress(InvalidFieldError):
-                fits[name] = known.peek(one)
+                fits[name] = known.peek(item if known.is_computed and not initial else one)  # type: ignore[arg-type]
         return fits
 
 
@@ -442,6 +447,9 @@ def _values(item: Declared, hidden: bool) -> dict[str, Any]:
         if name in item.__dict__:
             value = item.__dict__[name]
             found[name] = deepcopy(value) if known.codec.mutable(value) else value
+        elif known.is_computed:
+            with suppress(InvalidFieldError):  # a source has no value, or was not fetched
+                found[name] = known.peek(item)  # type: ignore[arg-type]
         elif item._stored is not None and _can_be_shown(known, item):
             found[name] = known.peek(item)  # type: ignore[arg-type]
     return found

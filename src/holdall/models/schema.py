@@ -12,6 +12,7 @@ from holdall.core.frozen import dataclass
 
 if TYPE_CHECKING:
     from holdall.core.values import Item
+    from holdall.models.computation import ComputedField
     from holdall.models.derived import Derived
     from holdall.models.fields import Field, Key
     from holdall.models.hydrator import Hydrator, Joiner
@@ -37,8 +38,8 @@ class ModelSchema:
     ``hooked`` names its hooks, such as ``before_commit``.
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
     fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
-    ``timed`` are fields that Holdall sets to the time of a write. ``hidden`` are the names of fields, and of stored
-    attributes, whose values do not appear in messages.
+    ``timed`` are fields that Holdall sets to the time of a write, ``computed`` those that it computes. ``hidden`` are
+    the names of fields, and of stored attributes, whose values do not appear in messages.
     """
 
     model: type[Model]
@@ -62,6 +63,7 @@ class ModelSchema:
     hooked: tuple[str, ...]
     locked: frozenset[str]
     timed: tuple[Field[Any], ...]
+    computed: tuple[ComputedField[Any], ...]
     hidden: frozenset[str]
     derived: tuple[Derived, ...]
     indexes: Mapping[str, BoundIndex]

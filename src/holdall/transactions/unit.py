@@ -323,7 +323,7 @@ class Unit:
         for name, value in changes.items():
             field = find_field(schema, name)
             if field.fixed:
-                raise field.refusal("it is part of the key or read-only, so it cannot be changed")
+                raise field.refuse_change()
             if field not in old:
                 raise field.refusal(
                     "it is changed, but its old value is missing from expected",
@@ -366,7 +366,8 @@ class Unit:
                 "that was not read",
                 hint="read the item with get, then change or create it",
             )
-        item = schema.model(**{**expected, **new})
+        kept = {name: value for name, value in expected.items() if not find_field(schema, name).is_computed}
+        item = schema.model(**{**kept, **new})
         given = {name: value for name, value in expected.items() if name not in schema.key_fields}
         key, old = split_key(schema, {**item.key.components, **given})
         requirement = None if where is None else Requirement(schema, where)

@@ -292,7 +292,7 @@ async def test_mistakes_are_found_before_anything_is_sent(db: Db) -> None:
             await db.delete_all(Parcel, town="a", **options)  # type: ignore[arg-type]
     with pytest.raises(InvalidFieldError, match="has no such field"):
         await db.update_all(Parcel, {"wait": 1}, town="a")
-    with pytest.raises(InvalidFieldError, match="part of the key or read-only"):
+    with pytest.raises(InvalidFieldError, match="read-only"):
         await db.update_all(Parcel, {"fixed": "y"}, town="a")
     with pytest.raises(InvalidFieldError, match="valid integer"):
         await db.update_all(Parcel, {"weight": "1"}, town="a")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, reveal_type
 
 from annotated_types import Ge
 
-from holdall import Key, Model, ModelKey, SortKey, field
+from holdall import Key, Model, ModelKey, SortKey, col, computed, field
 
 
 class User(Model):
@@ -50,6 +50,24 @@ stamped = Stamped(id=1, title="x")
 reveal_type(stamped.created_at)  # R: datetime
 Stamped(id=1)  # E: title
 Stamped(id=1, title="x", created_at=datetime.now())  # E: created_at
+
+
+class Sum(Model):
+    id: Key[int]
+    left: int
+    right: int = 0
+
+    @computed("left", "right", name="t")
+    def total(self) -> int:
+        return self.left + self.right
+
+
+total = Sum(id=1, left=2)
+reveal_type(total.total)  # R: int
+reveal_type(col(Sum.total))  # R: Column[int]
+Sum(id=1, left=2, total=3)  # E: total
+total.total = 3  # E
+computed(7)  # E
 
 
 class WrongTime(Model):

@@ -144,7 +144,7 @@ class Assignment:
         for name, value in values.items():
             field = find_field(schema, name)
             if field.fixed:
-                raise field.refusal("it is part of the key or read-only, so it cannot be changed")
+                raise field.refuse_change()
             field.validate(value)
         self._values = dict(values)
 
@@ -175,6 +175,11 @@ class Revision:
         if entry is None or entry.deleted or index is None:
             return
         changed = {field.name for field, _, _ in entry.changes()}
+        changed |= {
+            field.name
+            for field in item._schema.computed
+            if any(source.name in changed for source in field.components)
+        }
         moved = [field for field in index.sort_key if field.name in changed]
         if moved and not any(field.name in changed for field in index.key):
             raise moved[0].refusal(

@@ -72,9 +72,13 @@ def count_write(schema: ModelSchema) -> list[UpdateAction]:
 
 
 def list_stored_fields(schema: ModelSchema) -> list[Field[Any]]:
-    """The fields that an item stores as attributes; in some layouts, those of the key are stored only in the key."""
+    """The fields whose values an item has and stores; in some layouts, those of the key are stored only in the key."""
     in_key_alone = schema.form.in_key_alone
-    return [field for field in schema.fields.values() if not (in_key_alone and field.is_key)]
+    return [
+        field
+        for field in schema.fields.values()
+        if not field.is_computed and not (in_key_alone and field.is_key)
+    ]
 
 
 def _encode_fields(schema: ModelSchema, values: Mapping[str, Any], item: dict[str, Attribute]) -> None:

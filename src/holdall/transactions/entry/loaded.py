@@ -403,7 +403,7 @@ class Loaded(Entry):
     def _check_converted(self, stored: Item) -> None:
         """Refuse invalid results of conversions: once they are stored, the conversions would not run again."""
         for field in self.item._schema.plain:
-            if field.name not in self.item.__dict__:
+            if field.name not in self.item.__dict__ and not field.is_computed:
                 attribute = stored.get(field.stored)
                 if attribute is not None:
                     field.decode(attribute)
