@@ -1,4 +1,4 @@
-"""What type checkers make of the API: mypy (strict) and pyright find the same errors and types in ``cases/``.
+"""What type checkers make of the API: mypy (strict, with our plugin) and pyright find errors and types in ``cases/``.
 
 A case's comment at the end of a line says what is to be found there: ``# E`` an error, ``# E: text`` one whose message
 has the text in it, ``# R: type`` what ``reveal_type`` reveals. ``# E[mypy]`` is only for mypy. Nothing else may be
@@ -31,6 +31,14 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
 SILENCE = "# mypy: ignore-errors"
 DOCUMENTED = documented_models()
+
+CALLS = "documented_calls.py"
+SHOWN = re.findall(
+    r"^\| `(db\..*)` \| `(.*)` \|$",
+    (ROOT / "docs" / "guides" / "models.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+"""The calls that the guide shows, with what mypy reports."""
 
 _MARK = re.compile(r"# (?P<kind>[ER])(?:\[(?P<only>mypy|pyright)\])?(?:: (?P<text>.*))?$")
 _MYPY = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): (?P<kind>error|note): (?P<text>.*)$")
@@ -71,8 +79,13 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = case.read_text(encoding="utf-8")
         assert text.startswith(SILENCE)
         (folder / case.name).write_text(text.replace(SILENCE, "#", 1), encoding="utf-8")
+    (folder / "mypy.toml").write_text('[tool.mypy]\nplugins = ["holdall.mypy"]\n', encoding="utf-8")
     for name, text in DOCUMENTED.items():
         (folder / name).write_text(text, encoding="utf-8")
+    order = next(name for name in DOCUMENTED if name.startswith("doc_models_order_")).removesuffix(".py")
+    calls = ["from holdall import Database", f"from {order} import Order", "db = Database()"]
+    text = "\n".join(calls + [call for call, _ in SHOWN])
+    (folder / CALLS).write_text(f"{text}\n", encoding="utf-8")
     return folder
 
 
@@ -83,13 +96,14 @@ def mypy(cases: Path) -> Findings:
         "-m",
         "mypy",
         "--strict",
-        "--config-file=",
+        "--config-file",
+        "mypy.toml",
         "--no-error-summary",
         "--no-pretty",
     ]
     cache = ROOT / ".mypy_cache" / "typing"
     ended = subprocess.run(
-        [*command, "--cache-dir", str(cache), *(case.name for case in CASES), *DOCUMENTED],
+        [*command, "--cache-dir", str(cache), *(case.name for case in CASES), *DOCUMENTED, CALLS],
         cwd=cases,
         capture_output=True,
         text=True,
@@ -167,6 +181,14 @@ def errors_in_documented_models(findings: Findings) -> list[str]:
 def test_mypy_accepts_every_model_of_the_docs(mypy: Findings) -> None:
     assert len(DOCUMENTED) > 50
     assert not errors_in_documented_models(mypy)
+
+
+def test_mypy_reports_what_the_guide_shows(mypy: Findings) -> None:
+    assert len(SHOWN) == 6
+    found = [mypy[CALLS][line].errors for line in range(4, 4 + len(SHOWN))]
+    assert [[error.partition("  [")[0] for error in errors] for errors in found] == [
+        [message] for _, message in SHOWN
+    ]
 
 
 def test_pyright_accepts_every_model_of_the_docs(pyright: Findings) -> None:

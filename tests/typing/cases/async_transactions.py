@@ -95,4 +95,4 @@ async def many(db: AsyncDatabase, order: Order, orders: AsyncIterator[Order]) ->
         reveal_type(bulk)  # R: AsyncBulk[Order]
         await bulk.put(order)
     reveal_type((await db.bulk(Order).put_all(orders)).put)  # R: int
-    reveal_type((await db.update_all(Order, {"note": None}, customer="ada")).changed)  # R: int
+    reveal_type((await db.update_all(Order, {"quantity": 2}, customer="ada")).changed)  # R: int
