@@ -13,14 +13,14 @@ from rig.electrodb import ElectroDB, ElectroDBError, electrodb
 from rig.servers import ENVIRONMENT, sign_in
 
 from holdall import Database, Key, Model, SortKey, Template, Transaction, col, field
-from holdall.core import GetItem, encode_item
-from holdall.errors import ModelAlreadyExistsError, TransactionFailedError
+from holdall.core import GetItem, PutItem, Scan, decode_item, encode_item
+from holdall.errors import ModelAlreadyExistsError, ModelMismatchError, TransactionFailedError
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 TIMES = 12
 
 ENTITIES = """
-const { Entity } = require('electrodb')
+const { Entity, Service } = require('electrodb')
 const { DynamoDBClient, CreateTableCommand } = require('@aws-sdk/client-dynamodb')
 const client = new DynamoDBClient({})
 const keys = ['pk', 'sk', 'gsi1pk', 'gsi1sk', 'gsi2pk', 'gsi2sk']
@@ -243,6 +243,94 @@ def test_a_transaction_that_electrodb_overtakes_runs_again(their: ElectroDB, db:
         {"S": "$shop#status_paid"},
         {"S": "$order_1#placedat_2026-01-03t12:00:00.000z#number_0000000001"},
     )
+
+
+# --- each kind of key, and what the guide says of ElectroDB ----------------------------------------------------
+
+
+class Reading(
+    Model,
+    table="shop",
+    layout=Template(
+        pk="$Shop#sensor_{sensor}#year_{year}",
+        sk="$reading_2#at_{at:04d}#place_{place}",
+        gsi1=("$shop$reading_2#place_{place}",),
+        gsi2=("$shop#sensor_{sensor}", "$account#history#reading_2#at_{at:04d}"),
+        gsi3=("$shop", "$Reading_2#at_{at:04d}"),
+        gsi4=("SENSOR#{sensor}", "at-{at:04d}-{year}"),
+        casing="lower",
+    ),
+):
+    sensor: Key[str]
+    year: Key[int]
+    at: SortKey[int]
+    place: SortKey[str]
+
+
+READINGS = """
+const key = (index, name, pk, sk, more) => ({
+  index, pk: { field: `${name}pk`, ...pk }, ...(sk && { sk: { field: `${name}sk`, ...sk } }), ...more
+})
+const readings = new Entity({
+  model: { service: 'Shop', entity: 'Reading', version: '2' },
+  attributes: {
+    sensor: { type: 'string' }, year: { type: 'number' }, place: { type: 'string' },
+    at: { type: 'number', padding: { length: 4, char: '0' } }
+  },
+  indexes: {
+    main: key(undefined, '', { composite: ['sensor', 'year'] }, { composite: ['at', 'place'] }),
+    one: key('gsi1', 'gsi1', { composite: ['place'] }),
+    two: key('gsi2', 'gsi2', { composite: ['sensor'] }, { composite: ['at'] }, { collection: ['account', 'history'] }),
+    three: key('gsi3', 'gsi3', { composite: [] }, { composite: ['at'] }),
+    four: key('gsi4', 'gsi4',
+      { composite: ['sensor'], template: 'SENSOR#${sensor}' },
+      { composite: ['at', 'year'], template: 'at-${at}-${year}' })
+  }
+}, { table })
+"""
+
+
+def test_every_kind_of_key_has_its_template(their: ElectroDB) -> None:
+    their(READINGS, table=f"{PREFIX}shop")
+    values: dict[str, Any] = {"sensor": "Roof", "year": 2026, "at": 7, "place": "Zürich"}
+    item = their("return readings.put(values).params().Item", values=values)
+    with Database("memory:") as database:
+        database.create(Reading, **values)
+        (found,) = database.send(Scan("shop")).items
+    marks = {"__edb_e__": "Reading", "__edb_v__": "2"}
+    assert item == {**decode_item(found), **marks}
+
+
+def test_what_the_guide_says_of_electrodb(their: ElectroDB, db: Database) -> None:
+    missing = "{ customer: 'Zoe', number: 1 }"
+    their(f"await orders.update({missing}).set({{ total: 1 }}).go()")  # creates it
+    assert raw(db, "Zoe", 1)["total"] == {"N": "1"}
+    canceled = """
+    const shop = new Service({ orders })
+    const { canceled } = await shop.transaction.write(({ orders }) => [
+      orders.patch({ customer: 'Zoe', number: 1 }).set({ total: 2 }).where((_, { gt }) => gt(_.total, 5)).commit(),
+      orders.patch({ customer: 'Zoe', number: 99 }).set({ total: 2 }).commit()
+    ]).go()
+    return canceled
+    """
+    assert their(canceled) is True
+    db.send(PutItem(f"{PREFIX}shop", {**raw(db, "Zoe", 1), "__edb_e__": {"S": "refund"}}))
+    assert their(f"return (await orders.get({missing}).go()).data") is None
+    with pytest.raises(ModelMismatchError):
+        db.get(Order, customer="zoe", number=1)
+    pairs = """
+    const part = (field, composite) => ({ field, composite })
+    const both = (name, pk, sk) => ({ pk: part(`${name}pk`, pk), sk: part(`${name}sk`, sk) })
+    const pairs = new Entity({
+      model: { service: 'shop', entity: 'pair', version: '1' },
+      attributes: { a: { type: 'string' }, b: { type: 'string' }, c: { type: 'string' } },
+      indexes: { main: both('', ['a', 'b'], []), more: { index: 'gsi1', ...both('gsi1', ['a'], ['c']) } }
+    }, { table: 'shop' })
+    return [['x#b_y', 'z'], ['x', 'y#b_z']].map(([a, b]) => pairs.put({ a, b }).params().Item)
+    """
+    one, other = their(pairs)
+    assert (one["pk"], one["sk"]) == (other["pk"], other["sk"])
+    assert one["gsi1sk"] == "$pair_1#c_"
 
 
 ADD = """

@@ -26,7 +26,7 @@ function declared (source) {
 }
 
 async function run (source, values) {
-  source = source.replace(/^import (\{[^}]*\}) from (\S+)/gm, 'const $1 = require($2)')
+  source = source.replace(/^import (\{[^}]*\}) from ("[^"]*")/gm, 'const $1 = require($2)')
   const own = new Set(declared(source))
   const known = Object.keys({ ...scope, ...values }).filter(name => !own.has(name))
   const keep = [...own].map(name => `scope.${name} = ${name}`).join('; ')
