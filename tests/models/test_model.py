@@ -188,7 +188,7 @@ def test_a_field_cannot_be_deleted(name: str) -> None:
         delattr(new(), name)
 
 
-@pytest.mark.parametrize("name", ["shout", "is_new", "key", "_anything", "to_dict"])
+@pytest.mark.parametrize("name", ["shout", "is_new", "key", "_schema", "to_dict"])
 def test_what_is_no_field_cannot_be_assigned(name: str) -> None:
     with pytest.raises((InvalidFieldError, AttributeError)):
         setattr(new(), name, 1)

@@ -102,6 +102,7 @@ def define(
         hydrator=fetcher,
         joiners=_joiners(cls, fields),
         hooked=tuple(_list_hooks(cls)),
+        prepares=_has_after_load(cls),
         locked=frozenset(_find_locked(fields, derived)),
         timed=tuple(field for field in fields.values() if field.now is not None),
         computed=tuple(field for field in fields.values() if isinstance(field, ComputedField)),
@@ -710,6 +711,17 @@ def _list_hooks(cls: type[Model]) -> Iterator[str]:
             )
         if hook is not getattr(Model, name):
             yield name
+
+
+def _has_after_load(cls: type[Model]) -> bool:
+    from inspect import iscoroutinefunction
+
+    from holdall.models.model import Model
+
+    hook = cls.after_load
+    if is_generator_function(hook) or iscoroutinefunction(hook):
+        raise _wrong(cls, "after_load", "it must be a plain method, because items are made without waiting")
+    return hook is not Model.after_load
 
 
 def _wrong(cls: type, field: str, problem: str, *, hint: str | None = None) -> ModelDefinitionError:

@@ -127,7 +127,7 @@ def describe_model(model: type[Model]) -> ModelFacts:
         "attachments": _list_attachments(schema),
         "archive": schema.hydrator is not None,
         "migrations": [getattr(each, "__name__", repr(each)) for each in schema.conversions],
-        "hooks": list(schema.hooked),
+        "hooks": [*schema.hooked, *(["after_load"] if schema.prepares else [])],
     }
 
 

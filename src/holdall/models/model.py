@@ -139,8 +139,9 @@ class Declared:
         self.__dict__[name] = valid
 
     def _set_other(self, name: str, value: Any) -> None:
-        """Set a property with a setter or the like; any other name is a misspelt field."""
-        if hasattr(getattr(type(self), name, None), "__set__"):
+        """Set a property with a setter, or a name with an underscore, which is not stored; others are misspelt."""
+        own = name.startswith("_") and name not in _OURS and not name.startswith("__")
+        if own or hasattr(getattr(type(self), name, None), "__set__"):
             object.__setattr__(self, name, value)
             return
         raise unknown_field(type(self)._schema, name)
@@ -237,6 +238,14 @@ class Declared:
         """Override this method to do something just before an item that was read is deleted; otherwise like
         `before_commit`."""
 
+    def after_load(self) -> None:
+        """Override this method to prepare an item that was read, such as to set attributes that are not stored.
+
+        It is called once for each instance that is made of a whole stored item, after migrations, and not for new items
+        and for items that were fetched in part. A field that it reads counts as read. Assigning a stored field is an
+        ordinary change, so outside a transaction it is refused.
+        """
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -321,6 +330,7 @@ class _Unreadable:
         return "<unreadable>"
 
 
+_OURS = frozenset({*Declared.__slots__, "_schema", "_fields", "_decode_all"})
 _set_stored = Declared.__dict__["_stored"].__set__
 _set_marks = Declared.__dict__["_marks"].__set__
 _set_key = Declared.__dict__["_key"].__set__

@@ -35,7 +35,7 @@ class ModelSchema:
     ``fields`` are all fields by name, ``plain`` those that are not part of a key,
     ``key_fields`` those that are, the partition key's first; ``mutable_keys`` are the lists and maps among the latter.
     ``ttl`` is the field with the time at which an item expires, ``version`` the one that counts its writes.
-    ``hooked`` names its hooks, such as ``before_commit``.
+    ``hooked`` names its hooks of writes, such as ``before_commit``; ``prepares``: it has an ``after_load``.
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
     fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
     ``timed`` are fields that Holdall sets to the time of a write, ``computed`` those that it computes. ``hidden`` are
@@ -61,6 +61,7 @@ class ModelSchema:
     hydrator: Hydrator | None
     joiners: tuple[Joiner, ...]
     hooked: tuple[str, ...]
+    prepares: bool
     locked: frozenset[str]
     timed: tuple[Field[Any], ...]
     computed: tuple[ComputedField[Any], ...]

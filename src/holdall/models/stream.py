@@ -241,7 +241,7 @@ class _Decoder:
         schema = None if image is None else self._named.get(image.get(TYPE, {}).get("S", ""))
         if image is None or schema is None:
             return None
-        return _build(schema, record, image, None)
+        return _prepare(_build(schema, record, image, None))
 
     def _key(self, record: _Record) -> ModelKey[Any] | None:
         """Return the key of a record without images. Its attributes do not show which one is the partition key."""
@@ -342,7 +342,7 @@ def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
 def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any]) -> Any:
     item = _build(schema, record, image, key)
     item.__dict__.update(key.components)
-    return item
+    return _prepare(item)
 
 
 def _build(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any] | None) -> Any:
@@ -359,6 +359,13 @@ def _build(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any]
     if schema.migrations is not None:
         image = schema.migrations.current(image, list(record.keys))
     return build_instance(schema.model, image, FROZEN, key)
+
+
+def _prepare(item: Any) -> Any:
+    """Call the hook of an item, unless it has only a part of its fields."""
+    if item._schema.prepares and not isinstance(item._marks, Partial):
+        item.after_load()
+    return item
 
 
 def _is_pointer(schema: ModelSchema, image: Item) -> bool:

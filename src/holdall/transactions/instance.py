@@ -31,7 +31,10 @@ def make_frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> An
     found = model_of(binding, stored, key)
     if found is None:
         raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
-    return make_instance(binding, found, stored, FROZEN, key)
+    item = make_instance(binding, found, stored, FROZEN, key)
+    if found.prepares:
+        item.after_load()
+    return item
 
 
 def model_of(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> ModelSchema | None:

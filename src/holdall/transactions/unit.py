@@ -231,6 +231,8 @@ class Unit:
             self._rows[identity] = weakref.ref(item)
             if len(self._rows) > self._many_rows:
                 self._sweep()
+        if found.prepares:
+            item.after_load()
         return item
 
     def hold(self, item: Model, raw: Item, locks: Sequence[Lock]) -> None:

@@ -100,7 +100,7 @@ class RowMaker:
             model = model_of(raw)
             if model is None:
                 continue
-            if simple:
+            if simple and not model.prepares:
                 found.append((build_instance(model.model, raw, OPENED, None), raw))
             elif (item := self._instance(model, raw, raw)) is not None:
                 found.append((item, raw))
@@ -134,7 +134,10 @@ class RowMaker:
             fetched = raw if self._projected else _without(stored, found, self._fetched)
             return self._partial(found, raw, fetched)
         if self._unit is None:
-            return make_instance(self._binding, found, stored, OPENED, None)
+            item = make_instance(self._binding, found, stored, OPENED, None)
+            if found.prepares:
+                item.after_load()
+            return item
         return self._unit.receive(self._binding, raw, stored, None, found if stored is raw else None)
 
     def _partial(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
