@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: album demo test smoke lint types bench torture docs clean
 
-demo: $(READY)          ## ten scenes in a few seconds; ends with a page to look at. ALL=1: the long tour
+demo: $(READY)          ## eleven scenes in a few seconds; ends with a page to look at. ALL=1: the long tour
 	$(BIN)/python scripts/demo.py $(if $(ALL),--all)
 
 album: $(READY)         ## the photo album of the examples, with pictures in it

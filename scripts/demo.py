@@ -1,4 +1,4 @@
-"""The demo: ten scenes on the embedded engine, or with ``--all`` the long tour of everything that exists.
+"""The demo: eleven scenes on the embedded engine, or with ``--all`` the long tour of everything that exists.
 
 ``make demo`` runs the scenes in ``build/demo``, shows each on the terminal and writes ``build/demo/report.html``.
 Nothing is staged: the code that is shown is the code that runs.

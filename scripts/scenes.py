@@ -15,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import holdall
-from holdall import Archive, Database, Index, Key, Model, SortKey, Variant, has_one_attached
+from holdall import Archive, Database, Index, Key, Model, SortKey, Template, Variant, has_one_attached
+from holdall.core import GetItem, PutItem, decode_item, encode_item
 from holdall.errors import TransactionFailedError
 
 fork = multiprocessing.get_context("fork")
@@ -151,6 +152,21 @@ with db.transaction() as tx:
         tx.create(Visit, page="home", at=at, trace=secrets.token_hex(6_000))
 report, visits = db.archive.run(Visit), db.query(Visit, page="home").all()
 print(f"{report.archived} visits archived; {len(visits)} visits read, hot and cold")
+
+
+# %% A table of another program
+# A template describes the keys that another program writes. Holdall changes its item and keeps what it does not know.
+class Parcel(Model, table="depot", layout=Template(pk="PARCEL#{id}", sk="STATE")):
+    id: Key[str]
+    weight: int
+
+
+db.create(Parcel, id="6", weight=2)
+key = {"pk": "PARCEL#7", "sk": "STATE"}  # the next item is written by the other program
+theirs = {**key, "id": "7", "weight": 3, "van": "B"}
+db.send(PutItem("depot", encode_item(theirs)))
+db.update(Parcel.key("7"), weight=4)
+print(decode_item(db.send(GetItem("depot", encode_item(key))).item))
 
 
 # %% The same code on another backend

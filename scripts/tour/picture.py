@@ -205,6 +205,18 @@ def draw_archive(scope: Scope) -> str:
     return bars(rows, legend(("ok", "table"), ("other", "files")) + note)
 
 
+def draw_template(scope: Scope) -> str:
+    items = [item for page in scope["db"].pages(Scan("depot")) for item in page.items]
+    names = ("pk", "sk", "id", "weight", "van")
+    rows = (
+        [f"<code>{html.escape(next(iter(item.get(name, {'S': ''}).values())))}</code>" for name in names]
+        for item in sorted(items, key=lambda item: item["pk"]["S"])
+    )
+    return table(
+        names, rows, "The other program's table: each attribute is one that it wrote, or would have."
+    )
+
+
 def draw_backends(scope: Scope) -> str:
     rows: list[Bar] = [
         (url, [("ok", seconds)], f"{1000 * seconds:.2f} ms") for url, seconds in scope["seconds"].items()
@@ -237,5 +249,6 @@ PICTURES: list[Callable[[Scope], str]] = [
     draw_photo,
     draw_canary,
     draw_archive,
+    draw_template,
     draw_backends,
 ]

@@ -48,8 +48,8 @@ def page(folder: Path, printed: str) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_it_is_ten_scenes_that_fit_on_a_terminal_without_colours(folder: Path, printed: str) -> None:
-    assert re.findall(r"^\d+(?=\. )", printed, re.MULTILINE) == [str(number) for number in range(1, 11)]
+def test_it_is_eleven_scenes_that_fit_on_a_terminal_without_colours(folder: Path, printed: str) -> None:
+    assert re.findall(r"^\d+(?=\. )", printed, re.MULTILINE) == [str(number) for number in range(1, 12)]
     assert str(folder / "report.html") in printed.splitlines()[-1]
     assert max(map(len, printed.splitlines()[:-1])) <= 100
     assert "\033" not in printed
