@@ -13,7 +13,15 @@ import pytest
 from cli_rig import INSTALLED, bare_environment, call, start
 
 from holdall import Database
-from holdall.core import CreateTable, IndexSchema, KeyAttribute, Projection, PutItem, TableSchema
+from holdall.core import (
+    AddIndex,
+    CreateTable,
+    IndexSchema,
+    KeyAttribute,
+    Projection,
+    PutItem,
+    TableSchema,
+)
 
 URL = "embedded:app.db"
 DESCRIPTION = """\
@@ -184,13 +192,13 @@ def test_a_missing_table_needs_no_deleting_and_no_asking() -> None:
     assert (ended.exit_code, ended.stderr) == (0, "there is no table holdall: nothing to delete\n")
 
 
-def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
-    """The deletion as somebody at a terminal sees it who types this."""
+def at_a_terminal(folder: Path, typed: str, *command: str) -> tuple[int, str]:
+    """The deletion, or another command, as somebody at a terminal sees it who types this."""
     assert INSTALLED is not None
     ours, theirs = pty.openpty()
     environment = {**bare_environment(folder), "HOLDALL_URL": URL}
     with subprocess.Popen(
-        [INSTALLED, "table", "delete"],
+        [INSTALLED, "table", *(command or ("delete",))],
         cwd=folder,
         env=environment,
         stdin=theirs,
@@ -212,6 +220,44 @@ def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:
     assert "This deletes table holdall and its 2 items. It cannot be undone." in seen
     assert seen.endswith("table holdall deleted\n")
     assert not exists()
+
+
+def with_an_index() -> None:
+    with Database(URL) as db:
+        db.table.create()
+        db.send(AddIndex("holdall", IndexSchema("spare", KeyAttribute("x"), KeyAttribute("y", "N"))))
+
+
+def has_the_index() -> bool:
+    with Database(URL) as db:
+        return [index.name for index in db.table.describe().schema.indexes] == ["spare"]
+
+
+SHOWN = "index spare of table holdall: x (S), y (N). The items stay.\n"
+
+
+def test_an_index_is_removed_with_yes_and_a_missing_one_needs_no_asking() -> None:
+    with_an_index()
+    ended = call("table", "remove-index", "spare", "--dry-run")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"This would remove {SHOWN}")
+    ended = call("table", "remove-index", "spare")
+    assert ended.exit_code == 5
+    assert "error: index spare was not removed: there is no terminal to ask" in ended.stderr
+    assert has_the_index()
+    ended = call("table", "remove-index", "spare", "--yes")
+    assert (ended.exit_code, ended.stderr) == (0, f"This removes {SHOWN}index spare removed\n")
+    assert not has_the_index()
+    ended = call("table", "remove-index", "spare")
+    assert (ended.exit_code, ended.stderr) == (0, "table holdall has no index spare: nothing to remove\n")
+
+
+@pytest.mark.parametrize(("typed", "removes"), [("spare\n", True), ("y\n", False)], ids=["name", "y"])
+def test_at_a_terminal_the_indexs_name_removes_it(folder: Path, typed: str, removes: bool) -> None:
+    with_an_index()
+    code, seen = at_a_terminal(folder, typed, "remove-index", "spare")
+    assert SHOWN in seen
+    assert code == (0 if removes else 5)
+    assert has_the_index() is not removes
 
 
 @pytest.mark.parametrize("typed", ["y\n", "yes\n", "\n", "Holdall\n"])

@@ -27,6 +27,7 @@ WRITES = {
     "DeleteItem",
     "DeleteTable",
     "PutItem",
+    "RemoveIndex",
     "SetTtl",
     "TransactWrite",
     "UpdateItem",

@@ -35,7 +35,7 @@ _mode_option = click.option(
 
 @click.group()
 def table() -> None:
-    """Create, describe, check, export or delete the table.
+    """Create, describe, check, export or delete the table, or remove an index.
 
     This is the database's table. Commands with --models also handle the separate tables of those models.
     """
@@ -96,6 +96,41 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
     else:
         say(f"hint: {create} adds what is missing")
     context.exit(1)
+
+
+@table.command("remove-index")
+@click.argument("name")
+@click.option("--table", "own", metavar="TABLE", help="The table= of models, if they have their own table.")
+@models_option()
+@click.option("--dry-run", is_flag=True, help="Change nothing; only report what the command would do.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@url_option
+def remove_index(name: str, own: str | None, names: tuple[str, ...], dry_run: bool, yes: bool) -> None:
+    """Remove the global index NAME.
+
+    The items keep their attributes, but no program can query the index any more. You confirm by typing the index's
+    name, and the command waits until the index is gone. Without a terminal, nothing is removed unless you pass --yes.
+    It is not an error if the index does not exist.
+
+    With --models, the index is not removed if one of those models needs it.
+    """
+    models = load_models(names)
+    with open_database() as db:
+        found = db.table.remove_index(name, table=own, models=models, dry_run=True)
+        where = f"table {own or db.table.name}"
+        if found is None:
+            say(f"{where} has no index {name}: nothing to remove")
+            return
+        keys = ", ".join(f"{key.name} ({key.type})" for key in found.keys)
+        say(
+            f"This {'would remove' if dry_run else 'removes'} index {name} of {where}: {keys}. The items stay."
+        )
+        if dry_run:
+            return
+        if not yes:
+            _confirm_name(f"index {name} was not removed", "index", name)
+        db.table.remove_index(name, table=own, models=models)
+        say(f"index {name} removed")
 
 
 @table.command()
@@ -169,9 +204,15 @@ def _confirm(db: Database) -> None:
     name = db.table.name
     require_terminal(f"table {name} was not deleted")
     say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. It cannot be undone.")
-    typed = click.prompt("Type the table's name to delete it", default="", show_default=False, err=True)
+    _confirm_name(f"table {name} was not deleted", "table", name)
+
+
+def _confirm_name(undone: str, kind: str, name: str) -> None:
+    require_terminal(undone)
+    verb = {"table": "delete", "index": "remove"}[kind]
+    typed = click.prompt(f"Type the {kind}'s name to {verb} it", default="", show_default=False, err=True)
     if typed != name:
-        raise Refusal(f"table {name} was not deleted: you typed a different name", status=ExitStatus.REFUSED)
+        raise Refusal(f"{undone}: you typed a different name", status=ExitStatus.REFUSED)
 
 
 def _own_tables(db: Database, models: Sequence[type[Model]]) -> list[TableDescription]:

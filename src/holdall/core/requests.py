@@ -443,6 +443,22 @@ class AddIndex(Request[TableDescription]):
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveIndex(Request[TableDescription]):
+    """Remove a global index from a table. The items stay as they are; a local index cannot be removed."""
+
+    operation: ClassVar[str] = "UpdateTable"
+    writes: ClassVar[bool] = True
+    of_tables: ClassVar[bool] = True
+    table: str
+    index: str
+
+    @property
+    def checked_tables(self) -> tuple[str, ...]:
+        """The table that has the index."""
+        return (self.table,)
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeTtl(Request[TtlDescription]):
     """Find out by which attribute the table's items expire."""
 

@@ -149,6 +149,11 @@ def define_addition(table: str, index: IndexSchema) -> dict[str, Any]:
     }
 
 
+def define_removal(table: str, index: str) -> dict[str, Any]:
+    """Return the parameters of DynamoDB's UpdateTable that remove an index."""
+    return {"TableName": table, "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": index}}]}
+
+
 def define_attributes(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
     """Return the definitions of key attributes, each once."""
     return [{"AttributeName": key.name, "AttributeType": key.type} for key in dict.fromkeys(keys)]

@@ -100,6 +100,15 @@ def check_added_index(schema: TableSchema, index: IndexSchema) -> None:
     check_schema(replace(schema, indexes=(*schema.indexes, index)))
 
 
+def check_removed_index(schema: TableSchema, name: str) -> None:
+    """Check that the index can be removed from the table."""
+    if schema.index(name).local:
+        raise ConfigurationError(
+            f"index {name} of table {schema.name} is local and cannot be removed",
+            hint="create another table without the index and move the items",
+        )
+
+
 def check_ttl_attribute(request: SetTtl) -> None:
     """Check the name of the attribute by which items expire."""
     if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:

@@ -36,6 +36,7 @@ from holdall.core.requests import (
     GetItem,
     PutItem,
     Query,
+    RemoveIndex,
     Request,
     Returns,
     Scan,
@@ -46,7 +47,13 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.schema import TableSchema
-from holdall.core.schema_rules import check_added_index, check_schema, check_table_name, check_ttl_attribute
+from holdall.core.schema_rules import (
+    check_added_index,
+    check_removed_index,
+    check_schema,
+    check_table_name,
+    check_ttl_attribute,
+)
 from holdall.core.values import Attribute
 from holdall.errors import (
     BatchTooLargeError,
@@ -293,6 +300,11 @@ def _check_add_index(request: AddIndex, schema_of: SchemaOf) -> Sequence[Checked
     return ()
 
 
+def _check_remove_index(request: RemoveIndex, schema_of: SchemaOf) -> Sequence[Checked]:
+    check_removed_index(schema_of(request.table), request.index)
+    return ()
+
+
 def _check_ttl(request: SetTtl, schema_of: SchemaOf) -> Sequence[Checked]:
     check_ttl_attribute(request)
     return _check_name(request, schema_of)
@@ -320,6 +332,7 @@ _RULES: dict[type[Any], Callable[[Any, SchemaOf], Sequence[Checked]]] = {
     CreateTable: _check_create,
     DeleteTable: _check_name,
     AddIndex: _check_add_index,
+    RemoveIndex: _check_remove_index,
     DescribeTtl: _check_name,
     SetTtl: _check_ttl,
 }

@@ -21,6 +21,7 @@ class Table:
         return self._context.settings.table_name
 
     create = blocking(flow.create)
+    remove_index = blocking(flow.remove_index)
     exists = blocking(flow.exists)
     delete = blocking(flow.delete)
     describe = blocking(flow.describe)
@@ -42,6 +43,7 @@ class AsyncTable:
         return self._context.settings.table_name
 
     create = awaiting(flow.create)
+    remove_index = awaiting(flow.remove_index)
     exists = awaiting(flow.exists)
     delete = awaiting(flow.delete)
     describe = awaiting(flow.describe)

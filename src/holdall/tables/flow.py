@@ -12,6 +12,7 @@ from holdall.core.requests import (
     DeleteTable,
     DescribeTable,
     DescribeTtl,
+    RemoveIndex,
     SetTtl,
     TableDescription,
 )
@@ -19,6 +20,7 @@ from holdall.core.schema import IndexSchema, NeedsTable, TableSchema
 from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
+    IndexNotFoundError,
     InvalidRequestError,
     OutcomeUnknown,
     ServiceUnavailableError,
@@ -31,7 +33,14 @@ from holdall.tables.demand import WantedTable, needs_of, plan_tables
 from holdall.tables.export import ExportedTable, Format, render, template
 from holdall.tables.layout import Layout, explain_missing_table, layout_of
 from holdall.tables.plan import TablePlan
-from holdall.tables.provision import explain_plan, find_missing_index, in_flux, next_step, plan_table
+from holdall.tables.provision import (
+    explain_plan,
+    find_missing_index,
+    find_removable,
+    in_flux,
+    next_step,
+    plan_table,
+)
 
 PATIENCE = 600.0
 _FIRST_PAUSE = 0.05
@@ -112,6 +121,50 @@ async def delete(context: Context) -> bool:
         raise _explain_wait(f"table {name} could not be deleted, because other processes keep changing it")
     context.forget_tables()
     return True
+
+
+async def remove_index(
+    context: Context,
+    name: str,
+    *,
+    table: str | None = None,
+    models: Sequence[NeedsTable] = (),
+    dry_run: bool = False,
+) -> IndexSchema | None:
+    """Remove a global index, and wait until it is gone. Returns the index, or None if the table does not have it.
+
+    The items keep their attributes. ``table`` is the ``table=`` of models with their own table; without it, the index
+    is one of the database's table. If one of ``models`` needs the index, `ConfigurationError` is raised. With
+    ``dry_run``, nothing is removed.
+    """
+    settings = context.settings
+    target = settings.table_name if table is None else f"{settings.table_prefix}{table}"
+    wanted = plan_tables(settings, needs_of(models))
+    for pause in _pauses():
+        description = await await_table(context, target, indexes=True)
+        if description is None:
+            raise _explain_no_table(context, target)
+        found = find_removable(description, name, wanted, settings)
+        if found is None or dry_run:
+            return found
+        context.forget_tables()
+        try:
+            await context.port.send(RemoveIndex(target, name))
+        except (
+            TableExistsError,
+            ThrottledError,
+        ):  # the service reports this while another client changes the table
+            await context.port.sleep(pause)
+        except (IndexNotFoundError, OutcomeUnknown):
+            left = await await_table(context, target, indexes=True)
+            if left is not None and any(index.name == name for index in left.schema.indexes):
+                raise  # a second attempt might remove an index that another process has just added
+            return found
+        else:
+            return found
+    raise _explain_wait(
+        f"index {name} of table {target} could not be removed, because other processes keep changing it"
+    )
 
 
 async def describe(context: Context) -> TableDescription:

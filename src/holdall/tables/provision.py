@@ -1,4 +1,4 @@
-"""Decides what tables lack. Pure: it sends nothing. Existing parts are never dropped or altered."""
+"""Decides what tables lack, and what can be removed. Pure: it sends nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from holdall.core.frozen import replace
 from holdall.core.requests import AddIndex, CreateTable, TableDescription
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.core.schema_rules import check_added_index
+from holdall.core.schema_rules import check_added_index, check_removed_index
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 from holdall.tables.definition import (
@@ -48,6 +48,32 @@ def find_missing_index(description: TableDescription, needed: Sequence[IndexSche
     there = {index.name for index in schema.indexes}
     missing = (index for index in needed if index.name not in there and not index.local)
     return next((AddIndex(schema.name, index) for index in missing), None)
+
+
+def find_removable(
+    description: TableDescription, name: str, tables: Sequence[WantedTable], settings: Settings
+) -> IndexSchema | None:
+    """Return the index with this name if it can be removed, None if there is none; `ConfigurationError` says why not.
+
+    ``tables`` are those that models need.
+    """
+    schema = description.schema
+    if all(index.name != name for index in schema.indexes):
+        return None
+    check_removed_index(schema, name)
+    for table in tables:
+        users = [each.models for each in table.indexes if each.index.name == name]
+        if table.name == schema.name and users:
+            raise ConfigurationError(
+                f"index {name} of table {schema.name} was not removed: {', '.join(users[0])} needs it",
+                hint="remove the index from the model first",
+            )
+    is_of_mode_b = schema.name == settings.table_name and schema.sort is not None and schema.sort.type == "N"
+    if is_of_mode_b and name == settings.index_name:
+        raise ConfigurationError(
+            f"index {name} of table {schema.name} was not removed: Holdall lists attachments and jobs by it"
+        )
+    return schema.index(name)
 
 
 def _indexes_of_mode(

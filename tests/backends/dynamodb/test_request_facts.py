@@ -30,6 +30,7 @@ OF_TABLES: list[Request[Any]] = [
     requests.CreateTable(TableSchema("others", KeyAttribute("id"))),
     requests.DeleteTable("others"),
     requests.AddIndex("things", IndexSchema("by_name", KeyAttribute("name"))),
+    requests.RemoveIndex("things", "by_name"),
     requests.DescribeTtl("things"),
     requests.SetTtl("things", "ttl"),
 ]

@@ -26,6 +26,7 @@ from holdall.core.requests import (
     GetItem,
     PutItem,
     Query,
+    RemoveIndex,
     Request,
     Scan,
     SetTtl,
@@ -34,7 +35,7 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
-from holdall.core.schema import define_addition, define_table
+from holdall.core.schema import define_addition, define_removal, define_table
 from holdall.core.shapes import Expression
 
 Payload: TypeAlias = dict[str, Any]
@@ -180,6 +181,10 @@ def _add_index(request: AddIndex) -> Payload:
     return define_addition(request.table, request.index)
 
 
+def _remove_index(request: RemoveIndex) -> Payload:
+    return define_removal(request.table, request.index)
+
+
 def _table(request: DescribeTable | DeleteTable | DescribeTtl) -> Payload:
     return {"TableName": request.table}
 
@@ -207,6 +212,7 @@ PAYLOADS: dict[type[Any], Callable[[Any], Payload]] = {
     CreateTable: _create,
     DeleteTable: _table,
     AddIndex: _add_index,
+    RemoveIndex: _remove_index,
     DescribeTtl: _table,
     SetTtl: set_ttl,
 }

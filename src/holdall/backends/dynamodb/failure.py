@@ -20,6 +20,7 @@ from holdall.errors import (
     ConflictError,
     HoldallError,
     IndexExistsError,
+    IndexNotFoundError,
     InvalidExpressionError,
     InvalidRequestError,
     ItemTooLargeError,
@@ -117,6 +118,8 @@ def _explain_invalid(message: str, about: str) -> HoldallError:
         return ItemTooLargeError(about, hint="DynamoDB accepts at most 409,600 bytes per item")
     if "4mb" in lowered or "expressionattributevalues exceeds max size" in lowered:
         return TransactionTooLarge(about, hint="split the work into several transactions")
+    if "specified index" in lowered:
+        return IndexNotFoundError(about, hint="another process may have removed the index")
     if "index" in lowered and ("exist" in lowered or "duplicate" in lowered):
         return IndexExistsError(about)
     return InvalidExpressionError(about)

@@ -34,6 +34,7 @@ from holdall.core.requests import (
     DescribeTtl,
     Done,
     PutItem,
+    RemoveIndex,
     Request,
     SetTtl,
     TableDescription,
@@ -237,6 +238,10 @@ class DynamoFlow:
         await self._write(pace, render_call(request), "once")
         return await self._await_active(pace, request.table)
 
+    async def _remove_index(self, pace: Pace, request: RemoveIndex) -> TableDescription:
+        await self._write(pace, render_call(request), "once")
+        return await self._await_active(pace, request.table, without=request.index)
+
     async def _set_ttl(self, pace: Pace, request: SetTtl) -> TtlDescription:
         current = decode_reply(
             DescribeTtl(request.table), await self._deliver(pace, render_call(DescribeTtl(request.table)))
@@ -251,8 +256,8 @@ class DynamoFlow:
         await self._write(pace, Call(request.operation, set_ttl(request, current.attribute)), "once")
         return TtlDescription(request.attribute)
 
-    async def _await_active(self, pace: Pace, table: str) -> TableDescription:
-        """The table once it and all its indexes can be used."""
+    async def _await_active(self, pace: Pace, table: str, without: str | None = None) -> TableDescription:
+        """The table once it and all its indexes can be used, and one of them is gone."""
         deadline = pace.now() + WAIT_SECONDS
         limit = _begin_limit(pace, WAIT_SECONDS)
         pause = 0.02
@@ -262,7 +267,12 @@ class DynamoFlow:
             except TableNotFoundError:  # it was just created, and is not known everywhere yet
                 pass
             else:
-                if description.status == "ACTIVE" and set(description.index_status.values()) <= {"ACTIVE"}:
+                states = description.index_status
+                if (
+                    description.status == "ACTIVE"
+                    and {*states.values()} <= {"ACTIVE"}
+                    and without not in states
+                ):
                     self._schemas[table] = description.schema
                     return description
             pause = await self._wait(pace, deadline, limit, pause, f"table {table} to become active")
@@ -288,6 +298,7 @@ SPECIAL: dict[type[Any], Any] = {
     CreateTable: DynamoFlow._create,
     DeleteTable: DynamoFlow._delete,
     AddIndex: DynamoFlow._add_index,
+    RemoveIndex: DynamoFlow._remove_index,
     SetTtl: DynamoFlow._set_ttl,
 }
 

@@ -227,6 +227,7 @@ def decode_table(table: Payload) -> TableDescription:
         indexes=tuple(
             IndexSchema(index["IndexName"], *_keys(index["KeySchema"], types), _projection(index), local)
             for index, local in indexes
+            if not _is_vanishing(index, types)
         ),
     )
     states = {index["IndexName"]: index.get("IndexStatus", "ACTIVE") for index, _ in indexes}
@@ -237,6 +238,12 @@ def decode_table(table: Payload) -> TableDescription:
         table.get("ItemCount", 0),
         table.get("TableSizeBytes", 0),
     )
+
+
+def _is_vanishing(index: Payload, types: Mapping[str, Any]) -> bool:
+    """Whether an index is being removed, and the attributes of its key are no longer described."""
+    undefined = any(part["AttributeName"] not in types for part in index["KeySchema"])
+    return undefined and index.get("IndexStatus") == "DELETING"
 
 
 def _keys(schema: list[Payload], types: Mapping[str, Any]) -> tuple[KeyAttribute, KeyAttribute | None]:

@@ -33,6 +33,7 @@ from holdall.core.requests import (
     GetItem,
     PutItem,
     Query,
+    RemoveIndex,
     Request,
     Scan,
     SetTtl,
@@ -100,6 +101,7 @@ class EmbeddedBackend:
             CreateTable: table.plan_create,
             DeleteTable: table.plan_delete,
             AddIndex: table.plan_add_index,
+            RemoveIndex: table.plan_remove_index,
             DescribeTtl: table.plan_describe_ttl,
             SetTtl: table.plan_set_ttl,
         }

@@ -1,4 +1,4 @@
-"""Plans for tables: describe, create, delete, add an index, set the TTL attribute.
+"""Plans for tables: describe, create, delete, add or remove an index, set the TTL attribute.
 
 A new index is filled in the transaction that adds it, so it is complete from the start, and there is no status CREATING
 to wait for; other writers wait in the meantime.
@@ -20,6 +20,7 @@ from holdall.core.requests import (
     DescribeTable,
     DescribeTtl,
     Done,
+    RemoveIndex,
     SetTtl,
     TableDescription,
     TtlDescription,
@@ -90,6 +91,24 @@ def plan_add_index(catalog: Catalog, request: AddIndex, found: Sequence[Checked]
             entry = index_key(index, item)
             if entry is not None:
                 insert_entry(connection, number, entry, (pk, sk), row)
+        return _description(connection, table)
+
+    return work
+
+
+def plan_remove_index(
+    catalog: Catalog, request: RemoveIndex, found: Sequence[Checked]
+) -> Work[TableDescription]:
+    """Remove an index with its entries."""
+    old = catalog.table(request.table)
+    kept = tuple(index for index in old.schema.indexes if index.name != request.index)
+    numbers = {index.name: old.index_numbers[index.name] for index in kept}
+    table = Table(old.number, replace(old.schema, indexes=kept), numbers, old.ttl)
+
+    def work(connection: sqlite3.Connection) -> TableDescription:
+        check_version(connection, catalog)
+        _save(connection, catalog, table, used=0)
+        connection.execute("DELETE FROM entries WHERE idx = ?", (old.index_numbers[request.index],))
         return _description(connection, table)
 
     return work

@@ -11,6 +11,7 @@ from holdall.core.requests import (
     DescribeTable,
     DescribeTtl,
     GetItem,
+    RemoveIndex,
     Request,
     SetTtl,
 )
@@ -19,6 +20,7 @@ from holdall.core.values import encode_item
 from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
+    IndexNotFoundError,
     TableExistsError,
     TableNotFoundError,
 )
@@ -162,6 +164,41 @@ async def an_index_cannot_be_added_twice(store: Store) -> None:
     table = await store.table(indexes=[BY_OWNER])
     with refused(IndexExistsError):
         await store.send(AddIndex(table, BY_OWNER))
+
+
+@check("remove_index")
+async def a_removed_index_is_gone_and_the_items_stay(store: Store) -> None:
+    by_name = IndexSchema("by-name", KeyAttribute("name"))
+    table = await store.table(indexes=[BY_OWNER, by_name])
+    await store.put(table, pk="a", owner="ada", rank=1, name="x")
+    description = await store.send(RemoveIndex(table, "by-owner"))
+    assert description.schema.indexes == (by_name,)
+    assert (await store.send(DescribeTable(table))).schema.indexes == (by_name,)
+    assert await store.get(table, pk="a") == {"pk": "a", "owner": "ada", "rank": 1, "name": "x"}
+    await store.put(table, pk="b", owner=7, rank="no longer a key")
+    with refused(IndexNotFoundError):
+        await store.query(table, "ada", by="owner", index="by-owner")
+
+
+@check("add_index", "remove_index", "immediate_indexes")
+async def an_index_can_be_added_again_with_other_keys(store: Store) -> None:
+    table = await store.table(indexes=[BY_OWNER])
+    await store.put(table, pk="a", owner="ada", rank=1)
+    await store.send(RemoveIndex(table, "by-owner"))
+    await store.send(AddIndex(table, IndexSchema("by-owner", KeyAttribute("owner"))))
+    assert [item["pk"] for item in await store.query(table, "ada", by="owner", index="by-owner")] == ["a"]
+
+
+@check("remove_index")
+async def only_a_global_index_that_exists_can_be_removed(store: Store) -> None:
+    local = IndexSchema("local-rank", KeyAttribute("pk"), KeyAttribute("rank", "N"), local=True)
+    table = await store.table("S", "N", [local])
+    with refused(IndexNotFoundError):
+        await store.send(RemoveIndex(table, "by-owner"))
+    with refused(ConfigurationError):
+        await store.send(RemoveIndex(table, "local-rank"))
+    with refused(TableNotFoundError):
+        await store.send(RemoveIndex("holdall-missing", "by-owner"))
 
 
 @check("ttl")
