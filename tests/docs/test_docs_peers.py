@@ -185,3 +185,84 @@ def test_both_programs_use_one_table(
     monkeypatch.setitem(sys.modules, "page", ours.module)
     play(page, lambda source: theirs(rename(source, prefix)), ours, lambda: None)
     ours.close()
+
+
+# --- what the guides say of the other libraries ---------------------------------------------------------------
+
+CREATE = """
+import boto3
+
+table = boto3.resource("dynamodb").create_table(
+    TableName="orders",
+    BillingMode="PAY_PER_REQUEST",
+    AttributeDefinitions=[{"AttributeName": "customer", "AttributeType": "S"}],
+    KeySchema=[{"AttributeName": "customer", "KeyType": "HASH"}],
+)
+
+
+def put(**more):
+    table.put_item(Item={"customer": "ada", "total": 1, **more})
+
+
+def get():
+    return table.get_item(Key={"customer": "ada"})["Item"]
+"""
+
+CLAIMS = {
+    "PynamoDB's save deletes what its model does not declare": """
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.models import Model
+
+class Order(Model):
+    class Meta:
+        table_name = "orders"
+        region = "us-east-1"
+    customer = UnicodeAttribute(hash_key=True)
+    total = NumberAttribute()
+    note = UnicodeAttribute(null=True)
+
+put(extra="x")
+order = Order.get("ada")
+order.save()
+assert get() == {"customer": "ada", "total": 1}
+""",
+    "dyntastic's save does, too, and its update ignores a failed condition": """
+from dyntastic import A, Dyntastic
+
+class Order(Dyntastic):
+    __table_name__ = "orders"
+    __table_region__ = "us-east-1"
+    __hash_key__ = "customer"
+    customer: str
+    total: int
+    note: str | None = None
+
+put(extra="x")
+order = Order.get("ada")
+order.save()
+assert get() == {"customer": "ada", "total": 1}
+order.update(A.total.set(2), condition=A.total > 5)
+order.update(A.note.set("x"), condition=A.total == 1)
+order.update(A.total.set("many"), refresh=False)
+assert get() == {"customer": "ada", "total": "many", "note": "x"}
+""",
+    "boto3 stores None as null and refuses floats; DynamoDB refuses empty sets": """
+from botocore.exceptions import ClientError
+
+put(note=None)
+raw = boto3.client("dynamodb").get_item(TableName="orders", Key={"customer": {"S": "ada"}})["Item"]
+assert raw["note"] == {"NULL": True}
+for value in (1.5, set()):
+    try:
+        put(note=value)
+    except (TypeError, ClientError):
+        continue
+    raise AssertionError(value)
+""",
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_the_guides_say_of_the_other_libraries_is_so(claim: str, of_python: Run) -> None:
+    of_python("")
+    of_python(rename(CREATE + CLAIMS[claim], f"docs-{uuid4().hex[:8]}-"))

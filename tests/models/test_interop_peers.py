@@ -118,6 +118,9 @@ def test_pynamodb_reads_changes_and_deletes_what_we_wrote(peers: Peers, db: Data
         1,
     )
     peers("change_visit", user="b", at=NOON.isoformat(), settings={"n": 2}, tags=None)
+    with db.transaction() as tx:
+        tx.create(Visit, user="empty", at=NOON)
+    assert peers("get_visit", user="empty", at=NOON.isoformat())["tags"] == []
     visit = db.get_one(Visit, user="b", at=NOON)
     assert (visit.settings, visit.tags, visit.version) == ({"n": 2}, set(), 2)
     peers("delete_visit", user="b", at=NOON.isoformat())
