@@ -41,6 +41,15 @@ class Gamma(Model):
     place: SortKey[str]
 
 
+class Delta(Model, collection="alpha"):
+    first: Key[str]
+
+
+class Epsilon(Model, collection="alpha"):
+    first: Key[str]
+    place: SortKey[str]
+
+
 def _tricky(least: int = 1) -> st.SearchStrategy[str]:
     pieces = [
         "a",
@@ -57,6 +66,8 @@ def _tricky(least: int = 1) -> st.SearchStrategy[str]:
         "-meta",
         "000001",
         "Alpha",
+        "alpha",
+        "Delta#",
         "holdall",
         "Attachment",
         "Blob",
@@ -85,9 +96,14 @@ def _of_models(first: str, second: str) -> list[tuple[Any, tuple[str, str]]]:
         Alpha.key(first=first),
         AlphaBeta.key(first=first, second=second),
         Gamma.key(first=first, place=second),
+        Epsilon.key(first=first, place=second),
     ]
     return [
-        ((key.model.__name__, first, second if index else ""), key.encoded) for index, key in enumerate(keys)
+        (("Delta", first), Delta.key(first=first).encoded),
+        *(
+            ((key.model.__name__, first, second if index else ""), key.encoded)
+            for index, key in enumerate(keys)
+        ),
     ]
 
 

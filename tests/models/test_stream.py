@@ -407,6 +407,18 @@ def test_a_change_has_what_the_view_of_its_stream_has(
     assert [change.new is not None for change in changes] == news
 
 
+class Tag(Model, collection="zoo"):
+    zoo: Key[str]
+    text: SortKey[str]
+
+
+def test_a_collection_is_known_by_its_sort_key() -> None:
+    made = record("REMOVE", stored(Tag(zoo="bern", text="a#b")), view="KEYS_ONLY")
+    change = stream_change(made, Animal, Tag)
+    assert change is not None
+    assert change.key == Tag.key(zoo="bern", text="a#b")
+
+
 def test_by_its_key_alone_an_item_is_of_the_model_that_keys_begin_with() -> None:
     made = record("REMOVE", stored(Bird(zoo="bern", number=7)), view="KEYS_ONLY")
     for asked in (Animal, Bird):

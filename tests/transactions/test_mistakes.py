@@ -65,7 +65,7 @@ def test_a_plain_field_compared_by_itself_points_to_col() -> None:
 
 def test_a_plain_field_tested_for_equality_is_refused_where_a_condition_belongs(db: Database) -> None:
     with pytest.raises(InvalidOptionsError, match=r"where must be a condition, not False.*\n.*in col\(\)"):
-        db.query(Sale, shop="a", where=Sale.quantity == 1)  # type: ignore[arg-type]
+        db.query(Sale, shop="a", where=Sale.quantity == 1)  # type: ignore[call-overload]
 
 
 def test_a_condition_asked_of_a_plain_field_points_to_col() -> None:

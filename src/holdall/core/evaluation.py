@@ -141,8 +141,11 @@ def _in(condition: In, item: Item) -> bool:
     operand = _value(condition.operand, item)
     if operand is None:
         return False
-    options = (_value(option, item) for option in condition.options)
-    return any(option is not None and equal(operand, option) for option in options)
+    for option in condition.options:
+        found = option.attribute if type(option) is Value else _value(option, item)
+        if found == operand or (found is not None and equal(operand, found)):
+            return True
+    return False
 
 
 def _begins_with(condition: BeginsWith, item: Item) -> bool:

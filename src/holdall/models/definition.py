@@ -23,7 +23,15 @@ from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
 from holdall.models.hydrator import Loader
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index, PlainIndex
-from holdall.models.key_form import AncestorForm, KeyForm, Layout, PlainForm, SharedForm
+from holdall.models.key_form import (
+    AncestorForm,
+    CollectionForm,
+    KeyForm,
+    Layout,
+    PlainForm,
+    SharedForm,
+    check_collection,
+)
 from holdall.models.migrations import Conversion, bind_migrations
 from holdall.models.pattern import compile_decoder
 from holdall.models.schema import ModelSchema
@@ -44,6 +52,7 @@ def define(
     name: str | None,
     table: str | None,
     layout: Layout | None,
+    collection: str | None,
     abstract: bool,
     ttl: str | None,
     record_type: str | None,
@@ -68,7 +77,7 @@ def define(
     sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
     named = cls.__name__ if abstract and name is None else _model_name(cls, name, layout)
     key_name = named if root is None else root.root
-    form = _form(cls, layout, home, root, key_name, fields)
+    form = _form(cls, layout, _collection(cls, collection, home, root), home, root, key_name, fields)
     bound = _indexes(cls, indexes, parents, fields, form)
     derived: tuple[Derived, ...] = (
         *(index for index in bound if not isinstance(index, PlainIndex)),  # the store derives those itself
@@ -542,6 +551,7 @@ def _table(cls: type[Model], given: str | None, root: ModelSchema | None) -> str
 def _form(
     cls: type[Model],
     layout: Layout | None,
+    collection: str | None,
     table: str | None,
     root: ModelSchema | None,
     key_name: str,
@@ -558,6 +568,8 @@ def _form(
             )
         layout = root.layout
     if layout is None:
+        if collection is not None:
+            return CollectionForm(collection, key_name, keys, sort_keys)
         return SharedForm(key_name, keys, sort_keys) if table is None else AncestorForm(keys, sort_keys)
     if table is None:
         raise ModelDefinitionError(
@@ -571,6 +583,26 @@ def _form(
             f"{cls.__name__}: layout is {layout!r:.60}", hint='it is "plain" or a Template'
         )
     return _plain_form(cls, root, keys, sort_keys)
+
+
+def _collection(
+    cls: type[Model], given: str | None, table: str | None, root: ModelSchema | None
+) -> str | None:
+    """The name of the collection; a subclass is in that of its root."""
+    if root is not None:
+        inherited = root.form.head if isinstance(root.form, CollectionForm) else None
+        if given not in (None, inherited):
+            raise ModelDefinitionError(
+                f"{cls.__name__}: a subclass of {root.name} is stored where {root.name} is",
+                hint="leave out collection=",
+            )
+        return inherited
+    if given is not None and table is not None:
+        raise ModelDefinitionError(
+            f"{cls.__name__}: collection= is for models in the database's table, and this one has its own table",
+            hint="leave out collection=; models that share partitions of their own table need no more than that",
+        )
+    return check_collection(cls.__name__, given)
 
 
 def _plain_form(

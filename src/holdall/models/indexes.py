@@ -23,6 +23,7 @@ from holdall.models.key_form import (
     AncestorForm,
     KeyForm,
     SharedForm,
+    check_collection,
     plain_attribute,
     range_of_ancestor,
     range_of_plain,
@@ -45,7 +46,8 @@ class Index:
     ``sort_key``. It can be read with strong consistency, and must be created together with its table.
     ``slot`` chooses one of the table's shared indexes, from 1 up; it is required if a model has several indexes.
     ``include`` (own tables only) lists the fields that the index holds besides the keys; None means all. ``sparse``
-    (own tables only): items that lack one of the index's fields are not in the index.
+    (own tables only): items that lack one of the index's fields are not in the index. Models whose indexes have the
+    same name, slot and ``collection`` (shared table only) can be queried together through it.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Index:
     include: Sequence[str] | None = None
     sparse: bool = False
     local: bool = False
+    collection: str | None = None
 
 
 class BoundIndex:
@@ -98,6 +101,10 @@ class BoundIndex:
         """Return fields that a row of the index lacks, but that its attributes contain."""
         return {}
 
+    def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
+        """The components of a partition key that another model made; None if it is not one of this index."""
+        return None
+
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """The range of the index's sort key that a condition describes, in the partition of these components."""
         raise NotImplementedError
@@ -121,7 +128,8 @@ class SlotIndex(BoundIndex):
     ) -> None:
         super().__init__(index, key, sort_key)
         self.slot = slot
-        self._head = f"{root}#{index.name}"
+        self._head = f"{index.collection or root}#{index.name}"
+        self._sort_head = f"{root}#" if index.collection else ""
 
     @property
     def schema(self) -> IndexSchema:
@@ -137,12 +145,13 @@ class SlotIndex(BoundIndex):
         partition, sort = (attribute.name for attribute in self.schema.keys)
         if any(values.get(field.name) is None for field in self.components):
             return {partition: None, sort: None}
-        text = join_sort_text(self.sort_key, values) if self.sort_key else NO_SORT_KEY
+        own = join_sort_text(self.sort_key, values) if self.sort_key else ""
+        text = self._sort_head + own if self._sort_head or self.sort_key else NO_SORT_KEY
         return {partition: self.partition(values), sort: {"S": text} if text else None}
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of order-preserving texts."""
-        return range_of_shared(clause, self.sort_key, attribute)
+        return range_of_shared(clause, self.sort_key, attribute, self._sort_head)
 
 
 class ForeignIndex(BoundIndex):
@@ -286,6 +295,7 @@ def bind_indexes(
         sort_key = tuple(fields[name] for name in index.sort_key)
         if isinstance(form, SharedForm):
             _check_alike(cls, index, key)
+            check_collection(f"{cls.__name__}: the index {index.name!r}", index.collection)
             slot = _slot(cls, index, sort_key, len(declared))
             bound.append(SlotIndex(index, key, sort_key, form.root, slot))
         elif isinstance(form, AncestorForm):
@@ -406,6 +416,8 @@ def _plain(
 
 
 def _check_own(cls: type[Model], index: Index) -> None:
+    if index.collection is not None:
+        raise _wrong(cls, index, "collection= is for models in the database's table", hint="leave it out")
     if index.slot is not None:
         raise _wrong(
             cls, index, "slot= does not apply to a model with its own table (table=)", hint="remove slot="

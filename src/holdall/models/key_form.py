@@ -1,21 +1,25 @@
 """Key forms: how the keys of a model's items are stored in its table.
 
-Pure. A model in the database's table has the *shared* form. A model with ``table=`` names its own table: by default in
-the *ancestor's* form, which the JavaScript library reads, too; with ``layout="plain"`` the key fields are the table's
-key attributes; with a `Template`, the key attributes are texts made of literals and fields.
+Pure. A model in the database's table has the *shared* form, or that of a *collection*, whose models share partitions. A
+model with ``table=`` names its own table: by default in the *ancestor's* form, which the JavaScript library reads, too;
+with ``layout="plain"`` the key fields are the table's key attributes; with a `Template`, the key attributes are texts
+made of literals and fields.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from holdall.core.schema import KeyAttribute, KeyType, TableSchema
 from holdall.core.values import Attribute, Item
+from holdall.errors import ModelDefinitionError
 from holdall.models.keys import (
     KeyPart,
     decode_components,
     foreign_part,
+    join_sort_text,
     numeric_part,
     own_part,
     partition_text,
@@ -79,6 +83,10 @@ class KeyForm:
         """The components of a stored key."""
         raise NotImplementedError
 
+    def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
+        """The components of a partition key that another model made; None if it is not one of this model."""
+        return None
+
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """The range of the sort key that a condition describes, in the partition of these components."""
         raise NotImplementedError
@@ -102,7 +110,11 @@ class KeyForm:
 
 
 class SharedForm(KeyForm):
-    """In the database's table, where the models share the partition and sort key."""
+    """In the database's table, where the models share the partition and sort key.
+
+    ``head`` is the text before the first ``#`` of the partition key, and ``sort_head`` what precedes the sort key's own
+    text.
+    """
 
     type_attribute = TYPE
     reserves_names = True
@@ -110,6 +122,8 @@ class SharedForm(KeyForm):
     def __init__(self, root: str, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]) -> None:
         super().__init__(keys, sort_keys)
         self.root = root
+        self.head = root
+        self.sort_head = ""
 
     def table_keys(self) -> None:
         """None: the database's table has its own."""
@@ -120,7 +134,7 @@ class SharedForm(KeyForm):
 
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the partition key."""
-        return {"S": partition_text(self.root, self.keys, components)}
+        return {"S": partition_text(self.head, self.keys, components)}
 
     def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the sort key."""
@@ -128,7 +142,43 @@ class SharedForm(KeyForm):
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of order-preserving texts."""
-        return range_of_shared(clause, self.sort_keys, attribute)
+        return range_of_shared(clause, self.sort_keys, attribute, self.sort_head)
+
+
+class CollectionForm(SharedForm):
+    """In the database's table, in a partition that the models of a collection share.
+
+    The partition key begins with the name of the collection, and the sort key with that of the model. ``_roots`` are
+    the names of all models of each collection: a query filters out the items of those that lie between its own.
+    """
+
+    _roots: ClassVar[dict[str, set[str]]] = {}
+
+    def __init__(
+        self, collection: str, root: str, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]
+    ) -> None:
+        super().__init__(root, keys, sort_keys)
+        self.head = collection
+        self.sort_head = f"{root}#"
+        self._roots.setdefault(collection, set()).add(root)
+
+    def are_adjacent(self, asked: set[str]) -> bool:
+        """Whether this program defines no other model whose items lie between those of the models asked for."""
+        first, last = min(asked), max(asked)
+        return all(root in asked or not first < root < last for root in self._roots[self.head])
+
+    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+        """Both texts."""
+        return partition_text(self.head, self.keys, components), self._sort_text(components)
+
+    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
+        """The text of the sort key."""
+        return {"S": self._sort_text(components)}
+
+    def _sort_text(self, components: Mapping[str, Any]) -> str:
+        return (
+            self.sort_head + join_sort_text(self.sort_keys, components) if self.sort_keys else self.sort_head
+        )
 
 
 class AncestorForm(KeyForm):
@@ -234,6 +284,20 @@ class PlainForm(KeyForm):
         return schema
 
 
+_COLLECTION = re.compile(r"(?!holdall)[a-z][A-Za-z0-9_]*")
+
+
+def check_collection(what: str, name: str | None) -> str | None:
+    """Check the name of a collection. It begins with a small letter and a model's name with a capital, so that the keys
+    of a collection and of a model never collide."""
+    if name is None or (isinstance(name, str) and _COLLECTION.fullmatch(name)):
+        return name
+    raise ModelDefinitionError(
+        f"{what}: {name!r:.60} cannot be the name of a collection",
+        hint="use letters, digits and _, beginning with a small letter, but not with holdall",
+    )
+
+
 def explain_unfit(form: KeyForm, wanted: TableSchema, found: TableSchema) -> tuple[str, str | None] | None:
     """Why a table cannot hold items in this form, with advice if there is any; None if it can."""
     if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
@@ -256,14 +320,16 @@ def plain_attribute(field: Field[Any]) -> KeyAttribute:
     return KeyAttribute(field.stored, kinds[field.codec.kind])
 
 
-def range_of_shared(clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute) -> Range:
-    """A range of the order-preserving texts of these fields."""
+def range_of_shared(
+    clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute, head: str = ""
+) -> Range:
+    """A range of the order-preserving texts of these fields, which follow a head."""
     alone = len(fields) == 1
 
     def spell(field: Field[Any], value: Any) -> str:
         return sort_piece(field, value, alone=alone)
 
-    return range_of(clause, Spelling(attribute, fields, spell, lambda field: True, compact=True))
+    return range_of(clause, Spelling(attribute, fields, spell, lambda field: True, compact=True, head=head))
 
 
 def range_of_ancestor(

@@ -90,6 +90,7 @@ class Declared:
         migrations: Sequence[Conversion] = (),
         archive: Hydrator | None = None,
         layout: Layout | None = None,
+        collection: str | None = None,
     ) -> None:
         super().__init_subclass__()
         if cls.__module__ != __name__:
@@ -102,6 +103,7 @@ class Declared:
                 name=name,
                 table=table,
                 layout=layout,
+                collection=collection,
                 abstract=abstract,
                 ttl=ttl,
                 record_type=record_type,

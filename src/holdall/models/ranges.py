@@ -1,8 +1,9 @@
 """Ranges of sort keys: turns conditions on the components of a sort key into a range of the stored text or number.
 
 Pure. A sort key of several components is their texts joined by U+0000, so the first components can be fixed and the
-next one compared: ``(Order.year == 2026) & (Order.month >= 3)``. Every text that begins with a fixed part ``P``
-(which ends with U+0000) lies between ``P`` and ``P`` with U+0001 as its last character; no key equals the latter.
+next one compared: ``(Order.year == 2026) & (Order.month >= 3)``. A fixed part ``P`` ends with U+0000, or with ``#`` in
+a collection. Every text that begins with it lies between ``P`` and its successor, which is ``P`` with the next
+character as its last; no key equals the latter.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from holdall.core.expressions import BeginsWith, Between, Compare, Path, Value
+from holdall.core.expressions import BeginsWith, Between, Compare, Operand, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.numbers import number_text
 from holdall.core.schema import KeyAttribute
@@ -47,7 +48,8 @@ class Spelling:
     """How a sort key is stored.
 
     ``piece`` returns the text of a component; ``ordered`` returns whether these texts sort like the values. If the key
-    is a single number or binary, ``piece`` returns that. ``compact``: UUIDs have no hyphens.
+    is a single number or binary, ``piece`` returns that. ``compact``: UUIDs have no hyphens. ``head`` precedes the text
+    of the first component.
     """
 
     attribute: KeyAttribute
@@ -55,6 +57,7 @@ class Spelling:
     piece: Callable[[Field[Any], Any], Any]
     ordered: Callable[[Field[Any]], bool]
     compact: bool = False
+    head: str = ""
 
     @property
     def path(self) -> Path:
@@ -70,7 +73,7 @@ class Spelling:
 def range_of(clause: Clause | None, spelling: Spelling) -> Range:
     """Return the range that a condition describes; `QueryNotSupported` says why a condition is not a range."""
     if clause is None:
-        return EVERYTHING
+        return Range(BeginsWith(spelling.path, _value(spelling.head))) if spelling.head else EVERYTHING
     given = terms(clause)
     if given is None:
         raise QueryNotSupported(
@@ -116,16 +119,16 @@ def _fix(spelling: Spelling, pieces: list[Any]) -> Range:
     """Return the range in which all components, or the first of them, are fixed."""
     path = spelling.path
     if len(pieces) == len(spelling.fields):
-        whole = _SEPARATOR.join(pieces) if spelling.is_text else pieces[0]
+        whole = spelling.head + _SEPARATOR.join(pieces) if spelling.is_text else pieces[0]
         return Range(Compare("=", path, _value(whole))) if whole not in ("", b"") else NOTHING
-    return Range(BeginsWith(path, _value(_prefix(pieces))))
+    return Range(BeginsWith(path, _value(spelling.head + _prefix(pieces))))
 
 
 def _compare(
     spelling: Spelling, pieces: list[Any], field: Field[Any], given: list[Term], *, last: bool
 ) -> Range:
     """Return the range in which one component is compared, after fixed ones."""
-    prefix = _prefix(pieces)
+    prefix = spelling.head + _prefix(pieces)
     if any(term.operator == "begins_with" for term in given):
         return _begin_with(spelling, prefix, field, given)
     if not spelling.ordered(field):
@@ -202,7 +205,7 @@ def _between(
     if prefix and not low:
         low = [(prefix, False)]
     if prefix and not high:
-        high = [(prefix[:-1] + _AFTER, False)]
+        high = [(successor(prefix), False)]
     return join_ends(spelling.path, low, high)
 
 
@@ -222,6 +225,40 @@ def join_ends(path: Path, low: Sequence[tuple[Any, bool]], high: Sequence[tuple[
         return NOTHING
     excluded = tuple(_value(end).attribute for end, strict in (bottom, top) if strict)
     return Range(Between(path, _value(bottom[0]), _value(top[0])), excluded)
+
+
+def span(ranges: Sequence[Range]) -> Range:
+    """The smallest range that contains these, which are single texts, beginnings of texts, or everything."""
+    ends = [end for each in ranges if (end := _ends_of(each)) is not None]
+    if len(ends) < len(ranges):
+        return EVERYTHING
+    path, low, high = ends[0]
+    for _, bottom, top in ends[1:]:
+        low, high = min(low, bottom, key=_order), max(high, top, key=_order)
+    return Range(Between(path, _value(low), _value(high)))
+
+
+def _ends_of(each: Range) -> tuple[Path, str, str] | None:
+    """The first text of a range, and one after which nothing of it comes."""
+    condition = each.condition
+    if isinstance(condition, BeginsWith):
+        text = _text_of(condition.prefix)
+        return condition.path, text, successor(text)
+    if isinstance(condition, Compare) and isinstance(condition.left, Path):
+        text = _text_of(condition.right)
+        return condition.left, text, text
+    return None
+
+
+def _text_of(operand: Operand) -> str:
+    assert isinstance(operand, Value)
+    return str(operand.attribute["S"])
+
+
+def successor(text: str) -> str:
+    """The first text after all that begin with this one."""
+    last = ord(text[-1])
+    return text[:-1] + chr(0xE000 if last == 0xD7FF else min(last + 1, 0x10FFFF))
 
 
 def _prefix(pieces: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from holdall.core.keys import number_order, sort_parts
 from holdall.core.numbers import canonical_number, number_text
 from holdall.core.values import Attribute, encode
+from holdall.models.key_form import SharedForm
 from holdall.models.keys import ModelKey
 
 if TYPE_CHECKING:
@@ -23,12 +24,18 @@ if TYPE_CHECKING:
 
 def decode_key(schema: ModelSchema, partition: str, sort: str) -> ModelKey[Any] | None:
     """Return the key that is stored like this; None if it is not a key of the model."""
-    root, *segments = partition.split("#")
-    if root != schema.root or len(segments) != len(schema.keys):
+    form = schema.form
+    head, *segments = partition.split("#")
+    if (
+        not isinstance(form, SharedForm)
+        or head != form.head
+        or len(segments) != len(schema.keys)
+        or not sort.startswith(form.sort_head)
+    ):
         return None
     fields = (*schema.keys, *schema.sort_keys)
     try:
-        texts = [*map(unquote, segments), *_sort_texts(schema, sort)]
+        texts = [*map(unquote, segments), *_sort_texts(schema, sort[len(form.sort_head) :])]
         components = {field.name: _value(field, text) for field, text in zip(fields, texts, strict=True)}
         key: ModelKey[Any] = ModelKey(schema, components)
     except (ValueError, KeyError, RecursionError):  # Holdall's errors for invalid values are ValueErrors too

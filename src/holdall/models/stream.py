@@ -262,7 +262,7 @@ class _Decoder:
         h, r = record.keys[partition].get("S"), record.keys[sort].get("S")
         if h is None or r is None:
             return None
-        root = self._roots.get(h.partition("#")[0])
+        root = self._roots.get(h.partition("#")[0]) or self._roots.get(r.partition("#")[0])  # in a collection
         return None if root is None else decode_key(root, h, r)
 
     # --- tables of their own ------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from holdall.models.indexes import BoundIndex, Index
 from holdall.models.key_form import KeyForm, Keys
 from holdall.models.keys import KeyPart, own_part
 from holdall.models.peer_form import FIXED_WIDTH, UNORDERED
-from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of
+from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of, successor
 
 if TYPE_CHECKING:
     from holdall.models.fields import Field, Key
@@ -317,9 +317,16 @@ class KeyText:
 
     def parse(self, text: str) -> dict[str, Any]:
         """The values of a key; `InvalidKeyError` if it is not of this template."""
+        found = self.match(text)
+        if found is None:
+            raise InvalidKeyError(f"{text!r:.100} is not a key of this model")
+        return found
+
+    def match(self, text: str) -> dict[str, Any] | None:
+        """The values of a key; None if it is not of this template."""
         match = self._pattern.fullmatch(text)
         if match is None:
-            raise InvalidKeyError(f"{text!r:.100} is not a key of this model")
+            return None
         return {
             slot.field.name: slot.parse(found) for slot, found in zip(self.slots, match.groups(), strict=True)
         }
@@ -374,7 +381,7 @@ class KeyText:
                 hint=f"ask for == only, or pad numbers in the template: {{{slot.field.name}:010d}}",
             )
         low: list[tuple[str, bool]] = [(prefix, False)] if prefix else []
-        high: list[tuple[str, bool]] = [(_successor(prefix), True)] if prefix else []
+        high: list[tuple[str, bool]] = [(successor(prefix), True)] if prefix else []
         for term in given:
             for operator, value in sides_of(term):
                 if (
@@ -383,7 +390,7 @@ class KeyText:
                     operator = {">=": ">", "<": "<="}.get(operator, operator)
                 text = prefix + self.spell(slot, value)
                 after = operator in (">", "<=")  # keys that begin with the text come right after it
-                end = text if last or not after else _successor(text)
+                end = text if last or not after else successor(text)
                 strict = operator in ("<", ">") if last else operator in ("<", "<=")
                 (high if operator in ("<", "<=") else low).append((end, strict))
         return join_ends(path, low, high)
@@ -409,12 +416,6 @@ def _slot(
             hint="a template spells texts, times, UUIDs and whole numbers; only those can be padded",
         )
     return Slot(field, None if width is None else int(width))
-
-
-def _successor(text: str) -> str:
-    """The first text after all that begin with this one."""
-    last = ord(text[-1])
-    return text[:-1] + chr(0xE000 if last == 0xD7FF else min(last + 1, 0x10FFFF))
 
 
 class TemplateForm(KeyForm):
@@ -460,6 +461,10 @@ class TemplateForm(KeyForm):
         """The fields in both texts."""
         found = self._partition.parse(partition["S"])
         return found if sort is None or self._sort is None else found | self._sort.parse(sort["S"])
+
+    def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
+        """The fields in the partition key."""
+        return self._partition.match(partition["S"])
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts of the template."""
@@ -509,6 +514,10 @@ class TemplateIndex(BoundIndex):
         if any(values.get(field.name) is None for field in self.components):
             return {text.attribute.name: None for text in self._derived}
         return {text.attribute.name: {"S": text.render(values)} for text in self._derived}
+
+    def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
+        """The fields in the index's partition key."""
+        return self._texts[0].match(partition["S"])
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts of the template."""

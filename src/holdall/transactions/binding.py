@@ -18,7 +18,7 @@ from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
 from holdall.models.indexes import BoundIndex
-from holdall.models.key_form import explain_unfit
+from holdall.models.key_form import CollectionForm, explain_unfit
 from holdall.models.keys import ModelKey
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.definition import create_table_text, update_table_text
@@ -175,6 +175,11 @@ def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> N
         raise ConfigurationError(
             f"the model {schema.name} has the same name as the namespace that attachments use",
             hint=f"give the model another name with name=: class {schema.model.__name__}(Model, name=…)",
+        )
+    if isinstance(schema.form, CollectionForm) and schema.form.head == context.settings.namespace:
+        raise ConfigurationError(
+            f"the collection of {schema.name} has the same name as the namespace that attachments use",
+            hint=f"give the collection another name: class {schema.model.__name__}(Model, collection=…)",
         )
     for other in tuple(bindings.of_models):
         if other.table == schema.table is None and other.name == schema.name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holdall.transactions.unit import Unit
 
 M = TypeVar("M", bound="Model")
+N = TypeVar("N", bound="Model")
+L = TypeVar("L", bound="Model")
 
 
 @cache
@@ -102,9 +104,11 @@ class Reader:
         """Load the attributes with these names, such as attachments, for all items at once."""
         run(_flows().load(self._context, items, names), self._context)
 
+    @overload
     def query(
         self,
         model: type[M],
+        /,
         *values: Never,
         sort: Clause | None = None,
         where: Clause | None = None,
@@ -115,12 +119,74 @@ class Reader:
         lock: Literal["rows"] | bool = True,
         only: Iterable[Any] | None = None,
         **components: Any,
-    ) -> Rows[M]:
+    ) -> Rows[M]: ...
+    @overload
+    def query(
+        self,
+        models: tuple[type[M], type[N]],
+        /,
+        *,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> Rows[M | N]: ...
+    @overload
+    def query(
+        self,
+        models: tuple[type[M], type[N], type[L]],
+        /,
+        *,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> Rows[M | N | L]: ...
+    @overload
+    def query(
+        self,
+        models: Sequence[type[M]],
+        /,
+        *,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> Rows[M]: ...
+    def query(
+        self,
+        models: Any,
+        /,
+        *values: Any,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> Rows[Any]:
         """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
 
         Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
         ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
         ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
+        ``query((Customer, Order), customer="ada")`` returns the items of several models that share a partition, grouped
+        by model if they are in a collection.
 
         In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
         every row that you get is locked, at the price of one action each: at commit it must still exist and still match
@@ -129,14 +195,15 @@ class Reader:
         """
         from holdall.transactions.query.cursor import Rows
         from holdall.transactions.query.question import Question
-        from holdall.transactions.target import model_schema, refuse_values
+        from holdall.transactions.target import model_schemas, refuse_values
 
-        schema = model_schema(model)
+        schema, *beside = model_schemas(models)
         if values:
             raise refuse_values("query", schema, values, schema.keys)
         question = Question(
             schema,
             components,
+            beside=beside,
             sort=sort,
             where=where,
             index=index,
@@ -257,9 +324,11 @@ class AsyncReader:
         """Load the attributes with these names, such as attachments, for all items at once."""
         await _flows().load(self._context, items, names)
 
+    @overload
     def query(
         self,
         model: type[M],
+        /,
         *values: Never,
         sort: Clause | None = None,
         where: Clause | None = None,
@@ -270,12 +339,74 @@ class AsyncReader:
         lock: Literal["rows"] | bool = True,
         only: Iterable[Any] | None = None,
         **components: Any,
-    ) -> AsyncRows[M]:
+    ) -> AsyncRows[M]: ...
+    @overload
+    def query(
+        self,
+        models: tuple[type[M], type[N]],
+        /,
+        *,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> AsyncRows[M | N]: ...
+    @overload
+    def query(
+        self,
+        models: tuple[type[M], type[N], type[L]],
+        /,
+        *,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> AsyncRows[M | N | L]: ...
+    @overload
+    def query(
+        self,
+        models: Sequence[type[M]],
+        /,
+        *,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> AsyncRows[M]: ...
+    def query(
+        self,
+        models: Any,
+        /,
+        *values: Any,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> AsyncRows[Any]:
         """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
 
         Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
         ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
         ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
+        ``query((Customer, Order), customer="ada")`` returns the items of several models that share a partition, grouped
+        by model if they are in a collection.
 
         In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
         every row that you get is locked, at the price of one action each: at commit it must still exist and still match
@@ -284,14 +415,15 @@ class AsyncReader:
         """
         from holdall.transactions.query.cursor import AsyncRows
         from holdall.transactions.query.question import Question
-        from holdall.transactions.target import model_schema, refuse_values
+        from holdall.transactions.target import model_schemas, refuse_values
 
-        schema = model_schema(model)
+        schema, *beside = model_schemas(models)
         if values:
             raise refuse_values("query", schema, values, schema.keys)
         question = Question(
             schema,
             components,
+            beside=beside,
             sort=sort,
             where=where,
             index=index,

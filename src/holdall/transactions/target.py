@@ -65,6 +65,19 @@ def refuse_values(
     )
 
 
+def model_schemas(models: object) -> list[Any]:
+    """The schemas of a model, or of several in a tuple or list."""
+    if not isinstance(models, tuple | list):
+        return [model_schema(models)]
+    schemas = [model_schema(model) for model in models]
+    if not schemas or len({schema.name for schema in schemas}) < len(schemas):
+        raise InvalidOptionsError(
+            f"a query of several models needs each of them once, not {models!r:.80}",
+            hint="pass them as a tuple: query((Customer, Order), customer=...)",
+        )
+    return schemas
+
+
 def _check_options(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in options:

@@ -248,7 +248,7 @@ async def test_a_key_that_is_called_like_an_option_of_queries_is_never_taken_for
     sprint = await db.get_one(Sprint, index=5, limit=3)
     assert (sprint.index, sprint.limit) == (5, 3)
     with pytest.raises(InvalidOptionsError, match="has no index 5"):
-        db.query(Sprint, index=5)  # type: ignore[arg-type]
+        db.query(Sprint, index=5)  # type: ignore[call-overload]
 
 
 class Day(Model):

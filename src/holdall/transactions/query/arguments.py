@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdall.core.nearest_name import suggest_name
+from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
@@ -48,16 +49,72 @@ def check_partition(
     return {field.name: field.validate(components[field.name]) for field in fields}
 
 
-def find_field(schema: ModelSchema, given: Any) -> Field[Any]:
-    """A field of the model or of one derived from it, by its name."""
+def find_field(schemas: Sequence[ModelSchema], given: Any) -> Field[Any]:
+    """A field of one of the models or of one derived from them, by its name."""
     name = given if isinstance(given, str) else getattr(given, "name", None)
-    for each in schema.family():
-        if isinstance(name, str) and name in each.fields:
-            return each.fields[name]
+    for schema in schemas:
+        for each in schema.family():
+            if isinstance(name, str) and name in each.fields:
+                return each.fields[name]
+    names = " or ".join(schema.name for schema in schemas)
     raise InvalidOptionsError(
-        f"only= names {given!r:.60}, which is not a field of {schema.name}",
-        hint=suggest_name(name, schema.fields, "fields"),
+        f"only= names {given!r:.60}, which is not a field of {names}",
+        hint=suggest_name(name, [each for schema in schemas for each in schema.fields], "fields"),
     )
+
+
+def check_together(
+    schemas: Sequence[ModelSchema], index: str | None, components: Mapping[str, Any], sort: Clause | None
+) -> list[Mapping[str, Any]]:
+    """Check that items of all these models are stored in one partition; return the components of each."""
+    first, *others = schemas
+    if sort is not None:
+        raise InvalidOptionsError(
+            "sort= cannot be used in a query of several models, because their sort keys differ",
+            hint="query the one model, or use where=",
+        )
+    for schema in schemas:
+        if schema.form.type_attribute is None:
+            raise InvalidOptionsError(
+                f"{schema.name} cannot be queried with other models: nothing in its items names their model",
+                hint="name the attribute that does, with Template(type=...)",
+            )
+    if len(names := {schema.ttl.stored for schema in schemas if schema.table and schema.ttl}) > 1:
+        raise InvalidOptionsError(
+            f"the models expire by different attributes, {' and '.join(sorted(names))}, but a table has one",
+            hint="declare ttl= with the table's attribute",
+        )
+    place = _locate(first, index, components)
+    found = [components]
+    for schema in others:
+        own = _own_components(schema, index, components, place)
+        if own is None or _locate(schema, index, own) != place:
+            where = "" if index is None else f" of the index {index!r}"
+            raise InvalidOptionsError(
+                f"{first.name} and {schema.name} do not share a partition{where}",
+                hint='declare both with the same collection=, as in class Order(Model, collection="customer")',
+            )
+        found.append(own)
+    return found
+
+
+def _own_components(
+    schema: ModelSchema, index: str | None, components: Mapping[str, Any], place: Sequence[Any]
+) -> Mapping[str, Any] | None:
+    """The components as a model names them: in a single-table design, its names may differ."""
+    used = find_index(schema, index)
+    fields = schema.keys if used is None else used.key
+    if {field.name for field in fields} == components.keys():
+        return check_partition(schema, fields, components)
+    return (schema.form if used is None else used).parse_partition(place[-1])
+
+
+def _locate(schema: ModelSchema, index: str | None, components: Mapping[str, Any]) -> list[Any]:
+    """Where items with these components are stored; equal for models that share a partition."""
+    used, form = find_index(schema, index), schema.form
+    if used is not None:
+        return [schema.table, form.type_attribute, used.schema, used.partition(components)]
+    return [schema.table, form.type_attribute, form.partition(components, KeyAttribute("the partition key"))]
 
 
 def check_clause(option: str, given: Any) -> Clause | None:

@@ -23,7 +23,7 @@ from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.question import Question
-from holdall.transactions.query.row import RowMaker, Unfetched, holds_rows
+from holdall.transactions.query.row import MixedMaker, RowMaker, Unfetched, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RowCursor(Generic[M]):
         self._excluded: tuple[Attribute, ...] = ()
         self._sifts = False  # whether rows are filtered here, because the store cannot do it
         self._reads_to_count = False
-        self._maker: RowMaker | None = None
+        self._maker: RowMaker | MixedMaker | None = None
         self.left = question.limit
 
     async def begin(self, start_after: Item | None = None, given: int = 0) -> Binding:
@@ -68,7 +68,8 @@ class RowCursor(Generic[M]):
         if self.left is not None:
             self.left = max(self.left - given, 0)
         question = self._question
-        self._binding = await bind(self._context, question.schema)
+        bindings = [await bind(self._context, schema) for schema in question.schemas]
+        self._binding = bindings[0] if len(bindings) == 1 else _choose_expiring(bindings)
         self._excluded = question.range(self._binding).excluded
         self._reads_to_count = question.lock == "rows" or question.is_blind
         self._sifts = question.is_blind or not _countable(question, self._binding)
@@ -81,11 +82,14 @@ class RowCursor(Generic[M]):
             strong = self._next.consistent or (insist and not question.lags and self._unit is not None)
             # a global index cannot be read strongly; after contention, it is at least not read from a cache
             self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
-            self._maker = self._row_maker(self._binding, self._next, hold)
+            makers = [self._row_maker(binding, self._next, hold) for binding in bindings]
+            self._maker = makers[0] if len(makers) == 1 else MixedMaker(makers)
         return self._binding
 
     def _row_maker(self, binding: Binding, request: Query, hold: bool) -> RowMaker:
-        index, fetched = self._question.index, self._question.list_fetched_fields(binding)
+        schema = binding.schema
+        fetched = self._question.list_fetched_fields(schema)
+        index = None if self._question.index is None else schema.indexes[self._question.index.name]
         partial = index is not None and index.schema.projection.kind != "ALL"
         projected = partial or bool(request.projection)
         held = self._question.list_held_names(request) if hold else None
@@ -208,10 +212,16 @@ class RowCursor(Generic[M]):
         ]
 
 
+def _choose_expiring(bindings: Sequence[Binding]) -> Binding:
+    """Of several models in one table, the binding of one whose items expire, if there is one."""
+    return next((binding for binding in bindings if binding.schema.ttl is not None), bindings[0])
+
+
 def _countable(question: Question, binding: Binding) -> bool:
     """Whether the store can count exactly the matching rows; in a model's own table it cannot distinguish models."""
     schema = question.schema
-    return not binding.own or (schema.name == schema.root and not question.expires_unseen(binding))
+    told_apart = len(question.schemas) > 1 or schema.name == schema.root
+    return not binding.own or (told_apart and not question.expires_unseen(binding))
 
 
 def _least(first: int | None, second: int | None) -> int | None:
@@ -293,10 +303,10 @@ async def one_of(context: Context, unit: Unit | None, question: Question) -> Any
     while len(found) < 2 and (rows := await cursor.next_rows(2)) is not None:
         found += rows
     if not found:
-        raise RecordNotFound(f"no {question.schema.name} matches the query")
+        raise RecordNotFound(f"no {question.name} matches the query")
     if len(found) > 1:
         raise InvalidOptionsError(
-            f"more than one {question.schema.name} matches the query",
+            f"more than one {question.name} matches the query",
             hint="use first(), or make the query more specific",
         )
     return next(iter(cursor.give(found)))

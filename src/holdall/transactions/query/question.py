@@ -5,8 +5,9 @@ Pure. A query reads one range of one partition, of the table or of an index, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from holdall.core.expression_limits import paths_of
@@ -26,7 +27,8 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
-from holdall.models.ranges import Range
+from holdall.models.key_form import CollectionForm
+from holdall.models.ranges import Range, span
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
@@ -37,6 +39,7 @@ from holdall.transactions.query.arguments import (
     check_lock,
     check_partition,
     check_switch,
+    check_together,
     find_field,
     find_index,
 )
@@ -44,13 +47,17 @@ from holdall.transactions.query.row import RowLock, read_whole
 
 
 class Question:
-    """A query, before it is sent."""
+    """A query, before it is sent.
+
+    ``schema`` is the model, and ``schemas`` are all models whose items it returns: a query of a collection has several.
+    """
 
     def __init__(
         self,
         schema: ModelSchema,
         components: Mapping[str, Any],
         *,
+        beside: Sequence[ModelSchema] = (),
         sort: Clause | None = None,
         where: Clause | None = None,
         index: str | None = None,
@@ -61,6 +68,7 @@ class Question:
         lock: RowLock = True,
     ) -> None:
         self.schema = schema
+        self.schemas = (schema, *beside)
         self.index = find_index(schema, index)
         self.sort = check_clause("sort", sort)
         self.where = check_clause("where", where)
@@ -68,10 +76,18 @@ class Question:
         self.reverse = check_switch("reverse", reverse)
         self.consistent = self._consistency(consistent)
         self.components = check_partition(schema, self._key_fields, components)
-        self.only = None if only is None else tuple(find_field(schema, name) for name in only)
+        self.only = None if only is None else tuple(find_field(self.schemas, name) for name in only)
         self.lock = check_lock(lock)
+        self._parts = (
+            check_together(self.schemas, index, self.components, self.sort) if beside else [self.components]
+        )
         self._check_where()
         self._range(self._likely_sort())  # refuses an invalid range now
+
+    @property
+    def name(self) -> str:
+        """The names of the models."""
+        return " or ".join(schema.name for schema in self.schemas)
 
     @property
     def _key_fields(self) -> Sequence[Field[Any]]:
@@ -80,6 +96,13 @@ class Question:
     @property
     def _sort_fields(self) -> tuple[Field[Any], ...]:
         return self.schema.sort_keys if self.index is None else self.index.sort_key
+
+    def _family(self) -> Iterator[ModelSchema]:
+        """The models, and those derived from them."""
+        return chain.from_iterable(schema.family() for schema in self.schemas)
+
+    def _expiry(self) -> Field[Any] | None:
+        return next((schema.ttl for schema in self.schemas if schema.ttl is not None), None)
 
     def _consistency(self, given: bool | None) -> bool:
         if given is not None:
@@ -104,7 +127,7 @@ class Question:
 
     def _check_where(self) -> None:
         for field in () if self.where is None else self.where.fields():
-            known = [schema.fields.get(field.name) for schema in self.schema.family()]
+            known = [schema.fields.get(field.name) for schema in self._family()]
             if not any(each is not None and each.stored == field.stored for each in known):
                 raise InvalidFieldError(
                     self.schema.name, field.name, f"where= uses {field!r}, which is a field of another model"
@@ -123,8 +146,8 @@ class Question:
         for field in self.only or ():
             if not field.is_key:
                 self._check_held(field, "only=", as_key=True)
-        if self.schema.ttl is not None:
-            self._check_held(self.schema.ttl, "a query of items that expire", as_key=True)
+        if (expiry := self._expiry()) is not None:
+            self._check_held(expiry, "a query of items that expire", as_key=True)
 
     def _check_held(self, field: Field[Any], what: str, *, as_key: bool = False) -> None:
         """Check that an index of a model's own table includes the field; ``as_key``: also allowed in the index's key,
@@ -155,9 +178,13 @@ class Question:
         return self._range(self._keys(binding)[1] or self._likely_sort())
 
     def _range(self, attribute: KeyAttribute) -> Range:
-        if self.index is None:
-            return self.schema.form.range(self.sort, self.components, attribute)
-        return self.index.range(self.sort, self.components, attribute)
+        found = [
+            (schema.form if self.index is None else schema.indexes[self.index.name]).range(
+                self.sort, components, attribute
+            )
+            for schema, components in zip(self.schemas, self._parts, strict=True)
+        ]
+        return found[0] if len(found) == 1 else span(found)
 
     def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
         """The query; None if nothing can match. ``hold``: also fetch the attributes that the filter uses."""
@@ -203,22 +230,31 @@ class Question:
         """
         if self.index is not None and self.index.schema.projection.kind != "ALL":
             return []
-        found = dict.fromkeys(each.hydrator for each in self.schema.family() if each.hydrator is not None)
+        found = dict.fromkeys(each.hydrator for each in self._family() if each.hydrator is not None)
         return [hydrator.pointer for hydrator in found]
 
     def expires_unseen(self, binding: Binding) -> bool:
         """Whether the store cannot filter out expired rows, because no filter may use a key of the index."""
         keys = () if self.index is None else self.index.schema.keys
-        return self.schema.ttl is not None and any(key.name == binding.ttl for key in keys)
+        return self._expiry() is not None and any(key.name == binding.ttl for key in keys)
 
     def _of_model(self) -> Condition | None:
         """The condition on the model: rows with this key may be of related models; their root takes them all."""
-        is_root = self.schema.name == self.schema.root
-        return None if is_root and not self.schema.form.shares_partitions else self._of_family()
+        return None if self._is_alone() else self._of_family()
+
+    def _is_alone(self) -> bool:
+        """Whether no items of other models that this program defines lie in the range."""
+        form = self.schema.form
+        if any(schema.name != schema.root for schema in self.schemas):
+            return False
+        if len(self.schemas) == 1:
+            return not form.shares_partitions
+        names = {schema.name for schema in self.schemas}
+        return self.index is None and isinstance(form, CollectionForm) and form.are_adjacent(names)
 
     def _of_family(self) -> Condition | None:
         attribute = self.schema.form.type_attribute
-        return None if attribute is None else family_condition(self.schema, attribute)
+        return None if attribute is None else any_of(*map(family_condition, self.schemas))
 
     def count_filter(self, filter: Condition | None) -> Condition | None:
         """The filter of a request that only counts; it also leaves out rows of unknown models."""
@@ -226,28 +262,29 @@ class Question:
 
     def projection(self, binding: Binding, also: Iterable[str] = ()) -> tuple[Path, ...]:
         """The attributes to fetch: all, or the requested ones and those that identify a row."""
-        if self.only is None or read_whole(self.schema):
+        if self.only is None or any(map(read_whole, self.schemas)):
             return ()
         names = [*(field.stored for field in self.only), *also]
         names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
         if self.schema.form.type_attribute is not None:
-            names += [self.schema.form.type_attribute, *self.schema.form.constants]
+            names += [self.schema.form.type_attribute]
+            names += [name for each in self.schemas for name in each.form.constants]
         if not self.schema.form.in_key_alone:
-            names += [field.stored for field in self.schema.key_fields.values()]
+            names += [field.stored for each in self.schemas for field in each.key_fields.values()]
         if self.index is not None:
             names += [attribute.name for attribute in self.index.schema.keys]
-        if binding.ttl is not None and self.schema.ttl is not None:
+        if binding.ttl is not None and self._expiry() is not None:
             names.append(binding.ttl)
         return tuple(Path((name,)) for name in dict.fromkeys(names))
 
-    def list_fetched_fields(self, binding: Binding) -> frozenset[str] | None:
-        """The names of the fields that rows have; None for all of them."""
-        keys = {*self.schema.key_fields}
+    def list_fetched_fields(self, schema: ModelSchema) -> frozenset[str] | None:
+        """The names of the fields that rows of a model have; None for all of them."""
+        keys = {*schema.key_fields}
         if self.index is not None:
             projected = self.index.schema.projection
             if projected.kind != "ALL":
                 keys |= {field.name for field in self.index.components}
-                held = {field.name for field in self.schema.plain if field.stored in projected.names}
+                held = {field.name for field in schema.plain if field.stored in projected.names}
                 asked = held if self.only is None else held & {field.name for field in self.only}
                 return frozenset(keys | asked)
         return None if self.only is None else frozenset(keys | {field.name for field in self.only})
@@ -265,7 +302,9 @@ class Question:
             if schema.projection.kind != "ALL":
                 there = {*schema.projection.names, *keys}
                 names = names & there if request.projection else there
-        return frozenset(names - {field.stored for field in self.schema.key_fields.values()})
+        return frozenset(
+            names - {field.stored for each in self.schemas for field in each.key_fields.values()}
+        )
 
     def start_after(self, binding: Binding, raw: Item) -> dict[str, Attribute]:
         """Where to continue after a row: its key, and for an index also its key there."""
@@ -276,7 +315,7 @@ class Question:
         """What identifies this query, as JSON: a page token belongs to one query."""
         conditions = {"sort": self.range(binding).condition, "where": self.condition}
         texts = render({name: each for name, each in conditions.items() if each is not None})
-        place = [binding.table, self.index_name, self.schema.name, dict(self._partition(binding))]
+        place = [binding.table, self.index_name, self.name, dict(self._partition(binding))]
         return [*place, texts, self.reverse]
 
     # --- where it looks -------------------------------------------------------------------------------------
@@ -300,11 +339,12 @@ class Question:
         return self.index.partition(self.components)
 
 
-def family_condition(schema: ModelSchema, attribute: str) -> Condition:
-    """That an item is of the model or of one derived from it, by the attribute that says so."""
+def family_condition(schema: ModelSchema) -> Condition:
+    """That an item is of the model or of one derived from it, by the attributes that name its model."""
+    attribute, constants = schema.form.type_attribute, schema.form.constants
+    assert attribute is not None
     names = dict.fromkeys(each.name for each in schema.family())
     of_type = In(Path((attribute,)), tuple(Value({"S": name}) for name in names))
-    constants = schema.form.constants
     if not constants:
         return of_type
     return And((of_type, *(Compare("=", Path((name,)), Value(text)) for name, text in constants.items())))

@@ -6,6 +6,7 @@ to the caller. Outside a transaction, or if only a part of each row was fetched,
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.core.evaluation import holds
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from holdall.core.values import Item
     from holdall.models.indexes import BoundIndex
     from holdall.models.schema import ModelSchema
+
+_UNNAMED: Item = {}
 
 RowLock: TypeAlias = Literal["rows"] | bool
 """Which rows of a query take part in the transaction: all ("rows"), those whose fields are read (True) or none."""
@@ -62,10 +65,12 @@ class RowMaker:
         self._held = held
         self._where = where
         self._as_stored = projected or not read_whole(binding.schema)
+        self.schema = binding.schema
+        self.gives_at_once = self._as_stored and (held is None or unit is None)
 
     def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
         """The items of rows; if every row takes part, each one does when the caller takes it."""
-        if self._as_stored and (self._held is None or self._unit is None):
+        if self.gives_at_once:
             return [item for item, _ in rows]
         return self._give_each(rows)
 
@@ -146,6 +151,35 @@ class RowMaker:
         if self._index is not None:
             item.__dict__.update(self._index.recover(raw))
         return item
+
+
+class MixedMaker:
+    """Makes instances from the rows of a query of several models, each with the maker of its model."""
+
+    def __init__(self, makers: Sequence[RowMaker]) -> None:
+        self._attribute = makers[0].schema.form.type_attribute or ""
+        self._makers = {each.name: maker for maker in reversed(makers) for each in maker.schema.family()}
+        self._at_once = all(maker.gives_at_once for maker in makers)
+
+    def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
+        """The items of rows, as `RowMaker.give` returns them."""
+        return [item for item, _ in rows] if self._at_once else self._give_each(rows)
+
+    def _give_each(self, rows: Iterable[tuple[Any, Item]]) -> Iterator[Any]:
+        for item, raw in rows:
+            yield from self._makers[self._name_of(raw)].give([(item, raw)])
+
+    async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
+        """Instances, each with its row, as `RowMaker.instances` returns them, in the order of the rows."""
+        found: list[tuple[Any, Item]] = []
+        for name, run in groupby(rows, self._name_of):
+            maker = self._makers.get(name)
+            if maker is not None:
+                found += await maker.instances(run, None if at_most is None else at_most - len(found))
+        return found
+
+    def _name_of(self, raw: Item) -> Any:
+        return raw.get(self._attribute, _UNNAMED).get("S")
 
 
 def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item:

@@ -105,7 +105,7 @@ def of_model(binding: Binding) -> Condition | None:
     """The condition that a row is of the model or of one derived from it; None if the store cannot tell."""
     schema = binding.schema
     if schema.form.type_attribute is not None:
-        return family_condition(schema, schema.form.type_attribute)
+        return family_condition(schema)
     if not schema.form.in_key_alone:
         return None
     defaults = [each.sort_default() for each in schema.family()]
@@ -228,7 +228,7 @@ class ScanCursor(Generic[M]):
             self._context,
             self._unit,
             binding,
-            question.list_fetched_fields(binding),
+            question.list_fetched_fields(question.schema),
             projected=bool(first.projection),
             held=question.list_held_names(first) if hold else None,
             where=question.condition,
