@@ -15,6 +15,7 @@ from datetime import date, datetime
 from dyntastic import Dyntastic
 from pynamodb.attributes import (
     BooleanAttribute,
+    DiscriminatorAttribute,
     JSONAttribute,
     NumberAttribute,
     TTLAttribute,
@@ -52,6 +53,27 @@ class Visit(Model):
     version = VersionAttribute()
 
 
+class Animal(Model):
+    """Of PynamoDB, with derived models that an attribute distinguishes."""
+
+    class Meta:
+        """Where it is stored."""
+
+        table_name = f"{PREFIX}animals"
+        host = HOST
+        region = REGION
+        billing_mode = "PAY_PER_REQUEST"
+
+    id = UnicodeAttribute(hash_key=True)
+    cls = DiscriminatorAttribute()
+
+
+class Dog(Animal, discriminator="dog"):
+    """An animal."""
+
+    tricks = UnicodeSetAttribute(null=True)
+
+
 class Note(Dyntastic):
     """Of dyntastic."""
 
@@ -70,6 +92,7 @@ class Note(Dyntastic):
 def create_tables():
     Visit.create_table(wait=True)
     Note.create_table()
+    Animal.create_table(wait=True)
 
 
 def save_visit(user, at, expires=None, **values):
@@ -107,6 +130,15 @@ def add_to_visit(user, at, times):
 
 def delete_visit(user, at):
     Visit.get(user, datetime.fromisoformat(at)).delete()
+
+
+def save_dog(id, tricks):
+    Dog(id, tricks=set(tricks)).save()
+
+
+def get_animal(id):
+    found = Animal.get(id)
+    return type(found).__name__, sorted(found.tricks)
 
 
 def save_note(**values):

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from interop_peers import REGION, Peers, PeersError, running_peers
 
-from holdall import Database, Key, Model, SortKey, Transaction, field
+from holdall import Database, Key, Model, SortKey, Template, Transaction, field
 from holdall.core import GetItem, encode_item
 from holdall.errors import TransactionFailedError
 
@@ -39,6 +39,14 @@ class Note(Model, table="notes", layout="plain"):
     day: date
     text: str | None = None
     places: list[dict[str, int]] = field(default_factory=list)
+
+
+class Animal(Model, table="animals", layout=Template({"id": "{id}"}, type="cls")):
+    id: Key[str]
+
+
+class Dog(Animal, name="dog"):
+    tricks: set[str] = field(default_factory=set)
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +170,18 @@ def test_both_write_one_item_at_once_and_nothing_is_lost(peers: Peers, db: Datab
         other.result()
     visit = db.get_one(Visit, user="d", at=NOON)
     assert (visit.mine, visit.theirs, visit.version) == (TIMES, TIMES, 1 + 2 * TIMES)
+
+
+def test_derived_models_of_pynamodb_are_derived_models_here(peers: Peers, db: Database) -> None:
+    peers("save_dog", id="rex", tricks=["sit"])
+    with db.transaction() as tx:
+        rex = tx.get_one(Animal, "rex")
+        assert isinstance(rex, Dog)
+        rex.tricks.add("roll")
+        tx.create(Dog, id="bo", tricks={"roll", "sit"})
+    theirs, ours = (raw(db, peers, "animals", id=id) for id in ("rex", "bo"))
+    assert {**theirs, "id": ours["id"]} == ours
+    assert peers("get_animal", id="rex") == peers("get_animal", id="bo") == ["Dog", ["roll", "sit"]]
 
 
 def test_dyntastic_and_we_read_each_other(peers: Peers, db: Database) -> None:

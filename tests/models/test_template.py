@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -147,6 +148,63 @@ def test_a_key_in_another_casing_is_parsed_back() -> None:
     found = Invoice._schema.form.components({"S": str(partition)}, {"S": str(sort)})
     assert found == {"customer": "ada", "at": DAYS[1]}
     assert Invoice.key(**found) == Invoice.key(customer="Ada", at=DAYS[1])
+
+
+class Animal(Model, table="animals", layout=Template({"id": "{id}"}, type="cls")):
+    id: Key[str]
+
+
+class Dog(Animal, name="a-dog"):
+    tricks: set[str] = field(default_factory=set)
+
+
+@everywhere
+async def test_a_key_attribute_can_be_a_field_itself_beside_a_type(db: Db) -> None:
+    await given(db, Dog(id="rex", tricks={"sit"}), Animal(id="tom"))
+    assert await db.raw(Dog.key("rex")) == {
+        "id": {"S": "rex"},
+        "cls": {"S": "a-dog"},
+        "tricks": {"SS": ["sit"]},
+    }
+    assert sorted([type(found).__name__ async for found in db.scan(Animal)]) == ["Animal", "Dog"]
+    assert [found.id async for found in db.scan(Dog)] == ["rex"]
+    async with db.transaction() as tx:
+        dog = await tx.get_one(Animal, "rex")
+        assert isinstance(dog, Dog)
+        dog.tricks.add("roll")
+    assert (await db.get_one(Dog, "rex")).tricks == {"sit", "roll"}
+    with pytest.raises(ModelMismatchError):
+        await db.get(Dog, "tom")
+
+
+def test_names_of_models_in_a_template_are_those_of_the_other_program() -> None:
+    with pytest.raises(ModelDefinitionError, match="without spaces"):
+
+        class Cat(Animal, name="a cat"):
+            pass
+
+    with pytest.raises(ModelDefinitionError, match="leave out name="):
+
+        class Bird(Model, table="zoo", name="B", layout=Template(pk="B#{id}", type={"cls": "bird"})):
+            id: Key[str]
+
+    with pytest.raises(ModelDefinitionError, match="stores something else"):
+
+        class Fish(Model, table="zoo", layout=Template({"id": "F#{id}"})):
+            id: Key[str]
+
+
+def test_a_number_with_a_fraction_is_refused_in_a_key() -> None:
+    class Price(Model, table="zoo", layout=Template(pk="P#{value}")):
+        value: Key[Decimal]
+
+    assert Price.key(Decimal("2.0")).encoded[0] == "P#2"
+    with pytest.raises(InvalidFieldError, match="not a whole number"):
+        Price.key(Decimal("2.5"))
+    with pytest.raises(ModelDefinitionError, match="cannot spell value"):
+
+        class Weight(Model, table="zoo", layout=Template(pk="W#{value}")):
+            value: Key[float]
 
 
 # --- ranges -----------------------------------------------------------------------------------------------

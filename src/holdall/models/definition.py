@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
+_FOREIGN_NAME = re.compile(r"[^\s]+")
 _SCALARS = {"S", "N", "B", "BOOL"}
 _INDEX_ATTRIBUTE = re.compile(r"gsi\d+_(pk|sk)")
 
@@ -75,7 +76,7 @@ def define(
     expiry = _ttl(cls, fields, ttl, parents, own=home is not None)
     keys = tuple(f for f in fields.values() if isinstance(f, Key) and not f.is_sort_key)
     sort_keys = tuple(f for f in fields.values() if isinstance(f, SortKey))
-    named = cls.__name__ if abstract and name is None else _model_name(cls, name, layout)
+    named = cls.__name__ if abstract and name is None else _model_name(cls, name, layout, root)
     key_name = named if root is None else root.root
     form = _form(cls, layout, _collection(cls, collection, home, root), home, root, key_name, fields)
     bound = _indexes(cls, indexes, parents, fields, form)
@@ -516,18 +517,21 @@ def _check_peer_forms(schema: ModelSchema) -> None:
             )
 
 
-def _model_name(cls: type[Model], given: str | None, layout: Layout | None) -> str:
-    if isinstance(layout, Template) and layout.type_name is not None:
+def _model_name(cls: type[Model], given: str | None, layout: Layout | None, root: ModelSchema | None) -> str:
+    if root is None and isinstance(layout, Template) and layout.type_name is not None:
         if given is not None:
             raise ModelDefinitionError(
                 f"{cls.__name__}: the template's type= gives the name of the model", hint="leave out name="
             )
         return layout.type_name
     name = cls.__name__ if given is None else given
-    if not _NAME.fullmatch(name):
+    is_theirs = isinstance(layout if root is None else root.layout, Template)  # as another program names it
+    if not (_FOREIGN_NAME if is_theirs else _NAME).fullmatch(name):
         raise ModelDefinitionError(
             f"{cls.__name__}: {name!r} cannot be the name of a model",
-            hint="use letters and digits, beginning with a capital letter; set another name with name=",
+            hint="use text without spaces"
+            if is_theirs
+            else "use letters and digits, beginning with a capital letter; set another name with name=",
         )
     return name
 

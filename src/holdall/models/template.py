@@ -44,7 +44,8 @@ class Template:
 
     ``pk`` and ``sk`` are the table's key attributes. If yours have other names, pass a mapping instead:
     ``Template({"PK": "CUSTOMER#{customer}", "SK": "ORDER#{number:010d}"})``. A template has literals and fields;
-    ``{number:010d}`` pads a whole number with zeros, so that the texts sort as the numbers do.
+    ``{number:010d}`` pads a whole number with zeros, so that the texts sort as the numbers do. A key attribute can also
+    be a field itself: ``Template({"id": "{id}"}, type="cls")``.
 
     ``type`` names the attribute that holds the model's name, by which items of different models are told apart. As a
     mapping, it also gives the name, and further attributes that every item of the model has:
@@ -123,8 +124,9 @@ class Template:
             *self.key,
             *(name for given in (*self.indexes.values(), *self.local.values()) for name in given),
         ]
+        itself = [text.only.name for text in texts if text.only is not None]
         for field in fields.values():
-            if field.stored in reserved:
+            if field.stored in reserved and field.name not in itself:
                 raise ModelDefinitionError(
                     f"{cls.__name__}.{field.name}: the template stores something else under {field.stored!r}",
                     hint=f'store it under another name: field(name="{field.stored}_")',
@@ -225,6 +227,8 @@ class Slot:
         """A value's text."""
         content = own_part(self.field, self.keep(value))
         if self.width is None:
+            if self.field.codec.kind == "N" and not isinstance(content, int):
+                raise self.field.refusal(f"{content} is not a whole number, so it cannot be part of this key")
             return str(content)
         if not isinstance(content, int) or content < 0 or len(str(content)) > self.width:
             raise self.field.refusal(f"{content} does not fit into {self.width} digits of the key")
@@ -285,6 +289,13 @@ class KeyText:
                 )
         patterns = (re.escape(piece) if isinstance(piece, str) else piece.pattern for piece in pieces)
         self._pattern = re.compile("".join(patterns), re.DOTALL)
+
+    @property
+    def only(self) -> Field[Any] | None:
+        """The field that the key attribute itself stores, as it is; None if the key is another text."""
+        field = self.pieces[0].field if len(self.pieces) == 1 and isinstance(self.pieces[0], Slot) else None
+        is_same = field is not None and (field.stored, field.codec.kind) == (self.attribute.name, "S")
+        return field if is_same and self._casing is None else None
 
     def _case(self, text: str) -> str:
         return {"lower": text.lower(), "upper": text.upper()}.get(self._casing or "", text)
@@ -409,7 +420,7 @@ def _slot(
     if field.hidden:
         raise _wrong(cls, f"{name} is hidden, so it cannot be in the template {text!r}")
     kind = field.codec.kind if field.codec.stored_as != "json" else None
-    if kind not in ("S", "N") or (width is not None and kind != "N"):
+    if kind not in ("S", "N") or (width is not None and kind != "N") or field.codec.annotation is float:
         raise _wrong(
             cls,
             f"the template {text!r} cannot spell {name}",
