@@ -282,6 +282,7 @@ class Transaction(Writes, Reader):
             consistent: bool = True,
             create_if_missing: Literal[False] = False,
             include: Iterable[str] = (),
+            only: Iterable[Any] | None = None,
         ) -> M | None: ...
         @overload
         def get(
@@ -303,6 +304,7 @@ class Transaction(Writes, Reader):
             consistent: bool = True,
             create_if_missing: Literal[False] = False,
             include: Iterable[str] = (),
+            only: Iterable[Any] | None = None,
         ) -> M | None: ...
         @overload
         def get(
@@ -356,6 +358,7 @@ class AsyncTransaction(Writes, AsyncReader):
             consistent: bool = True,
             create_if_missing: Literal[False] = False,
             include: Iterable[str] = (),
+            only: Iterable[Any] | None = None,
         ) -> M | None: ...
         @overload
         async def get(
@@ -377,6 +380,7 @@ class AsyncTransaction(Writes, AsyncReader):
             consistent: bool = True,
             create_if_missing: Literal[False] = False,
             include: Iterable[str] = (),
+            only: Iterable[Any] | None = None,
         ) -> M | None: ...
         @overload
         async def get(

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.expressions import Path
 from holdall.core.nearest_name import suggest_name
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
@@ -22,11 +23,14 @@ from holdall.transactions.entry.claim import guard_key, parse_owner
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.hydration import hydrate, hydrate_all, is_current
 from holdall.transactions.instance import make_frozen
+from holdall.transactions.part import list_attributes, make_part
+from holdall.transactions.query.arguments import find_field
+from holdall.transactions.query.row import read_whole
 from holdall.transactions.target import model_schema, parse_target, refuse_values
 from holdall.transactions.unit import Unit
 
 READS = TransactGet.most
-_OPTIONS = frozenset({"consistent", "include"})
+_OPTIONS = frozenset({"consistent", "include", "only"})
 _UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}
 
 
@@ -112,9 +116,14 @@ async def fetch(
     consistent: bool = True,
     create_if_missing: Any = False,
     include: Iterable[str] = (),
+    only: Iterable[Any] | None = None,
 ) -> Any:
-    """The item under a key, None if there is none; without a unit it is frozen."""
+    """The item under a key, None if there is none; without a unit it is frozen. ``only``: it has just these fields."""
     item = None
+    fields = None if only is None else _find_fields([key.schema], only)
+    if fields is not None and (create_if_missing is not False or include):
+        other = "include" if create_if_missing is False else "create_if_missing"
+        raise InvalidOptionsError(f"only= cannot be used together with {other}=")
     if create_if_missing is not False and isinstance(create_if_missing, Mapping):
         _check_values(key, create_if_missing)
     known = None if unit is None else unit.find(key)
@@ -124,15 +133,16 @@ async def fetch(
         bindings = context.state.of(Bindings).of_models
         binding = bindings.get(key.schema) or await bind(context, key.schema)
         strong = consistent or (unit is not None and unit.insist)
+        wanted = () if fields is None else _project([(binding, fields)])[binding.table]
         reply = await context.port.send(
-            GetItem(binding.table, binding.key(key), strong, fresh=not strong and is_retry())
+            GetItem(binding.table, binding.key(key), strong, wanted, fresh=not strong and is_retry())
         )
         if unit is not None:
             unit.requests += 1
         raw = stored = _present(context, binding, reply.item)
         if raw is not None and not is_current(binding, raw):
             stored = await hydrate(context, binding, raw)
-        item = _receive(unit, binding, key, raw, stored)
+        item = _receive(unit, binding, key, raw, stored, fields)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
@@ -149,12 +159,19 @@ async def fetch_all(
     *,
     consistent: bool = True,
     include: Iterable[str] = (),
+    only: Iterable[Any] | None = None,
 ) -> list[Any]:
     """The items under the keys, in the order of the keys, None for each that is missing.
 
     ``consistent``: all as of one instant, in one request; otherwise in batches, each item independently.
     """
     _check_distinct(keys)
+    if only is not None and include:
+        raise InvalidOptionsError("only= cannot be used together with include=")
+    schemas = dict.fromkeys(key.schema for key in keys)
+    fields = None if only is None else _find_fields(schemas, only)
+    parts = [] if fields is None else [(await bind(context, schema), fields) for schema in schemas]
+    projections = _project(parts)
     found: dict[ModelKey[Any], Any] = {}
     wanted: list[tuple[ModelKey[Any], GetItem, Binding]] = []
     strong = consistent or (unit is not None and unit.insist)
@@ -164,13 +181,9 @@ async def fetch_all(
             found[key] = unit.give(known, key.schema)
         else:
             binding = await bind(context, key.schema)
-            wanted.append(
-                (
-                    key,
-                    GetItem(binding.table, binding.key(key), strong, fresh=not strong and is_retry()),
-                    binding,
-                )
-            )
+            projection, fresh = projections.get(binding.table, ()), not strong and is_retry()
+            read = GetItem(binding.table, binding.key(key), strong, projection, fresh=fresh)
+            wanted.append((key, read, binding))
     replies = await get_many(context, unit, [read for _, read, _ in wanted], strong)
     raws = [_present(context, binding, reply) for (_, _, binding), reply in zip(wanted, replies, strict=True)]
     other = [
@@ -181,7 +194,7 @@ async def fetch_all(
     outcomes = await hydrate_all(context, [(binding, raw) for _, binding, raw in other]) if other else ()
     made = {place: outcome.result() for (place, _, _), outcome in zip(other, outcomes, strict=True)}
     for place, ((key, _, binding), raw) in enumerate(zip(wanted, raws, strict=True)):
-        found[key] = _receive(unit, binding, key, raw, made.get(place, raw))
+        found[key] = _receive(unit, binding, key, raw, made.get(place, raw), fields)
     items = [found[key] for key in keys]
     if include:
         include = tuple(include)
@@ -245,12 +258,41 @@ def _present(context: Context, binding: Binding, raw: Item | None) -> Item | Non
     return None if gone else raw
 
 
+def _find_fields(schemas: Iterable[ModelSchema], only: Iterable[Any]) -> list[Field[Any]]:
+    """The fields that ``only`` names, of all models that have them."""
+    models = tuple(schemas)
+    names = [find_field(models, name).name for name in only]
+    family = [each for schema in models for each in schema.family()]
+    return [each.fields[name] for name in names for each in family if name in each.fields]
+
+
+def _project(parts: Sequence[tuple[Binding, Sequence[Field[Any]]]]) -> dict[str, tuple[Path, ...]]:
+    """The attributes to fetch from each table; none, which means all, if an item must be read whole."""
+    names: dict[str, list[str]] = {}
+    for binding, fields in parts:
+        names.setdefault(binding.table, []).extend(list_attributes(binding, [binding.schema], fields))
+    whole = {binding.table for binding, _ in parts if read_whole(binding.schema)}
+    return {
+        table: () if table in whole else tuple(Path((name,)) for name in dict.fromkeys(found))
+        for table, found in names.items()
+    }
+
+
 def _receive(
-    unit: Unit | None, binding: Binding, key: ModelKey[Any], raw: Item | None, stored: Item | None
+    unit: Unit | None,
+    binding: Binding,
+    key: ModelKey[Any],
+    raw: Item | None,
+    stored: Item | None,
+    fields: Sequence[Field[Any]] | None = None,
 ) -> Any:
-    """The instance for a reply; a missing item is tracked as missing."""
+    """The instance for a reply, with all fields or with these; a missing item is tracked as missing."""
     if raw is None or stored is None:
         return None if unit is None else unit.miss(key)
+    if fields is not None:
+        if unit is None:
+            return make_part(binding, stored, key, fields)
+        return unit.receive_part(binding, raw, stored, key, fields)
     return make_frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
 
 

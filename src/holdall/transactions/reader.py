@@ -40,11 +40,24 @@ class Reader:
 
     @overload
     def get(
-        self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M | None: ...
     @overload
     def get(
-        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M | None: ...
     @overload
     def get(self, model: type[M], /, **components: Any) -> M | None: ...
@@ -54,6 +67,7 @@ class Reader:
         Call ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are
         the key's components if there is no positional key, and options if there is one. ``consistent=False`` costs half
         and may be slightly out of date. ``include`` names attributes to load with the item, such as attachments.
+        ``only`` names the fields to fetch; the item then has no others, and cannot be changed.
 
         In a transaction, the same item is the same instance each time. There, ``create_if_missing`` creates the item if
         it is missing: pass True, or the values that it should have. ``item.is_new`` is then true.
@@ -65,10 +79,25 @@ class Reader:
             raise
 
     @overload
-    def get_one(self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()) -> M: ...
+    def get_one(
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
+    ) -> M: ...
     @overload
     def get_one(
-        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M: ...
     @overload
     def get_one(self, model: type[M], /, **components: Any) -> M: ...
@@ -89,7 +118,12 @@ class Reader:
         return run(_flows().get_by(self._context, self._unit, model, values, value), self._context)  # type: ignore[no-any-return]
 
     def get_all(
-        self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        keys: Iterable[ModelKey[M]],
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> list[M | None]:
         """Return the items under up to 100 keys, as of one instant, in the order of the keys; None for a missing one.
 
@@ -97,7 +131,9 @@ class Reader:
         """
         from holdall.transactions.read import fetch_all
 
-        flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
+        flow = fetch_all(
+            self._context, self._unit, list(keys), consistent=consistent, include=include, only=only
+        )
         return run(flow, self._context)
 
     def load(self, items: Iterable[object], *names: str) -> None:
@@ -258,11 +294,24 @@ class AsyncReader:
 
     @overload
     async def get(
-        self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M | None: ...
     @overload
     async def get(
-        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M | None: ...
     @overload
     async def get(self, model: type[M], /, **components: Any) -> M | None: ...
@@ -272,6 +321,7 @@ class AsyncReader:
         Call ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are
         the key's components if there is no positional key, and options if there is one. ``consistent=False`` costs half
         and may be slightly out of date. ``include`` names attributes to load with the item, such as attachments.
+        ``only`` names the fields to fetch; the item then has no others, and cannot be changed.
 
         In a transaction, the same item is the same instance each time. There, ``create_if_missing`` creates the item if
         it is missing: pass True, or the values that it should have. ``item.is_new`` is then true.
@@ -284,11 +334,24 @@ class AsyncReader:
 
     @overload
     async def get_one(
-        self, key: ModelKey[M], /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        key: ModelKey[M],
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M: ...
     @overload
     async def get_one(
-        self, model: type[M], key: object, /, *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        model: type[M],
+        key: object,
+        /,
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> M: ...
     @overload
     async def get_one(self, model: type[M], /, **components: Any) -> M: ...
@@ -309,7 +372,12 @@ class AsyncReader:
         return await wait(_flows().get_by(self._context, self._unit, model, values, value), self._context)
 
     async def get_all(
-        self, keys: Iterable[ModelKey[M]], *, consistent: bool = True, include: Iterable[str] = ()
+        self,
+        keys: Iterable[ModelKey[M]],
+        *,
+        consistent: bool = True,
+        include: Iterable[str] = (),
+        only: Iterable[Any] | None = None,
     ) -> list[M | None]:
         """Return the items under up to 100 keys, as of one instant, in the order of the keys; None for a missing one.
 
@@ -317,7 +385,9 @@ class AsyncReader:
         """
         from holdall.transactions.read import fetch_all
 
-        flow = fetch_all(self._context, self._unit, list(keys), consistent=consistent, include=include)
+        flow = fetch_all(
+            self._context, self._unit, list(keys), consistent=consistent, include=include, only=only
+        )
         return await wait(flow, self._context)
 
     async def load(self, items: Iterable[object], *names: str) -> None:

@@ -45,6 +45,7 @@ from holdall.transactions.entry.blind_update import plan_blind_update
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.entry.requirement import Requirement
 from holdall.transactions.instance import make_instance, mismatch, model_of
+from holdall.transactions.part import Part, make_part
 from holdall.transactions.plan import MAX_READS, check_verifiable
 
 _FEW_ROWS = 1000
@@ -226,13 +227,34 @@ class Unit:
             item._marks.held = True
             self.entries[identity] = entry = Loaded(item, raw, asked=key is not None)
             if known is not None:
-                _check_same(entry, known.locks)
+                _check_same(entry, known.all_locks())
         else:
             self._rows[identity] = weakref.ref(item)
             if len(self._rows) > self._many_rows:
                 self._sweep()
         if found.prepares:
             item.after_load()
+        return item
+
+    def receive_part(
+        self, binding: Binding, raw: Item, stored: Item, key: ModelKey[Any], fields: Sequence[Field[Any]]
+    ) -> Any:
+        """The instance for an item of which some fields were fetched; the whole item, if that is here already."""
+        item = make_part(binding, stored, key, fields)
+        known = self.entries.get(key.identity)
+        if isinstance(known, Missing):
+            raise _explain_both(key)
+        if isinstance(known, Blind):
+            raise _explain_blind(known)
+        if isinstance(known, New | Loaded):
+            return self.give(known, key.schema)
+        if known is None:
+            known = Part(key, raw)
+        elif not isinstance(known, Part):
+            known, part = Part(key, raw), known
+            known.locks = part.locks
+        known.add(binding, item, raw, whole=stored is not raw)
+        self.entries[key.identity] = known
         return item
 
     def hold(self, item: Model, raw: Item, locks: Sequence[Lock]) -> None:

@@ -115,6 +115,10 @@ class Fragment(Entry):
         self.raw = raw
         self.locks = tuple(locks)
 
+    def all_locks(self) -> tuple[Lock, ...]:
+        """The locks that the whole item takes over when it replaces this part."""
+        return self.locks
+
     def hold(self, locks: Sequence[Lock]) -> list[Difference]:
         """Add the locks of another query that found it. Returns where the two queries saw different values."""
         known = {lock.attribute: lock for lock in self.locks}

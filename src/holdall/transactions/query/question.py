@@ -33,6 +33,7 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.expiry import alive
+from holdall.transactions.part import list_attributes
 from holdall.transactions.query.arguments import (
     check_clause,
     check_limit,
@@ -264,17 +265,9 @@ class Question:
         """The attributes to fetch: all, or the requested ones and those that identify a row."""
         if self.only is None or any(map(read_whole, self.schemas)):
             return ()
-        names = [*(field.stored for field in self.only), *also]
-        names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
-        if self.schema.form.type_attribute is not None:
-            names += [self.schema.form.type_attribute]
-            names += [name for each in self.schemas for name in each.form.constants]
-        if not self.schema.form.in_key_alone:
-            names += [field.stored for each in self.schemas for field in each.key_fields.values()]
+        names = [*list_attributes(binding, self.schemas, self.only), *also]
         if self.index is not None:
             names += [attribute.name for attribute in self.index.schema.keys]
-        if binding.ttl is not None and self._expiry() is not None:
-            names.append(binding.ttl)
         return tuple(Path((name,)) for name in dict.fromkeys(names))
 
     def list_fetched_fields(self, schema: ModelSchema) -> frozenset[str] | None:

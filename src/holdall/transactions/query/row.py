@@ -18,6 +18,7 @@ from holdall.transactions.binding import Binding
 from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.hydration import hydrate_all, is_pointer
 from holdall.transactions.instance import make_instance
+from holdall.transactions.part import remove_others
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class RowMaker:
 
     def _instance(self, found: ModelSchema, raw: Item, stored: Item) -> Any:
         if self._fetched is not None:
-            fetched = raw if self._projected else _without(stored, found, self._fetched)
+            fetched = raw if self._projected else remove_others(stored, found, self._fetched)
             return self._partial(found, raw, fetched)
         if self._unit is None:
             item = make_instance(self._binding, found, stored, OPENED, None)
@@ -180,12 +181,6 @@ class MixedMaker:
 
     def _name_of(self, raw: Item) -> Any:
         return raw.get(self._attribute, _UNNAMED).get("S")
-
-
-def _without(stored: Item, schema: ModelSchema, fetched: frozenset[str]) -> Item:
-    """The item without the fields that the caller did not request."""
-    others = {field.stored for field in schema.plain if field.name not in fetched}
-    return {name: value for name, value in stored.items() if name not in others}
 
 
 def holds_rows(unit: Unit | None, lock: RowLock) -> bool:
