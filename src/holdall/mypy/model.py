@@ -7,7 +7,7 @@ from typing import cast
 
 from mypy.nodes import TypeInfo, Var
 from mypy.plugin import CheckerPluginInterface
-from mypy.types import FunctionLike, Instance, Type, TypeType, TypeVarType, get_proper_type
+from mypy.types import FunctionLike, Instance, TupleType, Type, TypeType, TypeVarType, get_proper_type
 
 from holdall.mypy.declaration import METADATA, Declaration
 
@@ -44,6 +44,8 @@ def find_model(given: Type, api: CheckerPluginInterface) -> ModelType | None:
     kind = get_proper_type(given)
     if isinstance(kind, FunctionLike) and kind.is_type_obj():
         return read_model(kind.type_object(), api)
+    if isinstance(kind, TupleType):  # several models of a query; all of them have the same key
+        return find_model(kind.items[0], api) if kind.items else None
     if isinstance(kind, TypeType):
         kind = get_proper_type(kind.item)
     if isinstance(kind, TypeVarType):

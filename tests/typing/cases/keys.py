@@ -79,6 +79,7 @@ def query(name: str, size: Literal["by_size"]) -> None:
     db.query(Order, "ada")  # E
     db.query(Order, customr="ada")  # E[mypy]: The partition key of "Order" has no "customr"; did
     db.query(Order, customer="ada", number=1)  # E[mypy]: The partition key of "Order" has no "number"
+    db.query((Order, Gift), customr="ada")  # E[mypy]: The partition key of "Order" has no "customr"; did
     db.query(Order, customer=1)  # E[mypy]: "customer" of "Order" must be "str", not "int"
     db.query(Order, limit=3)  # E[mypy]: The partition key of "Order" needs "customer"
     db.query(Order, index="by_prodct", product="tea")  # E[mypy]: no index "by_prodct"; did you

@@ -62,11 +62,11 @@ def query(tx: Transaction) -> None:
     reveal_type(tx.query(Order, customer="ada").all())  # R: list[Order]
     reveal_type(list(tx.query(Order, customer="ada", limit=3, reverse=True)))  # R: list[Order]
     tx.query(Order, customer="ada", limit="3")  # E
-    reveal_type(tx.query((User, Order), customer="ada").all())  # R: list[User | Order]
-    reveal_type(tx.query((User, Order, Line), customer="ada").first())  # R: User | Order | Line | None
+    reveal_type(tx.query((Order, User), customer="ada").all())  # R: list[Order | User]
+    reveal_type(tx.query((Order, User, Line), customer="ada").first())  # R: Order | User | Line | None
     reveal_type(list(tx.query([Order], customer="ada", reverse=True)))  # R: list[Order]
-    tx.query((User, 1), customer="ada")  # E
-    tx.query((User, Order), customer="ada", limit="3")  # E
+    tx.query((Order, 1), customer="ada")  # E
+    tx.query((Order, User), customer="ada", limit="3")  # E
 
 
 def blind(tx: Transaction, order: Order) -> None:
