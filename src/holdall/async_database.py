@@ -150,6 +150,11 @@ class AsyncDatabase(AsyncRunner):
         twin._compose(self._backend, self._context.settings, self._services, self._shared)
         return twin
 
+    @property
+    def path(self) -> str | None:
+        """The file of an embedded database; None for any other."""
+        return self._context.settings.path
+
     async def close(self) -> None:
         """Finish running requests and close the store, also for ``db.sync``. Closing twice is harmless."""
         await asyncio.to_thread(self._services.close)

@@ -168,6 +168,11 @@ class Database(Runner):
         twin._compose(self._backend, self._context.settings, self._services, self._shared)
         return twin
 
+    @property
+    def path(self) -> str | None:
+        """The file of an embedded database; None for any other."""
+        return self._context.settings.path
+
     def close(self) -> None:
         """Finish running requests and close the store, also for ``db.aio``. Closing twice is harmless."""
         self._services.close()

@@ -388,6 +388,7 @@ def test_what_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
     [("list",), ("counts",), ("show", NOBODY), ("retry", "--all"), ("delete", NOBODY), ("purge", "--yes")],
 )
 def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
+    Database("embedded:other.db").close()
     ended = call("jobs", *words, "--url", "embedded:other.db")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr == (

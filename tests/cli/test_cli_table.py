@@ -157,7 +157,34 @@ def test_describe_changes_nothing_even_where_the_library_would() -> None:
         assert db.table.describe().schema.indexes == ()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("table", "describe"),
+        ("jobs", "list"),
+        ("artifacts", "list"),
+        ("blobs", "show", "x"),
+        ("models", "inspect", "orders"),
+    ],
+)
+def test_in_the_wrong_directory_no_database_is_created(folder: Path, words: tuple[str, ...]) -> None:
+    ended = call(*words)
+    assert (ended.exit_code, ended.stdout) == (3, "")
+    assert ended.stderr == (
+        f"error: there is no table holdall, because there is no file {folder / 'app.db'}\n"
+        "hint: run `holdall table create` to create both, or this command where the file is\n"
+    )
+    assert [*folder.iterdir()] == []
+
+
+def test_a_database_that_does_not_exist_has_nothing_to_delete(folder: Path) -> None:
+    ended = call("table", "delete")
+    assert (ended.exit_code, ended.stderr) == (0, "there is no table holdall: nothing to delete\n")
+    assert [*folder.iterdir()] == []
+
+
 def test_a_missing_table_is_an_error_with_a_way_out() -> None:
+    Database(URL).close()
     ended = call("table", "describe")
     assert (ended.exit_code, ended.stdout) == (3, "")
     assert ended.stderr == (

@@ -138,6 +138,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.mkfifo(tmp_path / "pipe")
     with Database(URL) as db:
         db.table.create()
+    Database("embedded:other.db").close()
     return tmp_path
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holdall import Database
     from holdall.artifacts import ArtifactSettings
 
@@ -32,11 +34,41 @@ def url_option(function: F) -> F:
     )(function)
 
 
-def open_database(artifacts: ArtifactSettings | None = None) -> Database:
-    """The database of this command. Opening it creates no table; only the commands meant for that do."""
+def open_database(
+    artifacts: ArtifactSettings | None = None, *, missing: Literal["refuse", "create", "empty"] = "refuse"
+) -> Database:
+    """The database of this command. Opening it creates no table; only the commands meant for that do.
+
+    ``missing`` is for an embedded database without a file, as in the wrong directory: the command is refused, works as
+    on an empty database, or creates the file.
+    """
     from holdall import Database
 
+    if missing != "create" and (path := _find_missing_file()) is not None:
+        from holdall.backends.embedded import EmbeddedBackend
+        from holdall.errors import TableNotFoundError
+
+        if missing == "empty":
+            return Database(_url(), manage_table=False, backend=EmbeddedBackend(None))
+        with settings_only() as db:
+            name = db.table.name
+        raise TableNotFoundError(
+            f"there is no table {name}, because there is no file {path}",
+            hint=f"run {command_text('table create')} to create both, or this command where the file is",
+        )
     return Database(_url(), manage_table=False, artifacts=artifacts)
+
+
+def _find_missing_file() -> Path | None:
+    """The file that the command's embedded database should have; None if it exists, or if it cannot exist there."""
+    from pathlib import Path
+
+    with settings_only() as db:
+        path = None if db.path is None else Path(db.path).absolute()
+    if path is None or path.exists():
+        return None
+    there = next(parent for parent in path.parents if parent.exists())
+    return path if there.is_dir() else None
 
 
 def settings_only() -> Database:

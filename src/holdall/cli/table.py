@@ -56,7 +56,7 @@ def create(mode: Mode | None, names: tuple[str, ...], as_json: bool) -> None:
     index does not fit the models, nothing is created.
     """
     models = load_models(names)
-    with open_database() as db:
+    with open_database(missing="create") as db:
         description = db.table.create(mode=mode, models=models)
         found = db.table.layout().mode
         own = _own_tables(db, models)
@@ -80,7 +80,7 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
     but is not an error.
     """
     models = load_models(names)
-    with open_database() as db:
+    with open_database(missing="empty") as db:
         found = db.table.plan(models=models)
     if as_json:
         show_json(found.to_dict())
@@ -142,7 +142,7 @@ def delete(yes: bool) -> None:
     You confirm by typing the table's name, and the command waits until the table is gone. Without a terminal, nothing
     is deleted unless you pass --yes. It is not an error if the table does not exist.
     """
-    with open_database() as db:
+    with open_database(missing="empty") as db:
         if not db.table.exists():
             say(f"there is no table {db.table.name}: nothing to delete")
             return
