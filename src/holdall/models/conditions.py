@@ -121,9 +121,10 @@ class Term(Clause):
         return Compare(comparator, subject, values[0])
 
     def _presence(self, path: Path, *, there: bool) -> Condition:
-        """Return the condition that there is a value, or none. None is stored as absence; inside a field, as null."""
-        if not self.inside:
-            return Exists(path) if there else NotExists(path)
+        """Return the condition that there is a value, or none.
+
+        We store None as absence, inside a field as null; other programs store null for a field, too.
+        """
         null = Value({"NULL": True})
         if there:
             return And((Exists(path), Compare("<>", path, null)))

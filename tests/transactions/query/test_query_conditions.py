@@ -12,12 +12,14 @@ from uuid import UUID
 import pytest
 from annotated_types import Ge
 from pydantic import BaseModel
-from queries_rig import Db, everywhere, fresh, given, in_memory
+from queries_rig import Db, everywhere, fresh, given, in_memory, raw, table_of
 
 from holdall import Index, Key, Model, SortKey, col, field
+from holdall.core import PutItem
 from holdall.errors import (
     InvalidExpressionError,
     InvalidFieldError,
+    InvalidModelUpdateError,
     InvalidOptionsError,
     ModelDefinitionError,
     QueryNotSupported,
@@ -139,6 +141,30 @@ async def test_none_inside_of_a_field_is_no_value(db: Db) -> None:
         (inside != 0, [0, 1, 3]),
     ):
         assert [row.number for row in await db.query(Thing, shelf=shelf, where=clause).all()] == numbers
+
+
+@everywhere
+async def test_a_null_that_another_program_stored_is_no_value(db: Db) -> None:
+    shelf = fresh("shelf")
+    await given(db, *(Thing(shelf=shelf, number=n, when=NOON if n == 2 else None) for n in range(3)))
+    stored = await raw(db, Thing.key(shelf=shelf, number=1))
+    await db.send(PutItem(table_of(db, Thing), {**stored, "when": {"NULL": True}}))
+    for clause, numbers in (
+        (col(Thing.when) == None, [0, 1]),  # noqa: E711
+        (col(Thing.when).absent(), [0, 1]),
+        (col(Thing.when) != None, [2]),  # noqa: E711
+        (col(Thing.when).exists(), [2]),
+        (~(col(Thing.when) == None), [2]),  # noqa: E711
+    ):
+        found = await db.query(Thing, shelf=shelf, where=clause).all()
+        assert [(row.number, row.when) for row in found] == [(n, NOON if n == 2 else None) for n in numbers]
+    key = Thing.key(shelf=shelf, number=1)
+    async with db.transaction() as tx:
+        tx.update(key, col(Thing.size).set(5), where=col(Thing.when) == None)  # noqa: E711
+    with pytest.raises(InvalidModelUpdateError, match="expected a value"):
+        async with db.transaction() as tx:
+            tx.update(key, col(Thing.size).set(6), where=col(Thing.when) != None)  # noqa: E711
+    assert (await db.get_one(key)).size == 5
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
