@@ -6,18 +6,18 @@ from typing import get_args
 
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.testing import checks, run_check
-from holdall.testing.table_contract import Colour
+from holdall.testing.table_contract import Calls
 
 
 def main() -> None:
-    for colour in get_args(Colour):
+    for colour in get_args(Calls):
         for check in checks():
             backend = EmbeddedBackend(None)
             try:
                 run_check(check, backend, colour)
             finally:
                 backend.close()
-    print(f"{len(checks())} checks hold, in {len(get_args(Colour))} colours")
+    print(f"{len(checks())} checks hold, in {len(get_args(Calls))} colours")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from holdall.core.objects import (
 )
 from holdall.core.port import Backend, run
 from holdall.errors import HoldallError, IntegrityError, ObjectNotFoundError, PreconditionFailedError
-from holdall.testing.file_contract.check import NAME, Colour, Service, md5_of, sha256_of
+from holdall.testing.file_contract.check import NAME, Calls, Service, md5_of, sha256_of
 from holdall.testing.file_contract.listing import in_order
 from holdall.testing.file_contract.uploads import parts_of
 
@@ -85,7 +85,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self._stack = ExitStack()
 
     @initialize(colour=st.sampled_from(("blocking", "awaiting")))
-    def opening(self, colour: Colour) -> None:
+    def opening(self, colour: Calls) -> None:
         backend = self._stack.enter_context(type(self).opened())
         self.service = Service(backend, colour)
         if colour == "awaiting":
@@ -101,7 +101,7 @@ class ServiceMachine(RuleBasedStateMachine):
             self._stack.close()
 
     def do(self, flow: Coroutine[Any, Any, T]) -> T:
-        return run(flow) if self.service.colour == "blocking" else self._runner.run(flow)
+        return run(flow) if self.service.calls == "blocking" else self._runner.run(flow)
 
     def keep(self, name: str, kept: Kept) -> None:
         assert self.etags.setdefault((name, kept.etag), kept.body) == kept.body, "other bytes, same etag"

@@ -27,7 +27,7 @@ from holdall.backends.services import MirrorService
 from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.testing import ServiceCapability, ServiceCheck
-from holdall.testing.file_contract import Colour
+from holdall.testing.file_contract import Calls
 
 __all__ = ["WAYS", "HeldClaims", "Opening", "Way"]
 
@@ -53,7 +53,7 @@ class Way:
     lacks: frozenset[ServiceCapability] = frozenset()
     about: frozenset[ServiceCapability] | None = None
 
-    def colours(self, check: ServiceCheck) -> tuple[Colour, ...]:
+    def colours(self, check: ServiceCheck) -> tuple[Calls, ...]:
         if TORTURE or self.turn is None:
             return BOTH
         return (BOTH[(take_turns(str(check)) + self.turn) % 2],)
@@ -181,7 +181,7 @@ CREATION: frozenset[ServiceCapability] = frozenset({"conditional_puts", "conditi
 MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "conditional_replacements"})
 """What nothing stands in for where the server ignores conditions."""
 
-BOTH: tuple[Colour, ...] = ("blocking", "awaiting")
+BOTH: tuple[Calls, ...] = ("blocking", "awaiting")
 WAYS = (
     Way("memory", in_memory, lacks=TOKENS),
     Way("disk", on_disk, 0, TOKENS | PARTS),

@@ -6,7 +6,7 @@ import pytest
 from service_ways import WAYS, Way
 
 from holdall.testing import ServiceCheck, run_service_check, service_checks
-from holdall.testing.file_contract import Colour
+from holdall.testing.file_contract import Calls
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from holdall.testing.file_contract import Colour
     ],
     ids=str,
 )
-def test_contract(way: Way, check: ServiceCheck, colour: Colour) -> None:
+def test_contract(way: Way, check: ServiceCheck, colour: Calls) -> None:
     lacking = check.requires & way.lacks
     if lacking:
         pytest.skip(f"{way}: does not claim {', '.join(sorted(lacking))}")

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, get_args
 
 from holdall.core.port import Backend
-from holdall.testing.table_contract import Capability, Check, Colour, checks, run_check
+from holdall.testing.table_contract import Calls, Capability, Check, checks, run_check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def contract(
 
     missing = set(lacks)
 
-    @pytest.mark.parametrize("colour", get_args(Colour))
+    @pytest.mark.parametrize("calls", get_args(Calls))
     @pytest.mark.parametrize("check", checks(), ids=str)
-    def test_contract(check: Check, colour: Colour) -> None:
+    def test_contract(check: Check, calls: Calls) -> None:
         lacking = sorted(check.requires & missing)
         if lacking:
             pytest.skip(f"the backend lacks: {', '.join(lacking)}")
         with opened() as backend:
-            run_check(check, backend, colour)
+            run_check(check, backend, calls)
 
     return test_contract
 
@@ -59,13 +59,13 @@ def service_contract(
 
     missing = set(lacks)
 
-    @pytest.mark.parametrize("colour", get_args(Colour))
+    @pytest.mark.parametrize("calls", get_args(Calls))
     @pytest.mark.parametrize("check", service_checks(), ids=str)
-    def test_service_contract(check: ServiceCheck, colour: Colour) -> None:
+    def test_service_contract(check: ServiceCheck, calls: Calls) -> None:
         lacking = sorted(check.requires & missing)
         if lacking:
             pytest.skip(f"the service lacks: {', '.join(lacking)}")
         with opened() as service:
-            run_service_check(check, service, colour)
+            run_service_check(check, service, calls)
 
     return test_service_contract

@@ -24,7 +24,7 @@ from holdall.core.port import Backend
 from holdall.core.settings import SingleWrites
 from holdall.errors import ConditionFailedError
 from holdall.testing import Capability, Check, checks, run_check
-from holdall.testing.table_contract import Colour
+from holdall.testing.table_contract import Calls
 
 Opening = Callable[[str, Mapping[str, str]], Backend]
 
@@ -68,7 +68,7 @@ class Way:
     def __str__(self) -> str:
         return f"{self.server}, {self.manner}"
 
-    def colours(self, check: Check) -> tuple[Colour, ...]:
+    def colours(self, check: Check) -> tuple[Calls, ...]:
         """Under torture both; every day one of them, for each sentence the other than on the next server."""
         return BOTH if TORTURE else (BOTH[(take_turns(str(check)) + self.turn) % 2],)
 
@@ -76,7 +76,7 @@ class Way:
 DOUBLED: frozenset[Capability] = frozenset({"capacity"})
 """A write sent as a transaction costs twice what the contract says of a plain one."""
 
-BOTH: tuple[Colour, ...] = ("blocking", "awaiting")
+BOTH: tuple[Calls, ...] = ("blocking", "awaiting")
 
 WAYS = [Way(server, "plain", over_the_wire("auto"), turn) for turn, server in enumerate(NAMES)]
 WAYS.append(Way("DynamoDB Local", "single writes by token", over_the_wire("token"), 0, DOUBLED))
@@ -99,7 +99,7 @@ def opened(way: Way) -> Iterator[Backend]:
     [(way, check, colour) for way in WAYS for check in checks() for colour in way.colours(check)],
     ids=str,
 )
-def test_contract(way: Way, check: Check, colour: Colour) -> None:
+def test_contract(way: Way, check: Check, colour: Calls) -> None:
     lacking = check.requires & way.lacks
     if lacking:
         pytest.skip(f"{way}: does not claim {', '.join(sorted(lacking))}")

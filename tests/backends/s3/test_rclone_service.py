@@ -38,7 +38,7 @@ from holdall.core.objects import (
 )
 from holdall.errors import AccessDeniedError, ConfigurationError, HoldallError, ObjectNotFoundError
 from holdall.testing import ServiceCheck, run_service_check, service_checks
-from holdall.testing.file_contract import Colour
+from holdall.testing.file_contract import Calls
 
 R = TypeVar("R")
 Send = Callable[[S3Service, ObjectRequest[Any]], Any]
@@ -180,7 +180,7 @@ CHECKS = [
 
 @pytest.mark.parametrize("colour", COLOURS if TORTURE else COLOURS[:1])
 @pytest.mark.parametrize("check", CHECKS, ids=str)
-def test_contract(check: ServiceCheck, colour: Colour) -> None:
+def test_contract(check: ServiceCheck, colour: Calls) -> None:
     if (deviation := DEVIATIONS.get(str(check))) is not None:
         pytest.skip(f"rclone {deviation}")
     with opened(claims=HeldClaims()) as service:

@@ -23,9 +23,9 @@ from holdall.testing.file_contract import (
     uploads,
     urls,
 )
-from holdall.testing.file_contract.check import Colour, ServiceCapability, ServiceCheck, run_service_check
+from holdall.testing.file_contract.check import Calls, ServiceCapability, ServiceCheck, run_service_check
 
-__all__ = ["Colour", "ServiceCapability", "ServiceCheck", "run_service_check", "service_checks"]
+__all__ = ["Calls", "ServiceCapability", "ServiceCheck", "run_service_check", "service_checks"]
 
 _SUBJECTS = (
     objects,

@@ -40,11 +40,11 @@ from holdall.core.objects import (
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Request
 from holdall.errors import ObjectNotFoundError
-from holdall.testing.table_contract.check import Colour, refused
+from holdall.testing.table_contract.check import Calls, refused
 
 __all__ = [
     "NAME",
-    "Colour",
+    "Calls",
     "Service",
     "ServiceCapability",
     "ServiceCheck",
@@ -105,10 +105,10 @@ class Service:
     If a method takes a ``name``, the key is that name below the check's own prefix.
     """
 
-    def __init__(self, backend: Backend, colour: Colour, prefix: str | None = None) -> None:
+    def __init__(self, backend: Backend, calls: Calls, prefix: str | None = None) -> None:
         self.backend = backend
-        self.colour = colour
-        self.port: Port = BlockingPort(backend) if colour == "blocking" else AwaitingPort(backend)
+        self.calls = calls
+        self.port: Port = BlockingPort(backend) if calls == "blocking" else AwaitingPort(backend)
         self.prefix = prefix or f"holdall-contract-{uuid4().hex[:12]}/"
         self._strays: list[str] = []
         self._closed = False
@@ -200,9 +200,9 @@ class Service:
         """The results of flows that run concurrently; all of them must succeed."""
         return [outcome.result() for outcome in await self.port.gather(flows)]
 
-    async def elsewhere(self, flow: Callable[[Service], Coroutine[Any, Any, None]], colour: Colour) -> None:
+    async def elsewhere(self, flow: Callable[[Service], Coroutine[Any, Any, None]], calls: Calls) -> None:
         """Run a flow on the same service in another thread; if async, in another event loop there."""
-        twin = Service(self.backend, colour, self.prefix)
+        twin = Service(self.backend, calls, self.prefix)
         outcomes: list[BaseException | None] = []
 
         def work() -> None:
@@ -226,7 +226,7 @@ class Service:
         if child == 0:
             status = 1
             try:
-                twin = Service(self.backend, self.colour, self.prefix)
+                twin = Service(self.backend, self.calls, self.prefix)
                 twin.run(flow(twin))
                 status = 0
             except BaseException:  # noqa: BLE001 - a child must never return into the parent's code
@@ -238,11 +238,11 @@ class Service:
 
     async def wait_for(self, wait: Callable[[], R]) -> R:
         """The result of a blocking function, without blocking the event loop if there is one."""
-        return wait() if self.colour == "blocking" else await asyncio.to_thread(wait)
+        return wait() if self.calls == "blocking" else await asyncio.to_thread(wait)
 
     def run(self, flow: Coroutine[Any, Any, None]) -> None:
         """Run a flow to its end, sync or async."""
-        if self.colour == "blocking":
+        if self.calls == "blocking":
             run(flow)
         else:
             asyncio.run(flow)
@@ -281,9 +281,9 @@ def full_part(seed: int = 0) -> bytes:
     return block * (MIN_PART // len(block))
 
 
-def run_service_check(check: ServiceCheck, service: Backend, colour: Colour) -> None:
-    """Run one check on a service, sync or async as ``colour`` says; raises if the service breaks the contract."""
-    rig = Service(service, colour)
+def run_service_check(check: ServiceCheck, service: Backend, calls: Calls) -> None:
+    """Run one check on a service, with blocking (sync) or awaiting (async) calls; raise if it breaks the contract."""
+    rig = Service(service, calls)
     rig.run(_run_check(check, rig))
 
 

@@ -23,7 +23,7 @@ from holdall.core.objects import (
 )
 from holdall.core.requests import Request
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError, StoreClosedError
-from holdall.testing.file_contract.check import NAME, Colour, Service, check, refused
+from holdall.testing.file_contract.check import NAME, Calls, Service, check, refused
 
 
 @check()
@@ -141,7 +141,7 @@ async def a_cancelled_request_does_not_disturb_others(service: Service) -> None:
                 await task
             assert await service.body("small") == b"words"
 
-    if service.colour == "awaiting":
+    if service.calls == "awaiting":
         await halfway(service)
     else:
         await service.elsewhere(halfway, "awaiting")
@@ -158,14 +158,14 @@ async def a_service_works_in_another_thread_and_event_loop(service: Service) -> 
         await service.put("there", b"others")
 
     for _ in range(2):
-        await service.elsewhere(there, service.colour)
+        await service.elsewhere(there, service.calls)
         assert await service.body("there") == b"others"
     assert await service.names() == ["here", "there"]
 
 
 @check()
 async def sync_and_async_requests_see_the_same_objects(service: Service) -> None:
-    other: Colour = "awaiting" if service.colour == "blocking" else "blocking"
+    other: Calls = "awaiting" if service.calls == "blocking" else "blocking"
 
     async def there(twin: Service) -> None:
         assert await twin.body("here") == b"words"

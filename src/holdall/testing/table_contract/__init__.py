@@ -18,9 +18,9 @@ from holdall.testing.table_contract import (
     transactions,
     updates,
 )
-from holdall.testing.table_contract.check import Capability, Check, Colour, run_check
+from holdall.testing.table_contract.check import Calls, Capability, Check, run_check
 
-__all__ = ["Capability", "Check", "Colour", "checks", "run_check"]
+__all__ = ["Capability", "Check", "Calls", "checks", "run_check"]
 
 _SUBJECTS = (
     tables,

@@ -35,7 +35,7 @@ Capability: TypeAlias = Literal["add_index", "capacity", "immediate_indexes", "r
 """What a backend need not be able to do: add an index to a table, report what a request cost, read an index right after
 a write, remove an index, expire items."""
 
-Colour: TypeAlias = Literal["blocking", "awaiting"]
+Calls: TypeAlias = Literal["blocking", "awaiting"]
 """The two ways of waiting."""
 
 R = TypeVar("R")
@@ -170,9 +170,9 @@ class refused(Generic[E]):  # noqa: N801 - reads as part of a sentence
         return True
 
 
-def run_check(check: Check, backend: Backend, colour: Colour) -> None:
-    """Run one check on a backend, sync or async as ``colour`` says; raises if the backend breaks the contract."""
-    if colour == "blocking":
+def run_check(check: Check, backend: Backend, calls: Calls) -> None:
+    """Run one check on a backend, with blocking (sync) or awaiting (async) calls; raise if it breaks the contract."""
+    if calls == "blocking":
         run(_run_check(check, Store(BlockingPort(backend))))
     else:
         asyncio.run(_run_check(check, Store(AwaitingPort(backend))))
