@@ -29,7 +29,8 @@ from holdall.attachments.signed_id import sign_id
 from holdall.attachments.variant import complete_variant, pack_variant, unpack_variant
 from holdall.core.frozen import replace
 from holdall.core.media import ProbeMedia
-from holdall.core.requests import TransactWrite
+from holdall.core.objects import GetObject
+from holdall.core.requests import TransactWrite, UpdateItem
 from holdall.errors import (
     InvalidOptionsError,
     InvariableError,
@@ -332,6 +333,19 @@ async def test_a_worker_without_the_packages_leaves_analysis_to_another(db: Rig)
     assert not (await db.blobs.find(shot.lazy.blob.id)).is_analyzed
     await carry_out(context, wanted)
     assert (await db.blobs.find(shot.lazy.blob.id)).is_analyzed
+
+
+@in_memory
+@pytest.mark.parametrize("broken", [False, True])
+async def test_a_blob_that_is_purged_while_its_job_runs_is_not_a_failure(db: Rig, broken: bool) -> None:
+    context = db.database._context
+    blob = await upload(db, draw()[:20] if broken else draw(), "a.png")
+    kinds = (UpdateItem, TransactWrite) if broken else (GetObject,)
+    in_between(db, lambda: db.blobs.delete(blob.id), *kinds)
+    await carry_out(context, [Derivation(blob.id, True, (SMALL,), is_urgent=False)])
+    with pytest.raises(RecordNotFound):
+        await db.blobs.find(blob.id)
+    assert keys(db) == set()
 
 
 def test_variants_travel_with_their_order_and_symbols() -> None:

@@ -174,6 +174,15 @@ def test_an_attachment_with_an_annotation_is_refused() -> None:
             scan: bytes = has_one_attached()  # type: ignore[assignment]
 
 
+def test_an_option_of_an_attachment_that_means_something_else_is_refused() -> None:
+    with pytest.raises(
+        InvalidOptionsError, match='analyze must be "immediately", "later" or "lazily", not False'
+    ):
+        has_one_attached(analyze=False)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptionsError, match=r"dependent must be .* not True"):
+        has_many_attached(dependent=True)  # type: ignore[arg-type]
+
+
 def test_an_attachment_that_does_not_exist_is_refused_with_those_that_do(db: Database) -> None:
     class Parcel(Model):
         label = has_one_attached()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from holdall.attachments.given import Given, NewFile
 from holdall.attachments.home import Owner
-from holdall.attachments.proxy import NOTHING, ManyAttached, OneAttached, Pending, Removal, Removed
+from holdall.attachments.proxy import NOTHING, Dependent, ManyAttached, OneAttached, Pending, Removal, Removed
 from holdall.attachments.variant import Moment, Variant, check_moment
 from holdall.attachments.wish import Wish
 from holdall.core.frozen import dataclass
@@ -85,7 +85,7 @@ class Declaration:
     def __init__(
         self,
         *,
-        dependent: Removal | bool,
+        dependent: Dependent,
         service: Service | None,
         analyze: Moment | None,
         variants: Mapping[str, Variant],
@@ -104,7 +104,8 @@ class Declaration:
         self.removal: Removal = "detach" if dependent is False else dependent
         self.service = service
         at_once = any(each.process == "immediately" for each in variants.values())
-        self.analyze_at = check_moment("analyze", analyze or ("immediately" if at_once else "later"))
+        by_default: Moment = "immediately" if at_once else "later"
+        self.analyze_at = check_moment("analyze", by_default if analyze is None else analyze)
         self.variants = dict(variants)
         self.validate = validate or Accept()
 
@@ -227,7 +228,7 @@ class HasMany(Declaration):
 
 def has_one_attached(
     *,
-    dependent: Removal | bool = "purge_later",
+    dependent: Dependent = "purge_later",
     service: Service | None = None,
     analyze: Moment | None = None,
     variants: Mapping[str, Variant] | None = None,
@@ -250,7 +251,7 @@ def has_one_attached(
 
 def has_many_attached(
     *,
-    dependent: Removal | bool = "purge_later",
+    dependent: Dependent = "purge_later",
     service: Service | None = None,
     analyze: Moment | None = None,
     variants: Mapping[str, Variant] | None = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdall.attachments.analysis import analyze, is_analyzable
@@ -18,7 +19,13 @@ from holdall.attachments.variant import Variant, pack_variant, unpack_variant
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.media import PICTURE_TYPES
-from holdall.errors import HoldallError, MediaError, MediaPackageMissingError, RecordNotFound
+from holdall.errors import (
+    HoldallError,
+    MediaError,
+    MediaPackageMissingError,
+    ObjectNotFoundError,
+    RecordNotFound,
+)
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 
@@ -65,7 +72,7 @@ async def derive_all(*packed: list[Any]) -> None:
 
 
 async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None:
-    """Analyse blobs and make their variants. A missing blob is skipped.
+    """Analyse blobs and make their variants. A missing blob is skipped, even if it is purged meanwhile.
 
     If a file's content causes an error, the error's code is stored in its blob's metadata as ``media_error``.
     """
@@ -82,13 +89,24 @@ async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None
         except RecordNotFound:
             continue
         except MediaError as error:  # retrying would not help
-            await update_metadata(context, each.blob_id, {"analyzed": True, "media_error": error.code})
+            with suppress(RecordNotFound):
+                await update_metadata(context, each.blob_id, {"analyzed": True, "media_error": error.code})
         except MediaPackageMissingError as error:  # it can be done later, on a machine with the package
             logging.getLogger("holdall.attachments").warning(
                 "analysis or variants of blob %s are incomplete: %s", each.blob_id, error
             )
         except HoldallError as error:
+            if isinstance(error, ObjectNotFoundError) and await _is_gone(context, each.blob_id):
+                continue  # it was purged meanwhile
             error.add_note(f"while processing blob {each.blob_id}")
             errors.append(error)
     if errors:
         raise errors[0]
+
+
+async def _is_gone(context: Context, blob_id: str) -> bool:
+    try:
+        await find(context, blob_id)
+    except RecordNotFound:
+        return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
@@ -10,7 +11,7 @@ from holdall.attachments.declaration import Declaration, HasMany, HasOne
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
 from holdall.attachments.participant import AttachmentsParticipant, Order
-from holdall.attachments.proxy import Pending, Removal, Removed
+from holdall.attachments.proxy import Dependent, Pending, Removal, Removed
 from holdall.attachments.record import AttachmentRow, Slot
 from holdall.attachments.stored import read_blobs, read_slots
 from holdall.core.context import Context
@@ -70,7 +71,7 @@ async def attach(
     record_id: str,
     name: str,
     one: bool = False,
-    dependent: Removal | bool = "purge_later",
+    dependent: Dependent = "purge_later",
 ) -> None:
     """Attach a blob to an owner, without checking that the owner exists.
 
@@ -94,7 +95,7 @@ async def detach(
     record_type: str,
     record_id: str,
     name: str,
-    dependent: Removal | bool = False,
+    dependent: Dependent = False,
 ) -> bool:
     """Remove one attachment; return False if it does not exist.
 
@@ -104,7 +105,7 @@ async def detach(
 
 
 async def remove_rows(
-    context: Context, owner: Owner, name: str, ids: Collection[str], dependent: Removal | bool
+    context: Context, owner: Owner, name: str, ids: Collection[str], dependent: Removal | Literal[False]
 ) -> int:
     """Remove the attachments with these ids in one transaction; return how many existed."""
     declaration = _declare(name, dependent, HasMany)
@@ -115,7 +116,7 @@ async def remove_rows(
     return len(order.outcome.gone)
 
 
-def _declare(name: str, dependent: Removal | bool, kind: type[Declaration]) -> Declaration:
+def _declare(name: str, dependent: Removal | Literal[False], kind: type[Declaration]) -> Declaration:
     """Make a declaration for a name whose real declaration is not known here."""
     found = kind(
         dependent=False if dependent == "detach" else dependent,

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from holdall.attachments.representation import Representation
     from holdall.attachments.variant import Variant
 
+Dependent: TypeAlias = Literal["purge_later", "purge", False]
+"""What a declaration says about a blob that is replaced, or whose owner is deleted."""
+
 Removal: TypeAlias = Literal["detach", "purge", "purge_later"]
 """What happens to the blob of a removed attachment: it stays, it is deleted at once, or a job deletes it."""
 

@@ -16,6 +16,9 @@ class User(Model):
     avatar = has_one_attached(variants={"small": Variant(resize_to_limit=(100, 100))})
     documents = has_many_attached(dependent="purge", validate=Accept(types=["image/*"], max_count=3))
     wrong = has_one_attached(dependent="never")  # E
+    detached = has_one_attached(dependent=True)  # E
+    kept = has_one_attached(dependent=False)
+    unread = has_one_attached(analyze=False)  # E
     wrong_too = has_many_attached(unknown=True)  # E
 
 
