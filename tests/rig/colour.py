@@ -125,7 +125,7 @@ class AsyncView:
     """A blocking database, transaction, query or file handle, used as its async twin is."""
 
     AWAITED = frozenset(
-        ["get", "get_one", "get_all", "get_by", "send", "migrate", "read", "close"]
+        ["get", "get_one", "get_all", "get_by", "send", "migrate", "move", "read", "close"]
     ) | frozenset(["page", "first", "one", "all", "count", "exists", "update_all", "delete_all"])
     """What does I/O."""
     VIEWED = frozenset(["query", "scan", "transaction"])

@@ -8,6 +8,7 @@ import click
 
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.model_facts import list_models, show_model
+from holdall.cli.move import move_items
 from holdall.cli.output import Refusal, say, show
 from holdall.cli.phrase import format_count
 from holdall.cli.session import open_database, url_option
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def models() -> None:
-    """Describe models, and write models for existing tables."""
+    """Describe models, write models for existing tables, move items."""
 
 
 models.add_command(list_models)
 models.add_command(show_model)
+models.add_command(move_items)
 
 
 @models.command()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdall.transactions.bulk.chunk import ChangeReport
     from holdall.transactions.enqueued import Enqueued
     from holdall.transactions.migration.bulk import MigrationReport
+    from holdall.transactions.move.flow import MoveArguments, MoveReport
     from holdall.transactions.query.cursor import AsyncRows, RowPage, Rows
     from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
     from holdall.transactions.unit import ItemChange
@@ -32,6 +33,8 @@ __all__ = [
     "Enqueued",
     "ItemChange",
     "MigrationReport",
+    "MoveArguments",
+    "MoveReport",
     "Participant",
     "RowPage",
     "Rows",
@@ -53,6 +56,8 @@ _HOMES = {
     "Enqueued": "holdall.transactions.enqueued",
     "ItemChange": "holdall.transactions.unit",
     "MigrationReport": "holdall.transactions.migration.bulk",
+    "MoveArguments": "holdall.transactions.move.flow",
+    "MoveReport": "holdall.transactions.move.flow",
     "Participant": "holdall.tables.commit.change",
     "RowPage": "holdall.transactions.query.cursor",
     "Rows": "holdall.transactions.query.cursor",

@@ -10,7 +10,7 @@ from holdall.errors import InvalidOptionsError
 
 
 class Pace:
-    """Lets ``rate`` items per second pass; None is no limit. Time in which nothing passed is not made up for."""
+    """Lets ``rate`` items per second pass; None means any number. Time in which nothing passed is not made up for."""
 
     def __init__(self, rate: float | None) -> None:
         self._pause = None if rate is None else timedelta(seconds=1 / rate)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from holdall.transactions.bulk.batch import BulkReport
     from holdall.transactions.bulk.chunk import ChangeReport, Shell
     from holdall.transactions.migration.bulk import MigrationReport
+    from holdall.transactions.move.conversion import AsyncConvert, Convert
+    from holdall.transactions.move.flow import MoveArguments, MoveReport
 
 M = TypeVar("M", bound="Model")
 P = ParamSpec("P")
@@ -185,6 +187,31 @@ class Runner(Reader):
             ),
             self._context,
         )
+
+    def move(
+        self,
+        source: type[M],
+        target: type[Model],
+        convert: Convert[M] | None = None,
+        **options: Unpack[MoveArguments],
+    ) -> MoveReport:
+        """Copy all items of a model, in whatever layout, as items of another model in another table.
+
+        Fields correspond by name; ``convert`` is a function that is called with each item and returns the values of the
+        new one by field name, or None to leave it out. Times, versions and expiry are kept, unique values reserved, and
+        hooks not called. The source is not changed, and items that are already there are not overwritten: the report
+        counts those that differ. ``update=True`` replaces those that an earlier move wrote and no program has changed.
+        You can run it while other programs write the source, and as often as you like; each run copies what is missing.
+
+        ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
+        ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
+        """
+        from holdall.transactions.move.conversion import AsyncConvert, Convert
+    from holdall.transactions.move.flow import move
+        from holdall.transactions.target import model_schema
+
+        flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
+        return run(flow, self._context)
 
     def bulk(
         self,
@@ -477,6 +504,31 @@ class AsyncRunner(AsyncReader):
             ),
             self._context,
         )
+
+    async def move(
+        self,
+        source: type[M],
+        target: type[Model],
+        convert: AsyncConvert[M] | None = None,
+        **options: Unpack[MoveArguments],
+    ) -> MoveReport:
+        """Copy all items of a model, in whatever layout, as items of another model in another table.
+
+        Fields correspond by name; ``convert`` is a function that is called with each item and returns the values of the
+        new one by field name, or None to leave it out. Times, versions and expiry are kept, unique values reserved, and
+        hooks not called. The source is not changed, and items that are already there are not overwritten: the report
+        counts those that differ. ``update=True`` replaces those that an earlier move wrote and no program has changed.
+        You can run it while other programs write the source, and as often as you like; each run copies what is missing.
+
+        ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
+        ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
+        """
+        from holdall.transactions.move.conversion import AsyncConvert, Convert
+    from holdall.transactions.move.flow import move
+        from holdall.transactions.target import model_schema
+
+        flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
+        return await wait(flow, self._context)
 
     def bulk(
         self,

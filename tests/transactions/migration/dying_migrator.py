@@ -10,59 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
+from deadly_store import Deadly
 from race_models import FirstThing, Thing, initial_size
 
 from holdall import Database
-from holdall.core import Request, Scan
-from holdall.core.frozen import replace
-from holdall.core.port import Backend
-
-R = TypeVar("R")
+from holdall.core import Scan
 
 ITEMS = 7
-PAGE = 3
-
-
-class Deadly:
-    """A store with small pages. The process that sends it one write too many dies."""
-
-    def __init__(self, inner: Backend, left: int, when: str) -> None:
-        self.inner = inner
-        self.left = left
-        self.when = when
-        self._lock = Lock()
-
-    def send_blocking(self, request: Request[R]) -> R:
-        self._count(request, "before")
-        reply: R = self.inner.send_blocking(_small(request))
-        self._count(request, "after")
-        return reply
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self._count(request, "before")
-        reply: R = await self.inner.send_awaiting(_small(request))
-        self._count(request, "after")
-        return reply
-
-    def _count(self, request: Request[Any], when: str) -> None:
-        if request.writes and when == self.when:
-            with self._lock:
-                self.left -= 1
-                if self.left < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-    def close(self) -> None:
-        self.inner.close()
-
-
-def _small(request: Any) -> Any:
-    return replace(request, limit=PAGE) if isinstance(request, Scan) else request
 
 
 def fill(url: str) -> None:

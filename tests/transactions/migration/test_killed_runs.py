@@ -21,6 +21,7 @@ from rig.torture import TORTURE
 pytestmark = pytest.mark.torture
 
 SCRIPT = Path(__file__).parent / "dying_migrator.py"
+PATHS = [Path(__file__).parents[1], *sys.path]
 ITEMS = 7
 PAGES = 3
 WRITES = ITEMS + PAGES + 1
@@ -33,7 +34,7 @@ MANNERS = [*product(COLOURS, ["before", "after"])]
 def stories(url: str, colour: str, segments: int, when: str, counts: range) -> list[dict[str, Any]]:
     ended = subprocess.run(
         [sys.executable, str(SCRIPT), url, colour, str(segments), when, *map(str, counts)],
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(map(str, PATHS))},
         capture_output=True,
         text=True,
         timeout=600,

@@ -96,3 +96,4 @@ async def many(db: AsyncDatabase, order: Order, orders: AsyncIterator[Order]) ->
         await bulk.put(order)
     reveal_type((await db.bulk(Order).put_all(orders)).put)  # R: int
     reveal_type((await db.update_all(Order, {"quantity": 2}, customer="ada")).changed)  # R: int
+    reveal_type((await db.move(Order, Order, lambda order: {"quantity": order.quantity})).copied)  # R: int

@@ -149,5 +149,10 @@ def many(db: Database, order: Order, user: User) -> None:
     db.update_all(Order, lambda order: order.quantity, customer="ada")
     db.update_all(Order, lambda order: order.quantities, customer="ada")  # E
     db.update_all(Order, 5, customer="ada")  # E
+    reveal_type((db.move(Order, User, dry_run=True)).copied)  # R: int
+    db.move(Order, User, lambda order: {"name": order.note}, rate=5)
+    db.move(Order, User, lambda order: order.quantities)  # E
+    db.move(Order, User, lambda order: [order.note])  # E
+    db.move(Order, User, rates=5)  # E
     reveal_type((db.delete_all(Order, customer="ada", checkpoint="x")).changed)  # R: int
     db.delete_all(Order, customer="ada", checkpoint=5)  # E
