@@ -206,8 +206,7 @@ class Runner(Reader):
         ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
         ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
         """
-        from holdall.transactions.move.conversion import AsyncConvert, Convert
-    from holdall.transactions.move.flow import move
+        from holdall.transactions.move.flow import move
         from holdall.transactions.target import model_schema
 
         flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
@@ -523,8 +522,7 @@ class AsyncRunner(AsyncReader):
         ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
         ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
         """
-        from holdall.transactions.move.conversion import AsyncConvert, Convert
-    from holdall.transactions.move.flow import move
+        from holdall.transactions.move.flow import move
         from holdall.transactions.target import model_schema
 
         flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
