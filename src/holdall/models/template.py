@@ -1,31 +1,23 @@
-"""Templates: the keys of single-table designs, texts made of literals and fields: ``CUSTOMER#{customer}``.
+"""Templates: the keys of single-table designs, each attribute a text of literals and fields (`key_text`).
 
-Pure. A text is rendered from fields and parsed back. No two items may have the same text, so a value whose text could
-not be parsed back is refused when a key is made, and a template that can never be parsed back when a class is defined.
+Pure. A template also describes indexes, and the attributes by which the items of different models are told apart.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from uuid import UUID
 
-from holdall.core.expressions import BeginsWith, Compare, Path, Value
-from holdall.core.frozen import dataclass
 from holdall.core.internal import internal
-from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import IndexSchema, KeyAttribute
 from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
-from holdall.models.conditions import Clause, Term, terms
+from holdall.errors import ModelDefinitionError
+from holdall.models.conditions import Clause
 from holdall.models.indexes import BoundIndex, Index
 from holdall.models.key_form import KeyForm, Keys
-from holdall.models.keys import KeyPart, own_part
-from holdall.models.peer_form import FIXED_WIDTH, UNORDERED
-from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of, successor
+from holdall.models.key_text import KeyText, refuse_template
+from holdall.models.keys import KeyPart
+from holdall.models.ranges import EVERYTHING, Range
 
 if TYPE_CHECKING:
     from holdall.models.fields import Field, Key
@@ -34,9 +26,6 @@ if TYPE_CHECKING:
 
 IndexTexts: TypeAlias = "tuple[str] | tuple[str, str] | Mapping[str, str]"
 """The templates of an index's partition and sort key; as a mapping, by the names of their attributes."""
-
-_SLOT = re.compile(r"\{(\w+)(?::0(\d+)d)?\}")
-_FIXED = (datetime, date, UUID)  # stored as texts of one length, in the order of the values
 
 
 class Template:
@@ -190,243 +179,17 @@ def _check_key(
     in_sort = set() if sort is None else {slot.field.name for slot in sort.slots}
     for slot in (slot for text in texts for slot in text.slots):
         if not slot.field.is_key:
-            raise _wrong(cls, f"{slot.field.name} is in the key's template, but is not a Key or SortKey")
+            raise refuse_template(
+                cls, f"{slot.field.name} is in the key's template, but is not a Key or SortKey"
+            )
     for slot in partition.slots:
         if slot.field.is_sort_key:
-            raise _wrong(cls, f"{slot.field.name} is a SortKey, but is in the template of the partition key")
+            raise refuse_template(
+                cls, f"{slot.field.name} is a SortKey, but is in the template of the partition key"
+            )
     for field in (*keys, *sort_keys):
         if field.name not in in_sort | {slot.field.name for slot in partition.slots}:
-            raise _wrong(cls, f"{field.name} is part of the key, but not in its templates")
-
-
-def _wrong(cls: type, problem: str, *, hint: str | None = None) -> ModelDefinitionError:
-    return ModelDefinitionError(f"{cls.__name__}: {problem}", hint=hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """The place of a field in a template; ``width`` is the number of its digits, if it is padded."""
-
-    field: Field[Any]
-    width: int | None
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether all its texts have one length, so that they sort as the values do whatever follows them."""
-        form = self.field.codec.stored_as
-        fixed = self.field.codec.annotation in _FIXED if form is None else form in FIXED_WIDTH
-        return self.width is not None or fixed
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether its texts sort as the values do, at the end of a key."""
-        codec = self.field.codec
-        return self.is_fixed or (codec.kind == "S" and codec.stored_as not in UNORDERED)
-
-    def spell(self, value: Any) -> str:
-        """A value's text."""
-        content = own_part(self.field, self.keep(value))
-        if self.width is None:
-            if self.field.codec.kind == "N" and not isinstance(content, int):
-                raise self.field.refusal(f"{content} is not a whole number, so it cannot be part of this key")
-            return str(content)
-        if not isinstance(content, int) or content < 0 or len(str(content)) > self.width:
-            raise self.field.refusal(f"{content} does not fit into {self.width} digits of the key")
-        return f"{content:0{self.width}d}"
-
-    def keep(self, value: Any) -> Any:
-        """A value as the field would store it; another program may have stored a time with more digits."""
-        return value if self.field.codec.stored_as is None else self.field.validate(value)
-
-    @property
-    def pattern(self) -> str:
-        """The regular expression of its texts."""
-        if self.width is not None:
-            return rf"(\d{{{self.width}}})"
-        return r"(-?\d+)" if self.field.codec.kind == "N" else "(.+?)"
-
-    def parse(self, text: str) -> Any:
-        """The value of a text."""
-        if self.field.codec.kind == "N":
-            return self.field.decode({"N": str(int(text))})
-        return self.field.decode({"S": text.upper() if self.field.codec.is_time else text})  # T and Z
-
-
-class KeyText:
-    """A key attribute's template, with its fields."""
-
-    def __init__(
-        self,
-        cls: type[Model],
-        attribute: str,
-        text: str,
-        fields: Mapping[str, Field[Any]],
-        casing: str | None,
-    ) -> None:
-        self.attribute = KeyAttribute(attribute)
-        self._casing = casing
-        pieces: list[str | Slot] = []
-        end = 0
-        for match in _SLOT.finditer(text):
-            pieces += [literal] if (literal := self._case(text[end : match.start()])) else []
-            pieces.append(_slot(cls, text, fields, *match.groups()))
-            end = match.end()
-        pieces += [self._case(text[end:])] if text[end:] else []
-        self.pieces = tuple(pieces)
-        self.slots = tuple(piece for piece in pieces if isinstance(piece, Slot))
-        if "{" in _SLOT.sub("", text) or "}" in _SLOT.sub("", text):
-            raise _wrong(
-                cls,
-                f"the template {text!r} has braces that name no field",
-                hint="write {name} or {name:010d}",
-            )
-        for first, second in pairwise(pieces):
-            if isinstance(first, Slot) and isinstance(second, Slot) and not first.is_fixed:
-                raise _wrong(
-                    cls,
-                    f"in the template {text!r}, nothing separates {first.field.name} from {second.field.name}",
-                    hint="put a literal between them, such as #",
-                )
-        patterns = (re.escape(piece) if isinstance(piece, str) else piece.pattern for piece in pieces)
-        self._pattern = re.compile("".join(patterns), re.DOTALL)
-
-    @property
-    def only(self) -> Field[Any] | None:
-        """The field that the key attribute itself stores, as it is; None if the key is another text."""
-        field = self.pieces[0].field if len(self.pieces) == 1 and isinstance(self.pieces[0], Slot) else None
-        is_same = field is not None and (field.stored, field.codec.kind) == (self.attribute.name, "S")
-        return field if is_same and self._casing is None else None
-
-    def _case(self, text: str) -> str:
-        return {"lower": text.lower(), "upper": text.upper()}.get(self._casing or "", text)
-
-    def spell(self, slot: Slot, value: Any) -> str:
-        """A field's text in the key."""
-        return self._case(slot.spell(value))
-
-    def render(self, values: Mapping[str, Any]) -> str:
-        """The key of these values; refuses values whose text could not be parsed back."""
-        texts = [self.spell(slot, values[slot.field.name]) for slot in self.slots]
-        left = iter(texts)
-        whole = "".join(piece if isinstance(piece, str) else next(left) for piece in self.pieces)
-        match = self._pattern.fullmatch(whole)
-        if match is None or list(match.groups()) != texts:
-            slot = next(
-                (
-                    slot
-                    for slot, text, found in zip(self.slots, texts, match.groups(), strict=True)
-                    if text != found
-                )
-                if match is not None
-                else iter(self.slots)
-            )
-            raise slot.field.refusal(
-                f"{values[slot.field.name]!r:.60} makes the key {whole!r:.100}, which other values make, too",
-                hint="a value must not contain what separates the parts of the key",
-            )
-        return whole
-
-    def parse(self, text: str) -> dict[str, Any]:
-        """The values of a key; `InvalidKeyError` if it is not of this template."""
-        found = self.match(text)
-        if found is None:
-            raise InvalidKeyError(f"{text!r:.100} is not a key of this model")
-        return found
-
-    def match(self, text: str) -> dict[str, Any] | None:
-        """The values of a key; None if it is not of this template."""
-        match = self._pattern.fullmatch(text)
-        if match is None:
-            return None
-        return {
-            slot.field.name: slot.parse(found) for slot, found in zip(self.slots, match.groups(), strict=True)
-        }
-
-    def range(self, clause: Clause | None, known: Mapping[str, Any]) -> Range:
-        """The range of keys that a condition describes, where some fields are known."""
-        given = [] if clause is None else terms(clause)
-        if given is None:
-            raise QueryNotSupported(
-                "a condition on a sort key must describe one range",
-                hint="join comparisons with & in sort=, and put the rest into where=",
-            )
-        names = [slot.field.name for slot in self.slots if slot.field.name not in known]
-        for term in given:
-            if term.field.name not in names or term.inside or term.sized:
-                raise QueryNotSupported(
-                    f"{term!r} is not a condition on the sort key ({', '.join(names) or 'it has no fields'})",
-                    hint="put it into where=",
-                )
-        prefix = ""
-        for place, piece in enumerate(self.pieces):
-            if isinstance(piece, str):
-                prefix += piece
-                continue
-            mine = [term for term in given if term.field.name == piece.field.name]
-            given = [term for term in given if term.field.name != piece.field.name]
-            if piece.field.name in known:
-                prefix += self.spell(piece, known[piece.field.name])
-            elif len(mine) == 1 and mine[0].operator == "=":
-                prefix += self.spell(piece, piece.field.validate(mine[0].values[0]))
-            elif given:
-                raise QueryNotSupported(
-                    f"{given[0].field!r} comes after {piece.field!r} in the sort key, which is not fixed by ==",
-                    hint=f"the order is: {', '.join(names)}",
-                )
-            else:
-                return self._compare(prefix, piece, mine, last=place == len(self.pieces) - 1)
-        return Range(Compare("=", Path((self.attribute.name,)), Value({"S": prefix})))
-
-    def _compare(self, prefix: str, slot: Slot, given: Sequence[Term], *, last: bool) -> Range:
-        path = Path((self.attribute.name,))
-        if not given:
-            return Range(BeginsWith(path, Value({"S": prefix}))) if prefix else EVERYTHING
-        if given[0].operator == "begins_with":
-            (start,) = given[0].values
-            if len(given) > 1 or slot.field.codec.kind != "S" or not isinstance(start, str):
-                raise QueryNotSupported(f"{slot.field!r} can only begin with one text")
-            return Range(BeginsWith(path, Value({"S": prefix + self._case(start)})))
-        if not (slot.is_fixed or (last and slot.is_ordered)):
-            raise QueryNotSupported(
-                f"{slot.field!r} is stored in the key as text that does not sort as its values do",
-                hint=f"ask for == only, or pad numbers in the template: {{{slot.field.name}:010d}}",
-            )
-        low: list[tuple[str, bool]] = [(prefix, False)] if prefix else []
-        high: list[tuple[str, bool]] = [(successor(prefix), True)] if prefix else []
-        for term in given:
-            for operator, value in sides_of(term):
-                if (
-                    slot.keep(value) != value
-                ):  # between two texts: what is less than it is not more than the first
-                    operator = {">=": ">", "<": "<="}.get(operator, operator)
-                text = prefix + self.spell(slot, value)
-                after = operator in (">", "<=")  # keys that begin with the text come right after it
-                end = text if last or not after else successor(text)
-                strict = operator in ("<", ">") if last else operator in ("<", "<=")
-                (high if operator in ("<", "<=") else low).append((end, strict))
-        return join_ends(path, low, high)
-
-
-def _slot(
-    cls: type[Model], text: str, fields: Mapping[str, Field[Any]], name: str, width: str | None
-) -> Slot:
-    field = fields.get(name)
-    if field is None:
-        raise _wrong(
-            cls,
-            f"the template {text!r} names {name}, which is not a field",
-            hint=suggest_name(name, fields, "fields"),
-        )
-    if field.hidden:
-        raise _wrong(cls, f"{name} is hidden, so it cannot be in the template {text!r}")
-    kind = field.codec.kind if field.codec.stored_as != "json" else None
-    if kind not in ("S", "N") or (width is not None and kind != "N") or field.codec.annotation is float:
-        raise _wrong(
-            cls,
-            f"the template {text!r} cannot spell {name}",
-            hint="a template spells texts, times, UUIDs and whole numbers; only those can be padded",
-        )
-    return Slot(field, None if width is None else int(width))
+            raise refuse_template(cls, f"{field.name} is part of the key, but not in its templates")
 
 
 class TemplateForm(KeyForm):
