@@ -125,15 +125,16 @@ def field(  # type: ignore[misc]  # it is never called with init
     """Declare the options of a field.
 
     ``default`` is copied for every item, ``default_factory`` is called for every item. ``read_only``: the field cannot
-    be changed once the item is created. ``name`` is the name of the stored attribute, if it differs from the field's.
-    ``unique``: no two items of the model can have the same value. ``description`` appears in the JSON schema.
-    ``aliases`` are former names of the attribute, under which older items are still read. ``stored`` is the form in
-    which other programs store the value: a datetime as ``"epoch"`` (seconds since 1970), ``"epoch_ms"`` (milliseconds),
-    ``"iso"`` (as pydantic writes it) or ``"pynamodb"``, a bool as a ``"number"``, any value as ``"json"``.
-    ``version``: the field counts the item's writes, as PynamoDB's ``VersionAttribute`` does, and a write of an item
-    that was read requires that the stored version is still the same: ``version: int = field(default=0, version=True)``.
-    ``now``: Holdall sets the field to the time of the commit that creates the item (``"create"``), or of each commit
-    that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr`` and errors.
+    be changed once the item is created, not even by a put. ``name`` is the name of the stored attribute, if it differs
+    from the field's. ``unique``: no two items of the model can have the same value. ``description`` appears in the JSON
+    schema. ``aliases`` are former names of the attribute, under which older items are still read. ``stored`` is the
+    form in which other programs store the value: a datetime as ``"epoch"`` (seconds since 1970), ``"epoch_ms"``
+    (milliseconds), ``"iso"`` (as pydantic writes it) or ``"pynamodb"``, a bool as a ``"number"``, any value as
+    ``"json"``. ``version``: the field counts the item's writes, as PynamoDB's ``VersionAttribute`` does, and a write of
+    an item that was read requires that the stored version is still the same: ``version: int = field(default=0,
+    version=True)``. ``now``: Holdall sets the field to the time of the commit that creates the item (``"create"``), or
+    of each commit that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr``
+    and errors.
     """
     return FieldOptions(
         default, default_factory, read_only, name, unique, description, aliases, stored, version, now, hidden

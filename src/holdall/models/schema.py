@@ -92,6 +92,13 @@ class ModelSchema:
         """Whether an item under one of its keys, of this model or of a derived one, may have a unique field."""
         return any(field.unique for each in self.family() for field in each.plain)
 
+    def list_read_only(self) -> list[Field[Any]]:
+        """The read-only fields that an item under one of its keys may have, also as an item of a related model."""
+        schemas = [base.__dict__.get("_schema") for base in self.model.__mro__]
+        root = [schema for schema in schemas if schema is not None and not schema.abstract][-1]
+        fields = [field for each in root.family() for field in each.plain if field.options.read_only]
+        return list({field.stored: field for field in fields}.values())
+
     def of(self, item: Item, sort: object = None) -> ModelSchema | None:
         """The model of a stored item with this sort key: this one or one derived from it; None if it is neither."""
         return self.form.model_of(self, item, sort)
