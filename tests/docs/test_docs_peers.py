@@ -147,8 +147,8 @@ def page_and_peer(request: pytest.FixtureRequest, of_python: Run) -> Iterator[tu
         of_python("")
 
 
-def region() -> str:
-    return f"dynamodb://unused?endpoint={started('ministack')}&region={ENVIRONMENT['AWS_REGION']}"
+def region(table: str) -> str:
+    return f"dynamodb://{table}?endpoint={started('ministack')}&region={ENVIRONMENT['AWS_REGION']}"
 
 
 def test_both_programs_leave_the_same_items(
@@ -161,7 +161,7 @@ def test_both_programs_leave_the_same_items(
     ours = Ours(page, "")
     monkeypatch.setitem(sys.modules, "page", ours.module)
     compared = []
-    with Database(region(), credentials=sign_in) as other:
+    with Database(region("unused"), credentials=sign_in) as other:
 
         def compare() -> None:
             compared.append(contents(other, prefix))
@@ -178,9 +178,10 @@ def test_both_programs_use_one_table(
 ) -> None:
     page, theirs = page_and_peer
     monkeypatch.chdir(tmp_path)
-    for name, value in {**ENVIRONMENT, "HOLDALL_URL": region()}.items():
-        monkeypatch.setenv(name, value)
     prefix = f"docs-{uuid4().hex[:8]}-"
+    settings = {"HOLDALL_URL": region(f"{prefix}own"), "HOLDALL_MANAGE_TABLE": "true"}
+    for name, value in {**ENVIRONMENT, **settings}.items():
+        monkeypatch.setenv(name, value)
     ours = Ours(page, prefix)
     monkeypatch.setitem(sys.modules, "page", ours.module)
     play(page, lambda source: theirs(rename(source, prefix)), ours, lambda: None)
