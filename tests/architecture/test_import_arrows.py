@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import holdall
 
@@ -71,24 +71,44 @@ def room_of(module: Path) -> str:
     return module.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+class Facts(NamedTuple):
+    """What the tests ask of a module; its syntax tree is not kept."""
+
+    docstring: str | None
+    imports: list[str]
+    private: list[tuple[int, str]]
+    """The names that begin with an underscore and are read from another object, with their lines."""
+    scans: list[int]
+
+
 @cache
-def tree_of(module: Path) -> ast.Module:
-    """A module's syntax, without what only type checkers see."""
+def facts_of(module: Path) -> Facts:
     tree = ast.parse(module.read_text())
-    for node in ast.walk(tree):
+    facts = Facts(ast.get_docstring(tree), [], [], [])
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            node.body = [ast.Pass()]
-    return tree
-
-
-def imports_of(module: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(module)):
+            todo.extend(node.orelse)  # the rest is for type checkers
+            continue
+        todo.extend(ast.iter_child_nodes(node))
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            facts.imports.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: imports are absolute"
-            assert node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            facts.imports.extend(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                facts.private.append((node.lineno, node.attr))
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called == "Scan":
+                facts.scans.append(node.lineno)
+    return facts
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_asdict"
 
 
 def test_the_card_has_every_room_and_no_other() -> None:
@@ -102,7 +122,7 @@ def test_the_card_has_every_room_and_no_other() -> None:
 def test_a_module_imports_only_from_rooms_below_it() -> None:
     for module in modules():
         allowed = MAY_IMPORT[room_of(module)]
-        for name in () if "*" in allowed else imports_of(module):
+        for name in () if "*" in allowed else facts_of(module).imports:
             top, _, rest = name.partition(".")
             if top == "holdall" and rest.partition(".")[0] not in allowed:
                 assert "public names" in allowed, f"{module} imports {name}"
@@ -119,15 +139,13 @@ def is_public(name: str) -> bool:
 def test_a_program_looks_into_nothing_private() -> None:
     programs = [module for module in modules() if "public names" in MAY_IMPORT[room_of(module)]]
     assert programs
-    for module, node in ((each, node) for each in programs for node in ast.walk(tree_of(each))):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            assert own or node.attr == "_asdict", f"{module}:{node.lineno} reads {node.attr}"
+    for module in programs:
+        assert facts_of(module).private == [], module
 
 
 def test_a_module_touches_only_that_part_of_the_world_that_its_room_may() -> None:
     for module in modules():
-        touched = {name.partition(".")[0] for name in imports_of(module)} & WORLDLY
+        touched = {name.partition(".")[0] for name in facts_of(module).imports} & WORLDLY
         assert touched <= MAY_TOUCH.get(room_of(module), set()), f"{module} imports {touched}"
 
 
@@ -138,16 +156,9 @@ def test_only_whole_table_work_may_scan() -> None:
     )
     for module in modules():
         where = module.relative_to(SOURCE).as_posix()
-        if where.startswith(allowed):
-            continue
-        for node in ast.walk(tree_of(module)):
-            if isinstance(node, ast.Call):
-                called = (
-                    node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                )
-                assert called != "Scan", f"{where}:{node.lineno} sends a Scan"
+        assert where.startswith(allowed) or not facts_of(module).scans, f"{where} sends a Scan"
 
 
 def test_every_module_says_what_lives_in_it() -> None:
-    silent = [m.name for m in modules() if not ast.get_docstring(tree_of(m))]
+    silent = [m.name for m in modules() if not facts_of(m).docstring]
     assert silent == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -15,6 +16,7 @@ HEAVY = {
 }
 
 
+@cache
 def loaded_by(statement: str) -> set[str]:
     script = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
