@@ -12,11 +12,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
 # every folder with tests, so that a room's rig is imported by its name, also from the folders in that room
 sys.path += sorted({str(test.parent) for test in TESTS.rglob("test_*.py")} - {*sys.path, str(TESTS / "rig")})
+
+gc.disable()  # until the tests are collected: almost everything that is created until then stays
 
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 FIXED_SEED = "20261115"
@@ -57,7 +60,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     process = getattr(session.config, "workerinput", None)
     if process is not None:
         share = slice(int(process["workerid"].removeprefix("gw")), None, process["workercount"])
-        for test in sorted(TESTS.rglob("test_*.py"))[share]:
+        places = [Path(place.partition("::")[0]).resolve() for place in session.config.args]
+        tests = {test for place in places for test in (place.rglob("test_*.py") if place.is_dir() else [place])}
+        for test in sorted(tests)[share]:
             with suppress(Exception, pytest.skip.Exception):  # raised again when it is collected
                 import_module(test.stem)
 
@@ -74,9 +79,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (item.path not in long, -counts[item.path], item.path))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """In a parallel run, send one report for a test that passed: five messages per test would take minutes in all."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        if report.when == "call":
+            report.duration = sum(each.duration for each in reports)
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+
+
 def pytest_collection_finish() -> None:
-    """Thousands of tests are no garbage: collections, and forks after them, pass them over."""
+    """Thousands of tests are not garbage: collections, and forks after them, skip them."""
+    gc.enable()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_report_header() -> str:

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import pytest
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, elsewhere, run_in, take_turns
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 from rig.torture import TORTURE
@@ -355,8 +355,12 @@ def _in_memory(name: str) -> list[Way]:
 
 
 def _everywhere(name: str) -> list[Way]:
-    others = [Way(home, *way) for home in HOMES for way in elsewhere(["file", "ministack"], name, home)]
-    return [*_in_memory(name), *others]
+    """In memory with one home in one colour, and elsewhere with the other home in the other colour; they take turns."""
+    ways = here_and_elsewhere(["file", "ministack"], name)
+    if TORTURE:
+        return [Way(home, *way) for home in HOMES for way in ways]
+    turn = take_turns(name, "home")
+    return [Way(HOMES[(turn + (store == "memory")) % 2], store, colour) for store, colour in ways]
 
 
 everywhere = run_in(_everywhere, opening)

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, Awaited, Colour, elsewhere, run_in
+from rig.colour import COLOURS, Awaited, Colour, here_and_elsewhere, run_in
 from rig.files import bucket_service
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, sign_in, started
@@ -213,8 +213,7 @@ def opening(way: Way, **more: Any) -> Iterator[Rig]:
 
 
 def _everywhere(name: str) -> list[Way]:
-    memory = [Way("memory", colour) for colour in COLOURS]
-    return [*memory, *(Way(cast("Kind", kind), colour) for kind, colour in elsewhere(["disk", "wire"], name))]
+    return [Way(cast("Kind", kind), colour) for kind, colour in here_and_elsewhere(["disk", "wire"], name)]
 
 
 everywhere = run_in(_everywhere, opening)

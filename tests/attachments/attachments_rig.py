@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, elsewhere, run_in, take_turns
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 from rig.torture import TORTURE
@@ -258,8 +258,12 @@ def _in_memory(name: str) -> list[Way]:
 
 
 def _everywhere(name: str) -> list[Way]:
-    others = [Way(mode, *way) for mode in MODES for way in elsewhere(["file", "ministack"], name, mode)]
-    return [*_in_memory(name), *others]
+    """In memory with one mode in one colour, and elsewhere with the other mode in the other colour; they take turns."""
+    ways = here_and_elsewhere(["file", "ministack"], name)
+    if TORTURE:
+        return [Way(mode, *way) for mode in MODES for way in ways]
+    turn = take_turns(name, "mode")
+    return [Way(MODES[(turn + (store == "memory")) % 2], store, colour) for store, colour in ways]
 
 
 everywhere = run_in(_everywhere, opening)

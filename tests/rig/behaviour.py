@@ -40,7 +40,7 @@ from holdall.core.settings import SettingArguments
 from holdall.errors import HoldallError
 from holdall.testing import Fault, FaultyBackend
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Colour, Test, elsewhere, finish_body, run_in
+from rig.colour import COLOURS, AsyncView, Colour, Test, finish_body, here_and_elsewhere, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
@@ -233,7 +233,7 @@ def _in_memory(*colours: Colour) -> Ways:
 
 
 def _everywhere(name: str) -> list[Way]:
-    return [*_in_memory(*COLOURS)(name), *(Way(*way) for way in elsewhere(STORES[1:], name))]
+    return [Way(*way) for way in here_and_elsewhere(STORES[1:], name)]
 
 
 def _on(ways: Ways, faults: Mapping[Fault, float] | None = None) -> Callable[[Test], Callable[..., None]]:

@@ -28,6 +28,7 @@ __all__ = [
     "Test",
     "finish",
     "elsewhere",
+    "here_and_elsewhere",
     "finish_body",
     "in_turn",
     "run_in",
@@ -68,6 +69,17 @@ def elsewhere(stores: Sequence[str], *names: str) -> list[tuple[str, Colour]]:
     chosen = ways[_turn(len(ways), names)]
     given = [(GIVEN, chosen[1])] if GIVEN in stores and chosen[0] != GIVEN else []
     return [chosen, *given]
+
+
+def here_and_elsewhere(stores: Sequence[str], *names: str) -> list[tuple[str, Colour]]:
+    """Where a test of behaviour runs: in memory in one colour, and `elsewhere` in the other; under torture in all ways.
+
+    Without another store it runs in memory in both colours.
+    """
+    others = elsewhere(stores, *names)
+    colours = {colour for _, colour in others}
+    memory = [colour for colour in COLOURS if TORTURE or colour not in colours]
+    return [*(("memory", colour) for colour in memory), *others]
 
 
 def _turn(count: int, names: tuple[str, ...]) -> int:

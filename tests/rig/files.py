@@ -43,7 +43,7 @@ from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, elsewhere, run_in, take_turns
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 
@@ -273,8 +273,7 @@ def _make_bucket(url: str) -> None:
 
 
 def _all_kinds(name: str) -> list[Way]:
-    memory = [Way("memory", colour) for colour in COLOURS]
-    return memory + [Way(*way) for way in elsewhere(["disk", "mirror", "S3"], name)]
+    return [Way(*way) for way in here_and_elsewhere(["disk", "mirror", "S3"], name)]
 
 
 def _small(name: str) -> list[Way]:

@@ -37,7 +37,7 @@ from holdall.jobs.lease import take
 from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, Awaited, Colour, Test, elsewhere, finish_body, run_in
+from rig.colour import Awaited, Colour, Test, finish_body, here_and_elsewhere, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
@@ -308,12 +308,11 @@ def _address(store: str, directory: Path) -> tuple[str, dict[str, Any], Callable
     return f"dynamodb://jobs-{uuid4().hex}", settings, credentials
 
 
-def _on(others: list[str], colours: list[Colour] = COLOURS) -> Callable[[Test], Callable[..., None]]:
-    memory = [Way("memory", colour) for colour in colours]
-    return run_in(lambda name: [*memory, *(Way(*way) for way in elsewhere(others, name))], opening)
+def _on(others: list[str]) -> Callable[[Test], Callable[..., None]]:
+    return run_in(lambda name: [Way(*way) for way in here_and_elsewhere(others, name)], opening)
 
 
 in_memory = _on([])
-in_one_colour = _on([], ["blocking"])
+in_one_colour = run_in(lambda name: [Way("memory", "blocking")], opening)
 everywhere = _on(["file", "ministack"])
 on_servers = _on(NAMES)

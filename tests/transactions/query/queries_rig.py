@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 from hypothesis import settings
-from rig.colour import COLOURS, AsyncView, Colour, Test, elsewhere, run_in
+from rig.colour import COLOURS, AsyncView, Colour, Test, elsewhere, here_and_elsewhere, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 from rig.torture import TORTURE
@@ -232,6 +232,6 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * 40 if TORTURE else count)
 
 
-everywhere = _on(lambda name: [*_MEMORY, *(Way(*way) for way in elsewhere(NAMES, name))])
+everywhere = _on(lambda name: [Way(*way) for way in here_and_elsewhere(NAMES, name)])
 in_memory = _on(lambda name: _MEMORY)
 on_servers = _on(lambda name: [Way(*way) for server in NAMES for way in elsewhere([server], name)])
