@@ -61,7 +61,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if process is not None:
         share = slice(int(process["workerid"].removeprefix("gw")), None, process["workercount"])
         places = [Path(place.partition("::")[0]).resolve() for place in session.config.args]
-        tests = {test for place in places for test in (place.rglob("test_*.py") if place.is_dir() else [place])}
+        tests = {
+            test for place in places for test in (place.rglob("test_*.py") if place.is_dir() else [place])
+        }
         for test in sorted(tests)[share]:
             with suppress(Exception, pytest.skip.Exception):  # raised again when it is collected
                 import_module(test.stem)

@@ -6,14 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 from click.testing import CliRunner, Result
+from rig.warm import WarmProgram
 
 from holdall.cli.program import program
 
 INSTALLED = shutil.which("holdall", path=str(Path(sys.executable).parent))
+OUR_PATH = [each for each in sys.path if not Path(each).is_relative_to(Path(__file__).parents[1])]
+"""Where a user's program finds modules: not in the tests."""
 
 
 def bare_environment(folder: Path) -> dict[str, str]:
@@ -30,15 +34,19 @@ def call(*words: str, typed: str | None = None) -> Result:
 def start(*words: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command as users run it."""
     assert INSTALLED is not None, "install the project: pip install --editable ."
-    return subprocess.run(
-        [INSTALLED, *words],
-        cwd=folder,
-        env={**bare_environment(folder), **settings},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        with Path(os.devnull).open() as nothing:
+            program = WarmProgram(
+                [INSTALLED, *words],
+                streams=(nothing.fileno(), output.fileno(), errors.fileno()),
+                environment={**bare_environment(folder), **settings},
+                folder=folder,
+                path=OUR_PATH,
+            )
+        code = program.wait(300)
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(words, code, output.read(), errors.read())
 
 
 def every_command(

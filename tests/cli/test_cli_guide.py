@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_rig import bare_environment
+from cli_rig import INSTALLED, OUR_PATH, bare_environment
+from rig.warm import warm_programs
 
 pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
 
@@ -21,12 +22,16 @@ _BLOCK = re.compile(
 )
 
 
-def test_the_guides_commands_print_what_the_guide_shows(tmp_path: Path) -> None:
+def test_the_guides_commands_print_what_the_guide_shows(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
-    programs = Path(sys.executable).parent
-    environment = {**bare_environment(tmp_path), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    assert INSTALLED is not None, "install the project: pip install --editable ."
+    programs = warm_programs(tmp_path_factory.mktemp("programs"), Path(INSTALLED), path=OUR_PATH)
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**bare_environment(tmp_path), "PATH": path}
     blocks = list(_BLOCK.finditer(GUIDE.read_text(encoding="utf-8")))
     assert len(blocks) >= 5
     for block in blocks:

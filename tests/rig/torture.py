@@ -13,9 +13,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from rig.warm import WarmProgram
 
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "1"))
@@ -31,21 +34,24 @@ class Child:
     """A program of some room, by its file's name, in a process of its own; it ends with the block in any case."""
 
     def __init__(self, script: str, *arguments: object, prefix: Sequence[str] = ()) -> None:
-        (program,) = TESTS.rglob(script)
-        self.command = [*prefix, sys.executable, str(program), *map(str, arguments)]
+        self.command = [*prefix, sys.executable, _find_script(script), *map(str, arguments)]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the block
-        self._process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input = self._process.stdin
-        self._output = self._process.stdout
+        given, ours = os.pipe()
+        heard, said = os.pipe()
+        self._input, self._output = open(ours, "w"), open(heard)  # noqa: SIM115, PTH123 - closed with the block
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self._process: subprocess.Popen[bytes] | WarmProgram
+        try:
+            if prefix:
+                self._process = subprocess.Popen(
+                    self.command, stdin=given, stdout=said, stderr=self._errors, env=environment
+                )
+            else:
+                streams = given, said, self._errors.fileno()
+                self._process = WarmProgram(self.command[1:], streams=streams, environment=environment)
+        finally:
+            os.close(given)
+            os.close(said)
 
     def __enter__(self) -> Self:
         return self
@@ -132,6 +138,12 @@ class Child:
         self._errors.seek(0)
         errors = self._errors.read().decode(errors="replace")
         return f"{' '.join(self.command)} ended with {self._process.returncode} {SEEDED}\n{errors}"
+
+
+@cache
+def _find_script(name: str) -> str:
+    (script,) = TESTS.rglob(name)
+    return str(script)
 
 
 def run_script(script: str, *arguments: object, prefix: Sequence[str] = ()) -> list[str]:

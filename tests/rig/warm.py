@@ -1,0 +1,217 @@
+"""Programs that start quickly: forks of a process that has imported Holdall, which is most of a short program's work.
+
+The first `WarmProgram` of a test process starts the *warm process*, which ends with it. For each program the warm
+process forks twice: the outer child waits for the inner one and reports how it ended; the inner one runs the script
+with its own arguments, environment, working directory and standard streams, as a new interpreter would. Where a test
+watches how an interpreter starts (imports, memory, system calls, ``-W``), it starts one with `subprocess` instead.
+
+A shell finds a program that is started this way in the directory of `warm_programs`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+__all__ = ["WarmProgram", "warm_programs"]
+
+HERE = Path(__file__)
+
+
+class WarmProgram:
+    """A running program, with the part of `subprocess.Popen` that tests need; the descriptors stay the caller's."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        streams: tuple[int, int, int],
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        path: Sequence[str] | None = None,
+    ) -> None:
+        """``path`` is ``sys.path`` behind the directory of the script."""
+        self.returncode: int | None = None
+        request = {
+            "command": list(command),
+            "environment": dict(os.environ if environment is None else environment),
+            "folder": str(folder or Path.cwd()),
+            "path": list(sys.path if path is None else path),
+        }
+        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connection.connect(_address())
+        socket.send_fds(self._connection, [json.dumps(request).encode()], streams)
+        self.pid = int(self._connection.recv(100))
+
+    def poll(self) -> int | None:
+        """How it ended, or None while it runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """How it ended; negative for a signal."""
+        if self.returncode is None:
+            if not select.select([self._connection], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("the program", timeout or 0)
+            self.returncode = int(self._connection.recv(100))
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """SIGTERM, unless it has ended."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
+@cache
+def _address() -> str:
+    """Where the warm process of this process listens."""
+    folder = Path(tempfile.mkdtemp(prefix="holdall-warm-"))
+    address = folder / "socket"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, str(HERE), str(address)],
+        stdin=subprocess.PIPE,  # when this process ends, the warm one does
+        stdout=subprocess.DEVNULL,
+        env=environment,
+    )
+    _processes.append(process)
+    while not address.exists():
+        assert process.poll() is None, "the warm process ended"
+        time.sleep(0.01)
+    return str(address)
+
+
+_processes: list[subprocess.Popen[bytes]] = []
+"""The warm process of this process, kept so that it lives."""
+
+_STUB = """#!{python} -IS
+import json, os, socket, sys
+connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+connection.connect({address!r})
+request = {{"command": [{script!r}, *sys.argv[1:]], "environment": dict(os.environ)}}
+request |= {{"folder": os.getcwd(), "path": {path!r}}}
+socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
+connection.recv(100)
+code = int(connection.recv(100))
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+def warm_programs(folder: Path, *scripts: Path, path: Sequence[str]) -> Path:
+    """A directory for a shell's ``PATH``, in which these scripts are started from the warm process."""
+    programs = folder / "warm-programs"
+    programs.mkdir()
+    for script in scripts:
+        stub = programs / script.name
+        text = _STUB.format(python=sys.executable, address=_address(), script=str(script), path=list(path))
+        stub.write_text(text, encoding="utf-8")
+        stub.chmod(0o755)
+    return programs
+
+
+# --- in the warm process ---
+
+
+def _warm_up() -> None:
+    """Import what programs of tests import."""
+    for name in ("backends.embedded", "cli.program", "testing", "worker"):
+        import_module(f"holdall.{name}")
+    for name in ("clock", "recorder", "servers", "torture"):
+        import_module(f"rig.{name}")
+    from holdall import AsyncDatabase, Database, Key, Model, SortKey, job  # noqa: F401
+    from holdall.features import FEATURES, load
+
+    for feature in FEATURES:
+        for place in (*feature.shells, *feature.commands):
+            load(place)
+
+
+def _serve(address: Path) -> Path:
+    """Fork for each request; returns in the inner children, with the script that they run."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(str(address) + ".new")
+    listener.listen(100)
+    Path(str(address) + ".new").rename(address)  # it answers from here on
+    children = 0
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if listener not in ready:
+            address.unlink()
+            address.parent.rmdir()
+            os._exit(0)
+        connection, _ = listener.accept()
+        while children and os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
+            children -= 1
+        if os.fork():
+            children += 1
+            connection.close()
+            continue
+        listener.close()
+        text, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        program = os.fork()
+        if program:
+            _report(connection, program, [0, *descriptors])
+        connection.close()
+        return _become(json.loads(text), descriptors)
+
+
+def _report(connection: socket.socket, program: int, descriptors: Sequence[int]) -> NoReturn:
+    """Send the id of a child, and how it ended."""
+    for each in descriptors:
+        os.close(each)
+    try:
+        connection.send(str(program).encode())
+        _, status = os.waitpid(program, 0)
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+    finally:
+        os._exit(0)
+
+
+def _become(request: dict[str, Any], descriptors: Sequence[int]) -> Path:
+    """Take over streams, environment, working directory, arguments and import path."""
+    for standard, given in enumerate(descriptors):
+        os.dup2(given, standard)
+        os.close(given)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    script = Path(request["command"][0])
+    sys.argv[:] = request["command"]
+    sys.path[:] = [str(script.parent), *request["path"]]
+    return script
+
+
+if __name__ == "__main__":
+    import gc
+    from types import ModuleType
+
+    _warm_up()
+    gc.freeze()
+    script = _serve(Path(sys.argv[1]))
+    warm, main = sys.modules["__main__"], ModuleType("__main__")
+    main.__file__ = str(script)
+    sys.modules["__main__"] = main
+    exec(compile(script.read_bytes(), str(script), "exec", dont_inherit=True), main.__dict__)
