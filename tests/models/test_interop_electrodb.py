@@ -257,8 +257,17 @@ class Reading(
         gsi1=("$shop$reading_2#place_{place}",),
         gsi2=("$shop#sensor_{sensor}", "$account#history#reading_2#at_{at:04d}"),
         gsi3=("$shop", "$Reading_2#at_{at:04d}"),
-        gsi4=("SENSOR#{sensor}", "at-{at:04d}-{year}"),
-        casing="lower",
+        gsi4=("SENSOR#{sensor}", "At-{at:04d}-{year}#{place}"),
+        casing={
+            "pk": "lower",
+            "sk": "lower",
+            "gsi1pk": "lower",
+            "gsi2pk": "lower",
+            "gsi2sk": "lower",
+            "gsi3pk": "lower",
+            "gsi3sk": "lower",
+            "gsi4pk": "upper",
+        },
     ),
 ):
     sensor: Key[str]
@@ -283,8 +292,8 @@ const readings = new Entity({
     two: key('gsi2', 'gsi2', { composite: ['sensor'] }, { composite: ['at'] }, { collection: ['account', 'history'] }),
     three: key('gsi3', 'gsi3', { composite: [] }, { composite: ['at'] }),
     four: key('gsi4', 'gsi4',
-      { composite: ['sensor'], template: 'SENSOR#${sensor}' },
-      { composite: ['at', 'year'], template: 'at-${at}-${year}' })
+      { composite: ['sensor'], template: 'Sensor#${sensor}', casing: 'upper' },
+      { composite: ['at', 'year', 'place'], template: 'At-${at}-${year}#${place}', casing: 'none' })
   }
 }, { table })
 """

@@ -327,6 +327,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         (lambda: Template({"x" * 256: "A#{name}"}), "must have 1 to 255 bytes"),
         (lambda: Template(pk="A#{name}", gsi1={"p": "{city}", "": "A"}), "must have 1 to 255 bytes"),
         (lambda: Template(pk="A#{name}", casing="title"), "casing"),  # type: ignore[arg-type]
+        (lambda: Template(pk="A#{name}", casing={"sk": "lower"}), "of the attributes: pk"),
         (lambda: Template(pk="A#{name}", gsi1="{city}"), "gsi1"),  # type: ignore[arg-type]
         (lambda: Template(pk="A#{name}", type={}), "type"),
         (lambda: Template(pk="A#{name}", type={"entity": "an order"}), "without spaces"),
@@ -348,6 +349,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         "long attribute",
         "empty attribute",
         "casing",
+        "casing of another attribute",
         "index",
         "no type",
         "spaces",

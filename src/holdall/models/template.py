@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 IndexTexts: TypeAlias = "tuple[str] | tuple[str, str] | Mapping[str, str]"
 """The templates of an index's partition and sort key; as a mapping, by the names of their attributes."""
 
+Casing: TypeAlias = Literal["lower", "upper"]
+"""The case in which a key is stored."""
+
 
 class Template:
     """The layout of a single-table design: ``Template(pk="CUSTOMER#{customer}", sk="ORDER#{number:010d}")``.
@@ -38,7 +41,8 @@ class Template:
 
     ``type`` names the attribute that holds the model's name, by which items of different models are told apart. As a
     mapping, it also gives the name, and further attributes that every item of the model has:
-    ``type={"__edb_e__": "order", "__edb_v__": "1"}``. ``casing`` stores keys in lower or upper case.
+    ``type={"__edb_e__": "order", "__edb_v__": "1"}``. ``casing`` stores keys in lower or upper case; a mapping gives it
+    for some attributes: ``casing={"pk": "lower", "sk": "lower"}``.
 
     Any other keyword is an index: its name, and the templates of its partition and sort key,
     ``gsi1=("STATUS#{status}", "{placed_at}")``, in the attributes ``gsi1pk`` and ``gsi1sk``; if they have other names,
@@ -55,7 +59,7 @@ class Template:
         pk: str | None = None,
         sk: str | None = None,
         type: str | Mapping[str, str] | None = None,
-        casing: Literal["lower", "upper"] | None = None,
+        casing: Casing | Mapping[str, Casing] | None = None,
         local: Mapping[str, str | Mapping[str, str]] | None = None,
         **indexes: IndexTexts,
     ) -> None:
@@ -65,10 +69,7 @@ class Template:
                 "a Template needs the templates of the table's key",
                 hint='write Template(pk=..., sk=...), or Template({"PK": ..., "SK": ...}) for other names',
             )
-        if casing not in (None, "lower", "upper"):
-            raise ModelDefinitionError(f"casing is {casing!r:.60}", hint='it is "lower" or "upper"')
         self.type, self.type_name, self.constants = _split_type(type)
-        self.casing = casing
         self.key = _check_texts("the key", texts if key is None else key)
         self.indexes = {name: _index_texts(name, given) for name, given in indexes.items()}
         self.local = {name: _local_text(name, given) for name, given in (local or {}).items()}
@@ -77,6 +78,9 @@ class Template:
                 "Template: a table without a sort key cannot have local indexes",
                 hint="add sk=, or remove local=",
             )
+        groups = (self.key, *self.indexes.values(), *self.local.values())
+        self.attributes = [name for group in groups for name in group]
+        self.casing = _casing_of(self.attributes, casing)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and vars(self) == vars(other)
@@ -95,24 +99,18 @@ class Template:
         sort_keys: Sequence[Key[Any]],
     ) -> TemplateForm:
         """The template with the fields of a class; `ModelDefinitionError` says why they do not go together."""
-        texts = [KeyText(cls, name, text, fields, self.casing) for name, text in self.key.items()]
+
+        def bind_texts(given: Mapping[str, str]) -> list[KeyText]:
+            return [KeyText(cls, name, text, fields, self.casing.get(name)) for name, text in given.items()]
+
+        texts = bind_texts(self.key)
         _check_key(cls, texts, keys, sort_keys)
-        indexes = [
-            TemplateIndex(Index(name), [KeyText(cls, *pair, fields, self.casing) for pair in given.items()])
-            for name, given in self.indexes.items()
-        ]
+        indexes = [TemplateIndex(Index(name), bind_texts(given)) for name, given in self.indexes.items()]
         indexes += [
-            TemplateIndex(
-                Index(name, local=True), [texts[0], KeyText(cls, *_only(given), fields, self.casing)]
-            )
+            TemplateIndex(Index(name, local=True), [texts[0], *bind_texts(given)])
             for name, given in self.local.items()
         ]
-        reserved = [
-            self.type,
-            *self.constants,
-            *self.key,
-            *(name for given in (*self.indexes.values(), *self.local.values()) for name in given),
-        ]
+        reserved = [self.type, *self.constants, *self.attributes]
         itself = [text.only.name for text in texts if text.only is not None]
         for field in fields.values():
             if field.stored in reserved and field.name not in itself:
@@ -121,6 +119,20 @@ class Template:
                     hint=f'store it under another name: field(name="{field.stored}_")',
                 )
         return TemplateForm(keys, sort_keys, texts, indexes, self.type, self.constants)
+
+
+def _casing_of(attributes: Sequence[str], given: Casing | Mapping[str, Casing] | None) -> dict[str, Casing]:
+    """The casing of each attribute that has one."""
+    if given is None:
+        return {}
+    found = dict(given) if isinstance(given, Mapping) else dict.fromkeys(attributes, given)
+    if not {*found.values()} <= {"lower", "upper"} or not found.keys() <= {*attributes}:
+        raise ModelDefinitionError(
+            f"Template: casing is {given!r:.80}",
+            hint='it is "lower" or "upper", or a mapping with the casing of some of the attributes: '
+            + ", ".join(attributes),
+        )
+    return found
 
 
 def _split_type(
@@ -165,11 +177,6 @@ def _local_text(name: str, given: str | Mapping[str, str]) -> dict[str, str]:
             hint="give only the template of its sort key: it has the table's partition key",
         )
     return texts
-
-
-def _only(texts: Mapping[str, str]) -> tuple[str, str]:
-    ((name, text),) = texts.items()
-    return name, text
 
 
 def _check_key(
