@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError, InvalidValueError
-from holdall.models.marks import DECODED, FROZEN, OPENED
+from holdall.models.marks import DECODED, FROZEN, OPENED, Marks
 
 if TYPE_CHECKING:
     from holdall.core.values import Attribute
@@ -195,15 +195,17 @@ class Field(Generic[T]):
                 value = self._quick(item._stored[self.stored])
             except Exception:  # noqa: BLE001 - nothing is stored, or in an unusual form: read it thoroughly
                 return self._read(item)
-            if marks is None or marks.tracks:
-                # super() leads here although there is a value; checking the __dict__ would materialise it
-                if marks is None or name in marks.seen:
+            if type(marks) is Marks:
+                if name in (seen := marks.seen):
+                    # super() leads here although there is a value; checking the __dict__ would materialise it
                     return self._read(item)
-                marks.seen.add(name)
+                seen.add(name)
                 if not marks.held:
                     marks.read(item, self, value)
             elif marks is FROZEN:
                 _keep(item, "_marks", OPENED)
+            elif marks is None:
+                return self._read(item)
             _keep(item, name, value)
             return value
 

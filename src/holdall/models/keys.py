@@ -62,7 +62,10 @@ class ModelKey(Generic[M_co]):
         _set_components(self, components)
         partition, sort = encoded = schema.form.encode(components)
         _set_encoded(self, encoded)
-        _set_identity(self, (schema.table, _text(partition), _text(sort)))
+        if type(partition) is str and type(sort) is str:
+            _set_identity(self, (schema.table, partition, sort))
+        else:
+            _set_identity(self, (schema.table, _text(partition), _text(sort)))
 
     @property
     def model(self) -> type[M_co]:
@@ -173,18 +176,19 @@ def check_unchanged(key: ModelKey[Any], values: Mapping[str, Any]) -> None:
 
 def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]) -> ModelKey[Any]:
     """Make a key from a caller's arguments; `InvalidFieldError` names the component that is wrong."""
-    given = _take_components(schema, values, components)
+    given = _take_components(schema, values, components) if values else components
     fields = schema.key_fields
     if given.keys() != fields.keys():
         given = _complete(schema, given)
-    return ModelKey(schema, {name: field.validate(given[name]) for name, field in fields.items()})
+    valid = {}
+    for name, field in fields.items():
+        valid[name] = field.validate(given[name])
+    return ModelKey(schema, valid)
 
 
 def _take_components(
     schema: ModelSchema, values: tuple[object, ...], components: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    if not values:
-        return components
     if len(values) > 1 or components:
         raise InvalidKeyError(
             f"{schema.name}.key takes either a single value or the components by name",
@@ -236,7 +240,10 @@ def _example(schema: ModelSchema) -> str:
 
 def partition_text(root: str, keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
     """Return the partition key in the database's table."""
-    return "#".join([root, *[segment(key, components[key.name]) for key in keys]])
+    text = root
+    for key in keys:
+        text = f"{text}#{segment(key, components[key.name])}"
+    return text
 
 
 def sort_key_text(sort_keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
@@ -269,7 +276,7 @@ _ESCAPES = {character: f"%{character:02X}" for character in (*range(0x20), 0x7F,
 
 def segment(field: Field[Any], value: Any) -> str:
     """Return the text of one component in a partition key; separators in it are percent-encoded."""
-    text = _canonical(field, value)
+    text = value if type(value) is str else _canonical(field, value)
     if text.isascii() and text.isprintable() and "%" not in text and "#" not in text:
         return text  # the usual case, with nothing to encode
     if not text.isascii():
@@ -281,8 +288,6 @@ def segment(field: Field[Any], value: Any) -> str:
 
 
 def _canonical(field: Field[Any], value: Any) -> str:
-    if type(value) is str:
-        return value
     if field.codec.kind not in ("S", "N", "BOOL", "B", None):
         return _json(field, value)
     try:

@@ -43,8 +43,6 @@ class Marks:
 
     __slots__ = ("held", "increments", "keeper", "seen", "shown", "updates", "written")
 
-    tracks = True
-
     def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
         self.keeper = keeper
         self.held = held
@@ -106,7 +104,6 @@ class Frozen:
 
     __slots__ = ()
 
-    tracks = False
     held = True  # there is no keeper to report to
     seen: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()

@@ -25,10 +25,13 @@ def make_instance(
     return item
 
 
-def make_frozen(binding: Binding, stored: Item, key: ModelKey[Any] | None) -> Any:
-    """An instance outside any transaction, which cannot be changed."""
+def make_frozen(
+    binding: Binding, stored: Item, key: ModelKey[Any] | None, found: ModelSchema | None = None
+) -> Any:
+    """An instance outside any transaction, which cannot be changed; ``found`` is its model, if that is known."""
     schema = binding.schema
-    found = model_of(binding, stored, key)
+    if found is None:
+        found = model_of(binding, stored, key)
     if found is None:
         raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
     item = make_instance(binding, found, stored, FROZEN, key)

@@ -139,10 +139,13 @@ async def fetch(
         )
         if unit is not None:
             unit.requests += 1
-        raw = stored = _present(context, binding, reply.item)
-        if raw is not None and not is_current(binding, raw):
-            stored = await hydrate(context, binding, raw)
-        item = _receive(unit, binding, key, raw, stored, fields)
+        raw = stored = reply.item
+        if raw is not None and binding.ttl in raw:
+            raw = stored = _present(context, binding, raw)
+        model = None if raw is None else binding.model_of(raw)
+        if raw is not None and not (model or binding.schema).used_as_stored:
+            stored, model = await hydrate(context, binding, raw), None
+        item = _receive(unit, binding, key, raw, stored, fields, model)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
@@ -285,15 +288,21 @@ def _receive(
     raw: Item | None,
     stored: Item | None,
     fields: Sequence[Field[Any]] | None = None,
+    model: ModelSchema | None = None,
 ) -> Any:
-    """The instance for a reply, with all fields or with these; a missing item is tracked as missing."""
+    """The instance for a reply, with all fields or with these; a missing item is tracked as missing.
+
+    ``model`` is the item's, if that is known.
+    """
     if raw is None or stored is None:
         return None if unit is None else unit.miss(key)
     if fields is not None:
         if unit is None:
             return make_part(binding, stored, key, fields)
         return unit.receive_part(binding, raw, stored, key, fields)
-    return make_frozen(binding, stored, key) if unit is None else unit.receive(binding, raw, stored, key)
+    if unit is None:
+        return make_frozen(binding, stored, key, model)
+    return unit.receive(binding, raw, stored, key, model)
 
 
 async def load(context: Context, items: Iterable[object], names: Sequence[str]) -> None:

@@ -150,13 +150,14 @@ class Unit:
 
     def find(self, key: ModelKey[Any]) -> Entry | None:
         """The entry that the transaction already has under the key."""
-        self.check_open()
+        if not self.open:
+            self.check_open()
         identity = key.identity
         entry = self.entries.get(identity)
         if isinstance(entry, Fragment):
             return None  # the whole item is still to be read
         if entry is None:
-            row = self._row(identity)
+            row = self._row(identity) if self._rows else None
             if row is None:
                 return None
             row_marks = row._marks
@@ -218,7 +219,7 @@ class Unit:
             if isinstance(known, Blind):
                 raise _explain_blind(known)
             return self.give(known, schema)
-        if (row := self._row(identity)) is not None:
+        if self._rows and (row := self._row(identity)) is not None:
             return row
         item = make_instance(binding, found, stored, Marks(self), key)
         if found.mutable_keys:
@@ -229,11 +230,18 @@ class Unit:
             if known is not None:
                 _check_same(entry, known.all_locks())
         else:
-            self._rows[identity] = weakref.ref(item)
-            if len(self._rows) > self._many_rows:
-                self._sweep()
+            self._keep_row(identity, item)
         if found.prepares:
             item.after_load()
+        return item
+
+    def receive_row(self, binding: Binding, raw: Item, found: ModelSchema) -> Any:
+        """`receive` for a row of a query that is used as it is stored; flat, because a query has many."""
+        identity = binding.identity(raw)
+        if identity in self.entries or identity in self._rows or found.mutable_keys or found.prepares:
+            return self.receive(binding, raw, raw, None, found)
+        item = build_instance(found.model, raw, Marks(self), None)
+        self._keep_row(identity, item)
         return item
 
     def receive_part(
@@ -281,8 +289,11 @@ class Unit:
         reference = self._rows.get(identity)
         return None if reference is None else reference()
 
-    def _sweep(self) -> None:
-        """Forget freed rows now and then, which is cheaper than a callback for each."""
+    def _keep_row(self, identity: tuple[object, ...], item: Model) -> None:
+        """Remember a row; forget freed ones now and then, which is cheaper than a callback for each."""
+        self._rows[identity] = weakref.ref(item)
+        if len(self._rows) <= self._many_rows:
+            return
         self._rows = {identity: row for identity, row in self._rows.items() if row() is not None}
         self._many_rows = max(2 * len(self._rows), _FEW_ROWS)
 

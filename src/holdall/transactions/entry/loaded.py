@@ -21,7 +21,7 @@ from holdall.errors import Difference, InvalidFieldError
 from holdall.models.derived import Derived
 from holdall.models.field_update import FieldUpdate
 from holdall.models.fields import ABSENT, Field
-from holdall.models.keys import check_unchanged
+from holdall.models.keys import check_unchanged, item_key
 from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
@@ -58,7 +58,7 @@ class Loaded(Entry):
     role = "read"
 
     def __init__(self, item: Model, raw: Item, *, asked: bool) -> None:
-        super().__init__(item.key)
+        self.key = item_key(item)
         self.item: Model = item
         self.raw = raw
         self.asked = asked

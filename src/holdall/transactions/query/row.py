@@ -98,7 +98,8 @@ class RowMaker:
         binding, model_of = self._binding, self._binding.model_of
         if not self._as_stored:
             return await self._hydrate_rows(list(rows), at_most)
-        simple = self._unit is None and self._fetched is None and not binding.schema.form.in_key_alone
+        simple = self._fetched is None and not binding.schema.form.in_key_alone
+        plain, unit = simple and self._unit is None, self._unit if simple else None
         found: list[tuple[Any, Item]] = []
         for raw in rows:
             if len(found) == at_most:
@@ -106,9 +107,11 @@ class RowMaker:
             model = model_of(raw)
             if model is None:
                 continue
-            if simple and not model.prepares:
+            if plain and not model.prepares:
                 found.append((build_instance(model.model, raw, OPENED, None), raw))
-            elif (item := self._instance(model, raw, raw)) is not None:
+                continue
+            item = self._instance(model, raw, raw) if unit is None else unit.receive_row(binding, raw, model)
+            if item is not None:
                 found.append((item, raw))
         return found
 
