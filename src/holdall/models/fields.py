@@ -199,7 +199,10 @@ class Field(Generic[T]):
                 if name in (seen := marks.seen):
                     # super() leads here although there is a value; checking the __dict__ would materialise it
                     return self._read(item)
-                seen.add(name)
+                if seen:
+                    seen.add(name)
+                else:
+                    marks.seen = {name}
                 if not marks.held:
                     marks.read(item, self, value)
             elif marks is FROZEN:

@@ -46,9 +46,9 @@ class Marks:
     def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
         self.keeper = keeper
         self.held = held
-        # all but ``seen`` are replaced, never changed: most items are only read and share the empty ones
+        # all are replaced, not changed, while they are empty: the rows of a query share the empty ones
         self.written: frozenset[str] = _NO_NAMES
-        self.seen: set[str] = set()
+        self.seen: set[str] | frozenset[str] = _NO_NAMES
         self.increments: Mapping[str, int | float | Decimal] = _NOTHING
         self.shown: Mapping[str, Attribute | None] = _NOTHING
         self.updates: Mapping[str, FieldUpdate] = _NOTHING
@@ -82,7 +82,7 @@ class Marks:
     def wrote(self, name: str) -> None:
         """Mark a field as assigned; earlier increments no longer matter."""
         self.written |= {name}
-        self.seen.add(name)
+        self.seen = {*self.seen, name}
         if name in self.increments:
             self.increments = {other: amount for other, amount in self.increments.items() if other != name}
         if name in self.updates:
@@ -90,12 +90,12 @@ class Marks:
 
     def add(self, name: str, amount: int | float | Decimal) -> None:
         """Record the total that will be added to a field."""
-        self.seen.add(name)
+        self.seen = {*self.seen, name}
         self.increments = {**self.increments, name: amount}
 
     def update(self, name: str, update: FieldUpdate) -> None:
         """A set or list field is changed by this update, all in all."""
-        self.seen.add(name)
+        self.seen = {*self.seen, name}
         self.updates = {**self.updates, name: update}
 
 
