@@ -52,6 +52,11 @@ ITEMS: list[dict[str, Any]] = [
         "mixed": number if number % 2 else "one",
         "entity": "Box" if number % 2 else "Crate",
         "note": None,
+        "seen": f"2026-01-0{number}T12:00:00{'.500000' if number == 3 else ''}Z",
+        "written": f"2026-01-0{number}T12:00:00.000000+0000",
+        "created_at": 1767355200000 + number,
+        "is_hot": number % 2,
+        "settings": '{"theme":"dark"}',
         **({"extra": "only here"} if number == 2 else {}),
     }
     for number in range(1, 6)
@@ -117,6 +122,9 @@ def test_the_model_reads_and_changes_the_items(store: str, monkeypatch: pytest.M
         assert (first.class_, first.price, first.tags) == ("green", Decimal("0.25"), {"a", "b"})
         assert (first.lines, first.sizes) == ([{"count": 1, "text": "x"}], [1, Decimal("2.5")])
         assert (first.mixed, found[2].mixed, first.note) == (1, "one", None)
+        assert (first.seen, first.written) == (datetime(2026, 1, 1, 12, tzinfo=UTC),) * 2
+        assert first.created_at == datetime(2026, 1, 2, 12, 0, 0, 1000, tzinfo=UTC)
+        assert (first.is_hot, found[2].is_hot, first.settings) == (True, False, {"theme": "dark"})
         cheap = db.query(lines, index="by-kind", kind="tea", sort=col(lines.price) < Decimal("0.6"))
         assert [line.SKU for line in cheap] == [1, 2]
         with db.transaction() as tx:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdall import Database
 from holdall.cli.model_source import TableSample, infer_type, is_class_name, name_class, write_source
+from holdall.cli.stored_guess import guess_form
 from holdall.core import (
     CreateTable,
     IndexSchema,
@@ -25,6 +26,8 @@ from holdall.core import (
 from holdall.models.stored_form import plain
 
 NAMES = [
+    "created_at",
+    "isNew",
     "a b",
     "a-b",
     "a_b",
@@ -43,9 +46,32 @@ NAMES = [
     "😀",
 ]
 TEXTS = ["2026-01-31T09:30:00.000000Z", "2026-01-31T09:30:00.000000", "2026-01-31", "2026-02-31", "", "x"]
-TEXTS += ["0000-01-31", "2026-01-31 09:30"]
+TEXTS += ["0000-01-31", "2026-01-31 09:30", "2026-01-31T09:30:00Z", "2026-01-31T09:30:00.500Z"]
+TEXTS += [
+    "2026-01-31T09:30:00.000000+0000",
+    "2026-01-31T09:30:00+01:00",
+    '{"a": 1}',
+    "[1, 2.5]",
+    "{",
+    "[1, {}]",
+]
 
-SCALARS = ["x", "", 1, -7, 2.5, Decimal("1.000000000000000000001"), b"", b"\0\xff", True, False, None]
+SCALARS = [
+    "x",
+    "",
+    1,
+    0,
+    -7,
+    1767355200,
+    1767355200123,
+    2.5,
+    Decimal("1.000000000000000000001"),
+    b"",
+    b"\0\xff",
+    True,
+    False,
+    None,
+]
 SETS = [{"a", "b"}, {1}, {1, 2.5}, {b"\xff"}]
 
 
@@ -106,6 +132,45 @@ def test_a_model_reads_every_item_of_its_sample(data: st.DataObject) -> None:
 )
 def test_the_type_is_as_narrow_as_the_values_show(values: list[Any], annotation: str) -> None:
     assert infer_type(map(encode, values)) == (annotation, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "guess"),
+    [
+        ("createdAt", [1767355200], ("datetime", "epoch")),
+        ("created_at", [1767355200, None], ("datetime", "epoch")),
+        ("updated", [1767355200123], ("datetime", "epoch_ms")),
+        ("updated", [1767355200123, 1767355200], None),
+        ("barcode", [1767355200123], None),
+        ("at", [5], None),
+        ("at", [1767355200.5], None),
+        ("is_new", [0, 1], ("bool", "number")),
+        ("is_new", [1, 1], None),
+        ("new", [0, 1], None),
+        ("x", ["2026-01-02T12:00:00Z", "2026-01-02T12:00:00.500000Z"], ("datetime", "iso")),
+        ("x", ["2026-01-02T12:00:00.000Z"], ("datetime", "iso_ms")),
+        ("x", ["2026-01-02T12:00:00.000000+0000"], ("datetime", "pynamodb")),
+        ("x", ["2026-01-02T12:00:00.000000+0000", "2026-01-02T12:00:00Z"], None),
+        ("x", ["2026-01-02T12:00:00+01:00"], None),
+        ("x", ['{"a": 1}', "{}"], ("dict[str, Any]", "json")),
+        ("x", ["[]", "[1]"], ("list[Any]", "json")),
+        ("x", ["[]", "{}"], None),
+        ("x", ["5"], None),
+        ("x", [None], None),
+        ("x", [], None),
+    ],
+)
+def test_a_stored_form_is_proposed_if_all_values_show_it(name: str, values: list[Any], guess: Any) -> None:
+    assert guess_form(name, [encode(value) for value in values], is_key=False, is_expiry=False) == guess
+    as_key = None if guess and guess[1] in ("iso", "json", "number") else guess
+    assert guess_form(name, [encode(value) for value in values], is_key=True, is_expiry=False) == as_key
+
+
+def test_the_attribute_of_expiry_has_seconds() -> None:
+    for values in ([], [1767355200]):
+        found = guess_form("x", [encode(value) for value in values], is_key=False, is_expiry=True)
+        assert found == ("datetime", "epoch")
+    assert guess_form("x", [encode(0)], is_key=False, is_expiry=True) is None
 
 
 def test_a_null_makes_a_type_optional() -> None:

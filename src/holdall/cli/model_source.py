@@ -17,6 +17,7 @@ from textwrap import wrap
 from unicodedata import normalize
 
 from holdall import Model
+from holdall.cli.stored_guess import REASONS, guess_form
 from holdall.core import Attribute, IndexSchema, Item, KeyAttribute, TableSchema
 
 _TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "cls", "type")
@@ -189,18 +190,19 @@ class _Column:
     annotation: str
     optional: bool
     kinds: Mapping[str, int]
+    stored: str | None
     has_other_moments: bool
 
     def write(self, field: str) -> str:
         """The field's line in the class."""
         options = [] if field == self.name else [f"name={_quote(self.name)}"]
+        options += [] if self.stored is None else [f"stored={_quote(self.stored)}"]
+        given = f" = field({', '.join(options)})" if options else ""
         if self.role:
-            return f"    {field}: {self.role}[{self.annotation}]" + (
-                f" = field({options[0]})" if options else ""
-            )
+            return f"    {field}: {self.role}[{self.annotation}]{given}"
         if not self.optional:
-            return f"    {field}: {self.annotation}" + (f" = field({options[0]})" if options else "")
-        given = f"field(default=None, {options[0]})" if options else "None"
+            return f"    {field}: {self.annotation}{given}"
+        given = f"field({', '.join(['default=None', *options])})" if options else "None"
         return f"    {field}: {self.annotation} | None = {given}"
 
 
@@ -215,7 +217,7 @@ def _find_columns(sample: TableSample) -> dict[str, _Column]:
     seen = {name for item in sample.items for name in item}
     included = {name for index in schema.indexes for name in index.projection.names}
     columns = [
-        _describe_column(name, roles.get(name, ""), declared.get(name), sample.items)
+        _describe_column(name, roles.get(name, ""), declared.get(name), sample)
         for name in sorted(seen | included | declared.keys())
     ]
     order = {"Key": 0, "SortKey": 1, "": 2}
@@ -223,7 +225,8 @@ def _find_columns(sample: TableSample) -> dict[str, _Column]:
     return {column.name: column for column in columns}
 
 
-def _describe_column(name: str, role: str, declared: KeyAttribute | None, items: Sequence[Item]) -> _Column:
+def _describe_column(name: str, role: str, declared: KeyAttribute | None, sample: TableSample) -> _Column:
+    items = sample.items
     found = [item[name] for item in items if name in item]
     annotation, null = infer_type(found)
     texts = [str(attribute["S"]) for attribute in found if "S" in attribute]
@@ -231,12 +234,19 @@ def _describe_column(name: str, role: str, declared: KeyAttribute | None, items:
         annotation = _infer_text(texts)
     if not found and declared is not None:
         annotation = {"S": "str", "N": "int", "B": "bytes"}[declared.type]
+    is_expiry = name == sample.ttl
+    guess = None
+    if annotation in ("str", "int"):
+        is_key = declared is not None and not is_expiry
+        guess = guess_form(name, found, is_key=is_key, is_expiry=is_expiry)
+    annotation, stored = guess or (annotation, None)
     return _Column(
         name,
         role,
         annotation,
         optional=null or len(found) < len(items) or not found,
         kinds=Counter(kind for attribute in found for kind in attribute),
+        stored=stored,
         has_other_moments=annotation == "str"
         and bool(texts)
         and all(_OTHER_MOMENT.fullmatch(text) and _is_moment(text) for text in texts),
@@ -304,7 +314,7 @@ def _write_index(index: IndexSchema, columns: Mapping[str, _Column], notes: _Not
 
 
 def _find_expiry(sample: TableSample, columns: Mapping[str, _Column], notes: _Notes) -> str | None:
-    if sample.ttl is None or columns[sample.ttl].annotation in ("int", "Decimal"):
+    if sample.ttl is None or columns[sample.ttl].annotation in ("int", "Decimal", "datetime"):
         return sample.ttl
     notes.add(f"items expire by {_show(sample.ttl)}, which is not always a number; ttl= is left out")
     return None
@@ -334,6 +344,8 @@ class _Notes:
         elif column.annotation == "Any":
             counts = ", ".join(f"{_KINDS[kind]} ({count})" for kind, count in sorted(kinds.items()))
             self.add(f"{name} has no single type: {counts}")
+        elif column.stored is not None:
+            self._guesses.setdefault(column.stored, []).append(name)
         elif column.annotation in ("int", "datetime", "date"):
             self._guesses.setdefault(column.annotation, []).append(name)
         if column.has_other_moments:
@@ -347,6 +359,7 @@ class _Notes:
             "int": "all sampled numbers are whole, so the type is int, not Decimal",
             "datetime": "all sampled texts are times in Holdall's own form, so the type is datetime",
             "date": "all sampled texts are dates, so the type is date",
+            **{form: f'{reason}, so it has stored="{form}"' for form, reason in REASONS.items()},
         }
         guesses = [
             f"{', '.join(self._guesses[kind])}: {reasons[kind]}" for kind in reasons if kind in self._guesses
@@ -407,7 +420,8 @@ def _write_imports(
         standard.setdefault(_IMPORTS[name], []).append(name)
     own = {column.role for column in columns.values() if column.role} | {"Model"}
     own |= {"Index"} if has_indexes else set()
-    own |= {"field"} if any(fields[name] != name for name in columns) else set()
+    options = any(fields[name] != name or column.stored for name, column in columns.items())
+    own |= {"field"} if options else set()
     lines = [f"from {module} import {', '.join(names)}" for module, names in sorted(standard.items())]
     return [*lines, *([""] if lines else []), f"from holdall import {', '.join(sorted(own))}"]
 

@@ -6,6 +6,12 @@
 # - SKU: all sampled numbers are whole, so the type is int, not Decimal
 # - "placed at": all sampled texts are times in Holdall's own form, so the type is datetime
 # - day: all sampled texts are dates, so the type is date
+# - created_at: all sampled numbers can be times in milliseconds since 1970, so it has
+#   stored="epoch_ms"
+# - seen: all sampled texts are times as pydantic writes them, so it has stored="iso"
+# - written: all sampled texts are times as PynamoDB writes them, so it has stored="pynamodb"
+# - settings: all sampled texts are JSON, so it has stored="json"
+# - is_hot: all sampled numbers are 0 or 1, so it has stored="number"
 # - changed holds times; as datetime it would be read, but written as 2026-01-31T09:30:00.000000Z
 # - mixed has no single type: number (3), text (2)
 # - colour is in no item of the sample
@@ -38,18 +44,23 @@ class OrderLines(
     changed: str
     class_: str = field(name="class")
     counts: dict[str, int]
+    created_at: datetime = field(stored="epoch_ms")
     day: date
     entity: str
     fragile: bool
+    is_hot: bool = field(stored="number")
     kind: str
     lines: list[dict[str, Any]]
     mixed: Any
     payload: bytes
     price: Decimal
+    seen: datetime = field(stored="iso")
+    settings: dict[str, Any] = field(stored="json")
     sizes: list[Decimal]
     tags: set[str]
+    written: datetime = field(stored="pynamodb")
     colour: Any | None = None
     extra: str | None = None
     hash: bytes | None = None
     note: Any | None = None
-    until: int | None = None
+    until: datetime | None = field(default=None, stored="epoch")
