@@ -27,12 +27,11 @@ function declared (source) {
 
 async function run (source, values) {
   source = source.replace(/^import (\{[^}]*\}) from ("[^"]*")/gm, 'const $1 = require($2)')
-  const own = new Set(declared(source))
-  const known = Object.keys({ ...scope, ...values }).filter(name => !own.has(name))
-  const keep = [...own].map(name => `scope.${name} = ${name}`).join('; ')
-  const body = `${source}\n;${keep}`
-  const call = new AsyncFunction('require', 'scope', ...known, body)
-  return call(require, scope, ...known.map(name => ({ ...scope, ...values })[name]))
+  const known = { ...scope, ...values }
+  const keep = declared(source).map(name => `scope.${name} = ${name}`).join('; ')
+  const body = `return (async () => {\n${source}\n;${keep}\n})()` // inside, names can be declared again
+  const call = new AsyncFunction('require', 'scope', ...Object.keys(known), body)
+  return call(require, scope, ...Object.values(known))
 }
 
 async function main () {
