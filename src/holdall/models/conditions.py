@@ -258,6 +258,8 @@ class Column(Generic[T]):
             )
         if self._sized:
             _check_size(self._field, operator, values)
+        else:
+            values = tuple(map(self._field.fold, values))
         return Term(self._field, operator, values, inside=self._inside, sized=self._sized)
 
     def __eq__(self, other: T | None) -> Term:  # type: ignore[override]

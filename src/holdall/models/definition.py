@@ -15,11 +15,11 @@ from holdall.core.generator import is_generator_function
 from holdall.core.nearest_name import suggest_name
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import ConfigurationError, HoldallError, ModelDefinitionError
-from holdall.models.annotation import is_set
+from holdall.models.annotation import is_set, peel
 from holdall.models.codec import Codec, codec_for
 from holdall.models.computation import Computed, ComputedField, derive_computed
 from holdall.models.derived import Derived, Expiry
-from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey
+from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey, fold_case
 from holdall.models.hydrator import Loader
 from holdall.models.ids import IdKey
 from holdall.models.indexes import BoundIndex, Index, PlainIndex
@@ -254,11 +254,26 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
 
 
 def _codec(annotation: Any, options: FieldOptions) -> Codec:
+    if options.casing is not None:
+        return _make_cased(annotation, options)
     if options.stored is None:
         return codec_for(annotation)
     from holdall.models.peer_form import codec_as
 
     return codec_as(annotation, options.stored)
+
+
+def _make_cased(annotation: Any, options: FieldOptions) -> Codec:
+    """Return a codec that changes the case of text before it validates it."""
+    casing = options.casing
+    if casing not in ("lower", "upper"):
+        raise ModelDefinitionError(f'casing must be "lower" or "upper", not {casing!r:.60}')
+    if peel(annotation).base is not str or options.stored is not None:
+        raise ModelDefinitionError("only text has a casing", hint="make it a str, or leave out casing=")
+    codec = Codec(annotation)  # not the one that other fields of this type share
+    validate = codec.validate
+    codec.validate = codec.comparable = lambda value: validate(fold_case(value, casing))
+    return codec
 
 
 def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
@@ -312,9 +327,12 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             given.version or options.version,
             given.now or options.now,
             given.hidden or options.hidden,
+            options.casing,
         )
         if given.stored not in (None, options.stored):
             raise _wrong(cls, name, "stored= differs from that of the inherited field", hint="leave it out")
+        if given.casing not in (None, options.casing):
+            raise _wrong(cls, name, "casing= differs from that of the inherited field", hint="leave it out")
     elif hasattr(given, "__get__"):
         raise _wrong(
             cls, name, "a method or property has the same name as a field", hint="rename one of them"
@@ -332,6 +350,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             options.version,
             options.now,
             options.hidden,
+            options.casing,
         )
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
@@ -453,6 +472,8 @@ def _check_same_key(cls: type[Model], fields: Mapping[str, Field[Any]], root: Mo
             raise _wrong(
                 cls, name, f"it must have the same type as in {root.name}, because they share their keys"
             )
+        if fields[name].options.casing != root.fields[name].options.casing:
+            raise _wrong(cls, name, f"it must have the casing that it has in {root.name}")
 
 
 def _check(schema: ModelSchema) -> None:

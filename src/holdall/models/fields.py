@@ -43,6 +43,7 @@ class FieldOptions:
 
     __slots__ = (
         "aliases",
+        "casing",
         "computed",
         "default",
         "default_factory",
@@ -69,8 +70,10 @@ class FieldOptions:
         version: bool = False,
         now: Literal["create", "update"] | None = None,
         hidden: bool = False,
+        casing: Literal["lower", "upper"] | None = None,
     ) -> None:
         self.aliases = aliases
+        self.casing = casing
         self.hidden = hidden
         self.computed: tuple[Callable[[Any], Any], tuple[str, ...]] | None = None  # set by `computed`
         self.now = now
@@ -107,6 +110,7 @@ def field(
     stored: PeerForm | None = None,
     version: bool = False,
     hidden: bool = False,
+    casing: Literal["lower", "upper"] | None = None,
 ) -> Any: ...
 def field(  # type: ignore[misc]  # it is never called with init
     *,
@@ -121,6 +125,7 @@ def field(  # type: ignore[misc]  # it is never called with init
     version: bool = False,
     now: Literal["create", "update"] | None = None,
     hidden: bool = False,
+    casing: Literal["lower", "upper"] | None = None,
 ) -> Any:
     """Declare the options of a field.
 
@@ -134,11 +139,29 @@ def field(  # type: ignore[misc]  # it is never called with init
     an item that was read requires that the stored version is still the same: ``version: int = field(default=0,
     version=True)``. ``now``: Holdall sets the field to the time of the commit that creates the item (``"create"``), or
     of each commit that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr``
-    and errors.
+    and errors. ``casing``: text is changed to lower or upper case before it is stored or compared.
     """
     return FieldOptions(
-        default, default_factory, read_only, name, unique, description, aliases, stored, version, now, hidden
+        default,
+        default_factory,
+        read_only,
+        name,
+        unique,
+        description,
+        aliases,
+        stored,
+        version,
+        now,
+        hidden,
+        casing,
     )
+
+
+def fold_case(value: Any, casing: str) -> Any:
+    """Return text in lower or upper case; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    return value.lower() if casing == "lower" else value.upper()
 
 
 _keep = object.__setattr__  # does not materialise the instance's __dict__, so later reads are faster
@@ -300,6 +323,11 @@ class Field(Generic[T]):
             return self.codec.validate(value)
         except InvalidValueError as error:
             raise self._from(error) from None
+
+    @internal
+    def fold(self, value: Any) -> Any:
+        """Return text in the case in which it is stored; other values as they are."""
+        return value if self.options.casing is None else fold_case(value, self.options.casing)
 
     @internal
     def comparable(self, value: object) -> Any:

@@ -70,6 +70,11 @@ total.total = 3  # E
 computed(7)  # E
 
 
+class Cased(Model):
+    id: Key[str] = field(casing="lower")
+    city: str = field(casing="title")  # E
+
+
 class WrongTime(Model):
     at: datetime = field(now="always")  # E
 
