@@ -13,6 +13,7 @@ from mypy.nodes import (
     AssignmentStmt,
     CallExpr,
     ClassDef,
+    Decorator,
     DictExpr,
     Expression,
     ListExpr,
@@ -26,6 +27,7 @@ from mypy.plugin import ClassDefContext
 
 METADATA = "holdall"
 
+_COMPUTED = "holdall.models.computation.computed"
 _FIELD = "holdall.models.fields.field"
 _INDEX = "holdall.models.indexes.Index"
 _TEMPLATE = "holdall.models.template.Template"
@@ -60,6 +62,8 @@ def record_class(context: ClassDefContext) -> None:
     for each in statement.defs.body:
         if isinstance(each, AssignmentStmt) and isinstance(target := each.lvalues[0], NameExpr):
             _record_field(found, target.name, each)
+        elif isinstance(each, Decorator) and any(_is_computed(decorator) for decorator in each.decorators):
+            found["fields"].append(each.name)
     statement.info.metadata[METADATA] = {**found}
 
 
@@ -82,6 +86,10 @@ def _record_field(found: Declaration, name: str, statement: AssignmentStmt) -> N
             found["defaults"][name] = "default" in options
         if _is_true(options.get("unique")):
             found["unique"].append(name)
+
+
+def _is_computed(decorator: Expression) -> bool:
+    return isinstance(decorator, CallExpr) and _calls(decorator, _COMPUTED)
 
 
 def _read_indexes(statement: ClassDef) -> dict[str, list[str] | None] | None:

@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from mypy.nodes import TypeInfo, Var
+from mypy.nodes import Decorator, TypeInfo, Var
 from mypy.plugin import CheckerPluginInterface
-from mypy.types import FunctionLike, Instance, TupleType, Type, TypeType, TypeVarType, get_proper_type
+from mypy.types import (
+    CallableType,
+    FunctionLike,
+    Instance,
+    TupleType,
+    Type,
+    TypeType,
+    TypeVarType,
+    get_proper_type,
+)
 
 from holdall.mypy.declaration import METADATA, Declaration
 
@@ -76,6 +85,8 @@ def read_model(info: TypeInfo, api: CheckerPluginInterface) -> ModelType | None:
         indexes = None if indexes is None or found is None else indexes | found
         for name in declared["fields"]:
             node = base.names[name].node if name in base.names else None
+            if isinstance(node, Decorator) and isinstance(node.func.type, CallableType):
+                fields[name] = node.func.type.ret_type  # a computed field
             if not isinstance(node, Var) or node.is_classvar or node.type is None:
                 continue
             kind = get_proper_type(node.type)

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
-from holdall import Index, Key, Model, SortKey, Template, field
+from holdall import Index, Key, Model, SortKey, Template, computed, field
 from holdall import field as option
 
 
@@ -88,6 +88,15 @@ class Ticket(
     seat: SortKey[int]
     status: str = ""
     buyer: str = ""
+
+
+class Purchase(Model, indexes=[Index("by_size", key=["size"])]):
+    id: Key[int]
+    cents: int
+
+    @computed("cents")
+    def size(self) -> str:
+        return "big" if self.cents > 100 else "small"
 
 
 class Visit(Model, table="visits", indexes=[Index("by_day", sort_key=["day"], local=True)]):

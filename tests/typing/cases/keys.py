@@ -7,7 +7,20 @@ from datetime import date
 from typing import Any, Literal, TypeVar, reveal_type
 from uuid import uuid4
 
-from key_models import Account, Dated, Gift, Inventory, Money, Opaque, Order, Part, Profile, Ticket, Visit
+from key_models import (
+    Account,
+    Dated,
+    Gift,
+    Inventory,
+    Money,
+    Opaque,
+    Order,
+    Part,
+    Profile,
+    Purchase,
+    Ticket,
+    Visit,
+)
 
 from holdall import AsyncDatabase, Database, Model, Transaction
 
@@ -73,6 +86,8 @@ def query(name: str, size: Literal["by_size"]) -> None:
     db.query(Ticket, index="gsi2", status="free", buyer="ada")
     db.query(Ticket, index="by_buyer", show="x")
     db.query(Visit, index="by_day", page="/")
+    db.query(Purchase, index="by_size", size="big")
+    db.get(Purchase, 7, only=["size"])
     db.update_all(Order, {"note": None}, customer="ada")
     db.delete_all(Order, scan=True)
 
@@ -90,6 +105,7 @@ def query(name: str, size: Literal["by_size"]) -> None:
     db.query(Ticket, index="gsi1", status=1)  # E[mypy]: "status" of "Ticket" must be "str", not "int"
     db.query(Ticket, index="gsi2", status="free")  # E[mypy]: The index "gsi2" of "Ticket" needs "buyer"
     db.query(Ticket, index="by_buyer", buyer="x")  # E[mypy]: The index "by_buyer" of "Ticket" has no "buyer"
+    db.query(Purchase, index="by_size", size=3)  # E[mypy]: "size" of "Purchase" must be "str", not "int"
     db.query(Visit, index="by_day", day="x")  # E[mypy]: The index "by_day" of "Visit" has no "day"
     db.update_all(Order, {"noet": "x"}, customer="ada")  # E[mypy]: "Order" has no "noet"; did
     db.delete_all(Order, custmer="ada")  # E[mypy]: did you mean "customer"?
