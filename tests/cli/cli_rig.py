@@ -6,18 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 from click.testing import CliRunner, Result
-from rig.warm import WarmProgram
+from rig.warm import USERS_PATH, run_warm
 
 from holdall.cli.program import program
 
 INSTALLED = shutil.which("holdall", path=str(Path(sys.executable).parent))
-OUR_PATH = [each for each in sys.path if not Path(each).is_relative_to(Path(__file__).parents[1])]
-"""Where a user's program finds modules: not in the tests."""
 
 
 def bare_environment(folder: Path) -> dict[str, str]:
@@ -34,19 +31,8 @@ def call(*words: str, typed: str | None = None) -> Result:
 def start(*words: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command as users run it."""
     assert INSTALLED is not None, "install the project: pip install --editable ."
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        with Path(os.devnull).open() as nothing:
-            program = WarmProgram(
-                [INSTALLED, *words],
-                streams=(nothing.fileno(), output.fileno(), errors.fileno()),
-                environment={**bare_environment(folder), **settings},
-                folder=folder,
-                path=OUR_PATH,
-            )
-        code = program.wait(300)
-        output.seek(0)
-        errors.seek(0)
-        return subprocess.CompletedProcess(words, code, output.read(), errors.read())
+    environment = {**bare_environment(folder), **settings}
+    return run_warm([INSTALLED, *words], environment=environment, folder=folder, path=USERS_PATH)
 
 
 def every_command(

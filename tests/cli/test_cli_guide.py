@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_rig import INSTALLED, OUR_PATH, bare_environment
-from rig.warm import warm_programs
+from cli_rig import INSTALLED, bare_environment
+from rig.warm import USERS_PATH, warm_programs
 
 pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
 
@@ -29,7 +29,7 @@ def test_the_guides_commands_print_what_the_guide_shows(
     if bash is None:
         pytest.skip("bash is not installed")
     assert INSTALLED is not None, "install the project: pip install --editable ."
-    programs = warm_programs(tmp_path_factory.mktemp("programs"), Path(INSTALLED), path=OUR_PATH)
+    programs = warm_programs(tmp_path_factory.mktemp("programs"), Path(INSTALLED), path=USERS_PATH)
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**bare_environment(tmp_path), "PATH": path}
     blocks = list(_BLOCK.finditer(GUIDE.read_text(encoding="utf-8")))

@@ -17,6 +17,7 @@ import click
 import pytest
 from cli_rig import INSTALLED, bare_environment, call, every_command, start
 from rig.servers import ENVIRONMENT, started
+from rig.warm import USERS_PATH, WarmProgram
 
 from holdall import Database, Key, Model
 from holdall.jobs import JobRecord
@@ -161,24 +162,27 @@ class Running:
 
     def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
         assert INSTALLED is not None
-        self.program = subprocess.Popen(
-            [INSTALLED, "worker", "app", *words],
-            cwd=folder,
-            env={**bare_environment(folder), "HOLDALL_URL": URL},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        printed, printing = os.pipe()
+        heard, saying = os.pipe()
+        self.output, self._errors = open(printed), open(heard)  # noqa: SIM115, PTH123 - closed below
+        with Path(os.devnull).open() as nothing:
+            self.program = WarmProgram(
+                [INSTALLED, "worker", "app", *words],
+                streams=(nothing.fileno(), printing, saying),
+                environment={**bare_environment(folder), "HOLDALL_URL": URL},
+                folder=folder,
+                path=USERS_PATH,
+                new_session=True,
+            )
+        os.close(printing)
+        os.close(saying)
         self.said: list[str] = []
         self._watchdog = threading.Timer(60, self.program.kill)  # so that a test fails rather than hangs
         self._watchdog.start()
 
     def wait_for(self, beginning: str) -> str:
         """The next line with this beginning."""
-        assert self.program.stderr is not None
-        for line in self.program.stderr:
+        for line in self._errors:
             self.said.append(line.rstrip("\n"))
             if line.startswith(beginning):
                 return line
@@ -189,17 +193,15 @@ class Running:
 
     def end(self) -> int:
         """How it ended."""
-        assert self.program.stderr is not None
-        self.said += self.program.stderr.read().splitlines()
+        self.said += self._errors.read().splitlines()
         return self.program.wait(timeout=300)
 
     def close(self) -> None:
         self._watchdog.cancel()
         self.program.kill()
         self.program.wait()
-        for stream in (self.program.stdout, self.program.stderr):
-            assert stream is not None
-            stream.close()
+        self.output.close()
+        self._errors.close()
 
 
 @pytest.fixture
@@ -355,8 +357,7 @@ def test_the_first_signal_lets_jobs_end(begin: Callable[..., Running], folder: P
     (folder / "pipe").write_text("")
     assert worker.end() == 0
     assert worker.said[-1] == "done: 1 job started, 1 succeeded"
-    assert worker.program.stdout is not None
-    assert json.loads(worker.program.stdout.read())["succeeded"] == 1
+    assert json.loads(worker.output.read())["succeeded"] == 1
     assert [(record.name, record.attempts) for record in stored()] == [("call", 0)]
 
 
@@ -460,7 +461,7 @@ def test_two_workers_on_one_file_do_every_job_once(begin: Callable[..., Running]
     workers = [begin("--drain", "--json") for _ in range(2)]
     assert [worker.end() for worker in workers] == [0, 0]
     assert stored() == []
-    metrics = [json.loads(worker.program.stdout.read()) for worker in workers if worker.program.stdout]
+    metrics = [json.loads(worker.output.read()) for worker in workers]
     assert sum(each["succeeded"] for each in metrics) == len(names)
     with Database(URL) as db:
         done = [db.get(Done, name) for name in names]

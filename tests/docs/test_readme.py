@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from rig.warm import USERS_PATH, run_warm
 
 from benchmarks.order_placement import count_lines
 
@@ -26,9 +26,7 @@ def test_every_block_is_a_script_that_prints_what_its_comments_say_also_a_second
             named = re.match(r"# (\w+\.py)\b", block)
             script = tmp_path / (named[1] if named else f"block_{number}.py")
             script.write_text(block, encoding="utf-8")
-            result = subprocess.run(
-                [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
+            result = run_warm([str(script)], environment=environment, folder=tmp_path, path=USERS_PATH)
             assert result.returncode == 0, result.stderr
             assert result.stdout.splitlines() == re.findall(r"^ *print\(.*\) +# (.+)$", block, re.MULTILINE)
 

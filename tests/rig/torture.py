@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -33,13 +33,20 @@ TESTS = Path(__file__).parents[1]
 class Child:
     """A program of some room, by its file's name, in a process of its own; it ends with the block in any case."""
 
-    def __init__(self, script: str, *arguments: object, prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        script: str,
+        *arguments: object,
+        prefix: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """``prefix`` stands before the command; ``settings`` are added to the environment."""
         self.command = [*prefix, sys.executable, _find_script(script), *map(str, arguments)]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the block
         given, ours = os.pipe()
         heard, said = os.pipe()
         self._input, self._output = open(ours, "w"), open(heard)  # noqa: SIM115, PTH123 - closed with the block
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(settings or {})}
         self._process: subprocess.Popen[bytes] | WarmProgram
         try:
             if prefix:
@@ -146,9 +153,11 @@ def _find_script(name: str) -> str:
     return str(script)
 
 
-def run_script(script: str, *arguments: object, prefix: Sequence[str] = ()) -> list[str]:
+def run_script(
+    script: str, *arguments: object, prefix: Sequence[str] = (), settings: Mapping[str, str] | None = None
+) -> list[str]:
     """The lines of a script that runs to its end."""
-    with Child(script, *arguments, prefix=prefix) as child:
+    with Child(script, *arguments, prefix=prefix, settings=settings) as child:
         return child.finish()
 
 

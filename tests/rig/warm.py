@@ -25,9 +25,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["WarmProgram", "warm_programs"]
+__all__ = ["USERS_PATH", "WarmProgram", "run_warm", "warm_programs"]
 
 HERE = Path(__file__)
+USERS_PATH = [each for each in sys.path if not Path(each).is_relative_to(HERE.parents[1])]
+"""Where a user's program finds modules: not in the tests."""
 
 
 class WarmProgram:
@@ -41,6 +43,7 @@ class WarmProgram:
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         path: Sequence[str] | None = None,
+        new_session: bool = False,
     ) -> None:
         """``path`` is ``sys.path`` behind the directory of the script."""
         self.returncode: int | None = None
@@ -49,6 +52,7 @@ class WarmProgram:
             "environment": dict(os.environ if environment is None else environment),
             "folder": str(folder or Path.cwd()),
             "path": list(sys.path if path is None else path),
+            "new session": new_session,
         }
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connection.connect(_address())
@@ -83,6 +87,23 @@ class WarmProgram:
     def kill(self) -> None:
         """SIGKILL, unless it has ended."""
         self.send_signal(signal.SIGKILL)
+
+
+def run_warm(
+    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, path: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    """A program that runs to its end, without input."""
+    with (
+        Path(os.devnull).open() as nothing,
+        tempfile.TemporaryFile("w+") as output,
+        tempfile.TemporaryFile("w+") as errors,
+    ):
+        streams = nothing.fileno(), output.fileno(), errors.fileno()
+        program = WarmProgram(command, streams=streams, environment=environment, folder=folder, path=path)
+        code = program.wait(300)
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(command, code, output.read(), errors.read())
 
 
 @cache
@@ -195,6 +216,8 @@ def _become(request: dict[str, Any], descriptors: Sequence[int]) -> Path:
     for standard, given in enumerate(descriptors):
         os.dup2(given, standard)
         os.close(given)
+    if request.get("new session"):
+        os.setsid()
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])

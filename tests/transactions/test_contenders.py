@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any, cast
 
 import pytest
@@ -17,7 +14,7 @@ from contending_process import Stock, refused_of
 from rig.behaviour import Db, awaiting, in_memory, store_address
 from rig.behaviour_models import Order, given, meanwhile
 from rig.clock import Clock, TimedPort
-from rig.torture import TORTURE
+from rig.torture import TORTURE, Child
 
 from holdall import AsyncDatabase, AsyncTransaction, Database
 from holdall.backends.port.awaiting import AwaitingPort
@@ -29,7 +26,6 @@ from holdall.errors import ContentionError, TransactionFailedError, TransactionT
 CROWD = 100
 STORES = ["memory", "file", "ministack"]
 """Each with threads or with tasks; under torture with both."""
-PROCESS = Path(__file__).with_name("contending_process.py")
 
 
 @contextmanager
@@ -70,19 +66,14 @@ def test_each_of_a_hundred_threads_gets_through(store: str, tmp_path: Path) -> N
 def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> None:
     with stocked("file", tmp_path) as db:
         url = store_address("file", str(tmp_path))[0]
-        command = [sys.executable, str(PROCESS), url, str(CROWD // 4)]
         with ExitStack() as stack:
             children = [
-                stack.enter_context(subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True))
-                for _ in range(4)
+                stack.enter_context(Child("contending_process.py", url, CROWD // 4)) for _ in range(4)
             ]
-            pipes = [(child.stdin, child.stdout) for child in children]
-            assert [said.readline() for _, said in pipes if said] == ["ready\n"] * 4
-            for ask, _ in pipes:
-                assert ask is not None
-                ask.write("go\n")
-                ask.flush()
-            assert [said.readline() for _, said in pipes if said] == ["0\n"] * 4
+            assert [child.line() for child in children] == ["ready"] * 4
+            for child in children:
+                child.tell("go")
+            assert [child.finish() for child in children] == [["0"]] * 4
         assert db.get_one(Stock, "coffee").bags == 0
 
 

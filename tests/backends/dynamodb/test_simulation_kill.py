@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from rig.lossy_proxy import lossy
 from rig.servers import ENVIRONMENT, GIVEN, NAMES
+from rig.torture import Child
 from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
 from simulated_writes import LATE, Ledger, Word, kinds
 
@@ -21,16 +17,9 @@ from holdall.core.settings import SingleWrites
 pytestmark = pytest.mark.torture
 
 
-@contextmanager
-def worker(server: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def worker(server: str, *arguments: str) -> Child:
     """A worker in a process of its own; it is dead after the block, whatever happens."""
-    environment = {**os.environ, **({} if server == GIVEN else ENVIRONMENT)}
-    command = [sys.executable, str(Path(__file__).with_name("simulated_worker.py")), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return Child("simulated_worker.py", *arguments, settings={} if server == GIVEN else ENVIRONMENT)
 
 
 def hear(ledger: Ledger, lines: Iterable[str]) -> None:
@@ -65,13 +54,8 @@ def test_a_killed_worker_had_been_told_the_truth(server: str, single_writes: Sin
     assert {"ok", "unknown"} <= set(ledger.words())
 
 
-def until_killed(process: subprocess.Popen[str], count: int) -> Iterator[str]:
+def until_killed(process: Child, count: int) -> Iterator[str]:
     """So many lines, then those that it had said by the time it was killed; one cut off by that does not count."""
-    assert process.stdout is not None
     for _ in range(count):
-        line = process.stdout.readline()
-        assert line.endswith("\n"), f"the worker ended by itself, with {process.wait()}"
-        yield line
-    process.kill()
-    yield from (line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n"))
-    assert process.wait() == -9
+        yield process.line()
+    yield from process.kill()

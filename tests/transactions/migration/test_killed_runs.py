@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,11 @@ from migration_rig import in_order
 from race_models import converted
 from rig.colour import COLOURS, in_turn
 from rig.servers import ENVIRONMENT, NAMES, started
-from rig.torture import TORTURE
+from rig.torture import TORTURE, run_script
 
 pytestmark = pytest.mark.torture
 
-SCRIPT = Path(__file__).parent / "dying_migrator.py"
-PATHS = [Path(__file__).parents[1], *sys.path]
+SCRIPT = "dying_migrator.py"
 ITEMS = 7
 PAGES = 3
 WRITES = ITEMS + PAGES + 1
@@ -32,15 +28,8 @@ MANNERS = [*product(COLOURS, ["before", "after"])]
 
 
 def stories(url: str, colour: str, segments: int, when: str, counts: range) -> list[dict[str, Any]]:
-    ended = subprocess.run(
-        [sys.executable, str(SCRIPT), url, colour, str(segments), when, *map(str, counts)],
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(map(str, PATHS))},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return [json.loads(line) for line in ended.stdout.splitlines()]
+    lines = run_script(SCRIPT, url, colour, segments, when, *counts, settings=ENVIRONMENT)
+    return [json.loads(line) for line in lines]
 
 
 def assert_finished(told: dict[str, Any]) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,7 +19,7 @@ import pytest
 from race_models import FirstThing, Thing, initial_size
 from racing_writer import TAGS, Work
 from rig.servers import ENVIRONMENT, NAMES, started
-from rig.torture import TORTURE
+from rig.torture import TORTURE, Child
 
 from holdall import AsyncDatabase, Database
 
@@ -31,7 +29,7 @@ SEED = os.environ.get("HOLDALL_SEED", "20261115")
 ROUNDS = 30 * int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "1"))
 ITEMS = 24
 VERSIONS = ["old", "new", "old", "new"]
-SCRIPT = Path(__file__).parent / "racing_writer.py"
+SCRIPT = "racing_writer.py"
 
 
 def fill(url: str) -> None:
@@ -114,30 +112,18 @@ def test_beside_tasks(url: str) -> None:
 def test_beside_processes(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path}/store.db?durability=normal"
     fill(url)
-    command = [sys.executable, str(SCRIPT), url]
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [*command, version, f"{SEED} {place}", str(ROUNDS), str(ITEMS)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-            )
+            stack.enter_context(Child(SCRIPT, url, version, f"{SEED} {place}", ROUNDS, ITEMS))
             for place, version in enumerate(VERSIONS)
         ]
         for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
+            assert writer.line() == "ready"
         for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
+            writer.tell("go")
         with Database(url) as db:
             assert db.migrate(Thing, segments=2).found == ITEMS
-        told = [json.loads(writer.communicate(timeout=300)[0]) for writer in writers]
-        assert [writer.returncode for writer in writers] == [0] * len(writers)
+        told = [json.loads("".join(writer.finish())) for writer in writers]
     hits, quantities = (
         summed([Counter({int(number): count for number, count in each[place].items()}) for each in told])
         for place in (0, 1)
