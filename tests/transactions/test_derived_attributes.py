@@ -18,7 +18,7 @@ from rig.behaviour import Colour, Db, Way, opening
 from rig.colour import finish, in_turn
 from rig.torture import TORTURE
 
-from holdall import Index, Key, Model, SortKey, Template, col, field
+from holdall import Index, Key, Model, SortKey, Template, col, computed, field
 from holdall.core import PutItem, Scan
 from holdall.errors import ModelAlreadyExistsError, TransactionErrors, UniqueViolationError
 
@@ -102,7 +102,19 @@ class Templated(
     pass
 
 
-MODELS: list[type[Any]] = [Shared, Unique, Own, Plain, Versioned, Templated]
+class Reckoned(
+    Base,
+    indexes=[
+        Index("by_kind", ["kind"], ["rank"], slot=1),
+        Index("by_band", ["band"], ["rank"], slot=2),
+    ],
+):
+    @computed("kind", "rank")
+    def band(self) -> str | None:
+        return None if self.kind == "c" else f"{self.kind}{self.rank // 6}"
+
+
+MODELS: list[type[Any]] = [Shared, Unique, Own, Plain, Versioned, Templated, Reckoned]
 
 
 class Life:
@@ -112,9 +124,8 @@ class Life:
         self.db = db
         self.model = model
         self.truth: dict[tuple[str, int], dict[str, Any]] = {}
-        self.plain = [
-            name for name in model._fields if name not in ("id", "no", "created", "updated", "version")
-        ]
+        kept = ("id", "no", "created", "updated", "version", "band")
+        self.plain = [name for name in model._fields if name not in kept]
 
     def key(self, place: tuple[str, int]) -> Any:
         return self.model.key(id=place[0], no=place[1])
@@ -415,10 +426,12 @@ async def check_indexes(life: Life) -> None:
         names = [part.name for part in index.key]
         listed: dict[tuple[Any, ...], list[tuple[str, int]]] = {}
         for place, values in life.truth.items():
-            all_values = {"id": place[0], "no": place[1], **values}
+            band = None if values["kind"] == "c" else f"{values['kind']}{values['rank'] // 6}"
+            all_values = {"id": place[0], "no": place[1], "band": band, **values}
             if all(all_values[part.name] is not None for part in index.components):
                 listed.setdefault(tuple(all_values[name] for name in names), []).append(place)
         kinds = {"kind": ["a", "b", "c"], "tag": ["s", "t"], "id": ["x", "y"]}
+        kinds["band"] = [f"{kind}{number}" for kind in "abc" for number in range(3)]
         combinations: list[tuple[Any, ...]] = [()]
         for name in names:
             combinations = [(*each, value) for each in combinations for value in kinds[name]]
