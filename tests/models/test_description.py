@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from annotated_types import Ge
 
-from holdall import Archive, Index, Key, Model, SortKey, Template, field, has_one_attached
+from holdall import Archive, Index, Key, Model, SortKey, Template, computed, field, has_one_attached
 from holdall.errors import InvalidOptionsError
 from holdall.models import describe_model
 
@@ -30,11 +30,15 @@ class Order(Base, indexes=[Index("by_status", key=["status"])], migrations=[to_c
     number: SortKey[int]
     status: str = "open"
     count: Annotated[int, Ge(0)] = field(description="how many")
-    mail: str = field(unique=True, name="eMail")
+    mail: str = field(unique=True, name="eMail", hidden=True, casing="lower")
     tags: list[str] = field(default_factory=list, read_only=True)
     made_at: datetime = field(now="create")
     weight: float | None = field(default=None, aliases=["kilos"])
     cover = has_one_attached()
+
+    @computed("count")
+    def dozens(self) -> int:
+        return self.count // 12
 
     def before_commit(self, tx: Any) -> None:
         """Do nothing."""
@@ -122,6 +126,9 @@ def test_a_model_of_the_databases_table_is_described() -> None:
         "read_only": False,
         "version": False,
         "now": None,
+        "computed": None,
+        "hidden": True,
+        "casing": "lower",
         "aliases": [],
         "description": None,
     }
@@ -136,12 +143,14 @@ def test_a_model_of_the_databases_table_is_described() -> None:
         "tags": ("list[str]", "L", None),
         "made_at": ("datetime", "S", None),
         "weight": ("float | None", "N", None),
+        "dozens": ("int", "N", None),
     }
     assert [name for name, each in fields.items() if each["required"]] == [
         *("customer", "day", "number", "count", "mail")
     ]
     assert (fields["status"]["default"], fields["tags"]["default"]) == ("'open'", "list()")
     assert (fields["tags"]["read_only"], fields["made_at"]["now"]) == (True, "create")
+    assert (fields["dozens"]["computed"], fields["dozens"]["required"]) == (["count"], False)
     assert (fields["weight"]["aliases"], fields["count"]["description"]) == (["kilos"], "how many")
 
 

@@ -117,6 +117,9 @@ def _field_row(field: FieldFacts) -> tuple[str, ...]:
         "read-only" if field["read_only"] else "",
         "counts writes" if field["version"] else "",
         f"set on {field['now']}" if field["now"] else "",
+        f"computed from {', '.join(field['computed'])}" if field["computed"] else "",
+        "hidden" if field["hidden"] else "",
+        f"in {field['casing']} case" if field["casing"] else "",
         f"formerly {', '.join(field['aliases'])}" if field["aliases"] else "",
     ]
     return (

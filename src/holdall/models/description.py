@@ -39,6 +39,7 @@ class FieldFacts(TypedDict):
     ``type`` is the annotation as text. ``attribute`` is the stored name; None if the value is stored only in the key.
     ``kind`` is DynamoDB's letter for the stored value, None if there are several; ``stored`` is the option of that
     name. ``key`` is set for parts of the key. ``default`` is the default as Python text, or the factory's name.
+    ``computed`` has the fields that a computed field is computed from; None for other fields.
     """
 
     name: str
@@ -53,6 +54,9 @@ class FieldFacts(TypedDict):
     read_only: bool
     version: bool
     now: Literal["create", "update"] | None
+    computed: list[str] | None
+    hidden: bool
+    casing: Literal["lower", "upper"] | None
     aliases: list[str]
     description: str | None
 
@@ -184,6 +188,9 @@ def _describe_field(schema: ModelSchema, field: Field[Any]) -> FieldFacts:
         "read_only": field.options.read_only,
         "version": field.options.version,
         "now": field.now,
+        "computed": None if field.options.computed is None else list(field.options.computed[1]),
+        "hidden": field.hidden,
+        "casing": field.options.casing,
         "aliases": list(field.options.aliases),
         "description": field.description,
     }
