@@ -80,7 +80,7 @@ def _of_float(thorough: Encoder) -> Encoder:
 def _of_moment(thorough: Encoder) -> Encoder:
     def encode(value: Any) -> Attribute:
         if value.__class__ is datetime and value.tzinfo is UTC:
-            return {"S": f"{_isoformat(value.replace(tzinfo=None), 'T', 'microseconds')}Z"}
+            return {"S": f"{_isoformat(value, 'T', 'microseconds')[:-6]}Z"}  # instead of +00:00
         return thorough(value)
 
     return encode
