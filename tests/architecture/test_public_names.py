@@ -29,6 +29,7 @@ from holdall.transactions import (
     ScanRows,
     Transaction,
 )
+from holdall.transactions.bulk.runner import AsyncBulkRunner, BulkRunner
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.runner import AsyncRunner, Runner
 
@@ -39,6 +40,7 @@ TWINS = [
     (Artifacts, AsyncArtifacts),
     (Blobs, AsyncBlobs),
     (Bulk, AsyncBulk),
+    (BulkRunner, AsyncBulkRunner),
     (Files, AsyncFiles),
     (Jobs, AsyncJobs),
     (ObjectHandle, AsyncObjectHandle),

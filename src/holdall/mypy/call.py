@@ -246,6 +246,8 @@ _READER = "holdall.transactions.reader.Reader"
 _ASYNC_READER = "holdall.transactions.reader.AsyncReader"
 _RUNNER = "holdall.transactions.runner.Runner"
 _ASYNC_RUNNER = "holdall.transactions.runner.AsyncRunner"
+_BULK_RUNNER = "holdall.transactions.bulk.runner.BulkRunner"
+_ASYNC_BULK_RUNNER = "holdall.transactions.bulk.runner.AsyncBulkRunner"
 _WRITES = "holdall.transactions.api.Writes"
 _ITEM = "holdall.models.model.Declared"
 _KEY_MAKER = "holdall.models.keys.KeyMaker"
@@ -261,8 +263,8 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
     "get_one": _both(check_get, _READER, _ASYNC_READER),
     "get_by": _both(check_get_by, _READER, _ASYNC_READER),
     "query": _both(check_query, _READER, _ASYNC_READER),
-    "update_all": _both(check_query, _RUNNER, _ASYNC_RUNNER),
-    "delete_all": _both(check_query, _RUNNER, _ASYNC_RUNNER),
+    "update_all": _both(check_query, _BULK_RUNNER, _ASYNC_BULK_RUNNER),
+    "delete_all": _both(check_query, _BULK_RUNNER, _ASYNC_BULK_RUNNER),
     "update": {**_both(check_update, _RUNNER, _ASYNC_RUNNER), _WRITES: check_blind},
     "create_or_put": {_WRITES: check_blind},
     "increment": {_WRITES: check_increment},

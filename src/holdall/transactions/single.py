@@ -1,6 +1,6 @@
 """Transactions of one write, for the methods of a database that are named after it.
 
-Pure: each records its write in a transaction that the caller runs and commits.
+Each records its write in a transaction that the caller runs and commits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
+from holdall.transactions.read import fetch, get_one
 from holdall.transactions.target import model_schema
 
 if TYPE_CHECKING:
@@ -58,6 +59,20 @@ def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:
     return keys  # type: ignore[return-value]
 
 
-def is_blindly_deletable(key: ModelKey[Any]) -> bool:
-    """Whether an item can be deleted unread: nothing depends on its values, and no hook wants to see it."""
-    return not key.schema.hooked and not key.schema.is_guarded
+# --- flows ------------------------------------------------------------------------------------------------
+
+
+async def assign_values(tx: Writes, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
+    """Read an item and assign these values."""
+    item = await get_one(tx._context, tx._unit, key, (), {})
+    item.assign(values)
+    return item
+
+
+async def delete_all(tx: Writes, keys: Iterable[ModelKey[Any]], where: Clause | None) -> None:
+    """Delete the items under these keys; those on whose values something depends are read first."""
+    for key in keys:
+        if where is not None or not (key.schema.hooked or key.schema.is_guarded):
+            tx.delete(key, where=where)
+        elif (item := await fetch(tx._context, tx._unit, key)) is not None:
+            tx.delete(item)

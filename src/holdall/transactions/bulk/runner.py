@@ -1,0 +1,340 @@
+"""Working on many items, sync and async: the methods of a database that do so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from holdall.core.port import run, wait
+from holdall.transactions.reader import AsyncReader, Reader
+
+if TYPE_CHECKING:
+    from holdall.models.conditions import Clause
+    from holdall.models.model import Model
+    from holdall.models.schema import ModelSchema
+    from holdall.transactions.bulk.api import AsyncBulk, Bulk
+    from holdall.transactions.bulk.batch import BulkReport
+    from holdall.transactions.bulk.chunk import ChangeReport, Shell
+    from holdall.transactions.migration.bulk import MigrationReport
+    from holdall.transactions.move.conversion import AsyncConvert, Convert
+    from holdall.transactions.move.flow import MoveArguments, MoveReport
+
+M = TypeVar("M", bound="Model")
+
+
+class BulkRunner(Reader):
+    """Reads items, and works on many at a time."""
+
+    def migrate(
+        self,
+        model: type[Model],
+        *,
+        segments: int = 1,
+        rate: float | None = None,
+        dry_run: bool = False,
+        restart: bool = False,
+        progress: Callable[[MigrationReport], Any] | None = None,
+    ) -> MigrationReport:
+        """Bring all stored items of a model up to date: run conversions, rename fields, add attributes of new indexes.
+
+        It is safe while other programs write, and safe to run twice. ``segments`` parts of the table are processed
+        concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
+        resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
+        """
+        from holdall.transactions.migration.bulk import migrate
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        flow = migrate(
+            self._context,
+            schema,
+            segments=segments,
+            rate=rate,
+            dry_run=dry_run,
+            restart=restart,
+            progress=progress,
+        )
+        return run(flow, self._context)
+
+    def move(
+        self,
+        source: type[M],
+        target: type[Model],
+        convert: Convert[M] | None = None,
+        **options: Unpack[MoveArguments],
+    ) -> MoveReport:
+        """Copy all items of a model, in whatever layout, as items of another model in another table.
+
+        Fields correspond by name; ``convert`` is a function that is called with each item and returns the values of the
+        new one by field name, or None to leave it out. Times, versions and expiry are kept, unique values reserved, and
+        hooks not called. The source is not changed, and items that are already there are not overwritten: the report
+        counts those that differ. ``update=True`` replaces those that an earlier move wrote and no program has changed.
+        You can run it while other programs write the source, and as often as you like; each run copies what is missing.
+
+        ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
+        ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
+        """
+        from holdall.transactions.move.flow import move
+        from holdall.transactions.target import model_schema
+
+        flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
+        return run(flow, self._context)
+
+    def bulk(
+        self,
+        model: type[M],
+        *,
+        concurrency: int = 1,
+        rate: float | None = None,
+        progress: Callable[[BulkReport], Any] | None = None,
+    ) -> Bulk[M]:
+        """Write and delete many items in batches of 25: ``with db.bulk(Order) as bulk: bulk.put(order)``.
+
+        A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
+        ``concurrency`` batches are sent at the same time; ``rate`` is the most items written per second. ``progress``
+        is called with a `BulkReport` after them. A model with unique fields, attachments, an archive or a
+        ``before_...`` hook is refused, because batches would leave its items inconsistent.
+        """
+        from holdall.transactions.bulk.api import Bulk
+        from holdall.transactions.bulk.batch import Batches
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
+        return Bulk(self._context, batches)
+
+    def update_all(
+        self,
+        model: type[M],
+        change: Mapping[str, Any] | Callable[[M], Any],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        rate: float | None = None,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Change all items that a query or scan finds: set the fields of a mapping, or call a function with each item.
+
+        Items are changed in transactions of up to ``chunk`` items, so locks, unique fields, attachments and the archive
+        are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
+        partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
+        ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
+        finished one does nothing; ``restart=True`` begins again. ``rate`` is the most items written per second.
+        ``progress`` is called with a report after each chunk.
+        """
+        finding = components, sort, where, index, scan, segments
+        options = chunk, checkpoint, restart, rate, progress
+        flow = _change_all(
+            self, model, lambda bulk, schema: bulk.make_change(schema, change), finding, options
+        )
+        return run(flow, self._context)
+
+    def delete_all(
+        self,
+        model: type[Model],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        rate: float | None = None,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Delete all items that a query or scan finds, in transactions of up to ``chunk`` items, as in `update_all`."""
+        finding = components, sort, where, index, scan, segments
+        options = chunk, checkpoint, restart, rate, progress
+        flow = _change_all(self, model, lambda bulk, schema: bulk.Deletion(), finding, options)
+        return run(flow, self._context)
+
+    def _shell(self) -> Shell:
+        from holdall.transactions.api import Transaction
+        from holdall.transactions.bulk.chunk import Shell
+
+        return Shell(partial(Transaction, self._context), finish_flow)
+
+
+class AsyncBulkRunner(AsyncReader):
+    """Reads items, and works on many at a time."""
+
+    async def migrate(
+        self,
+        model: type[Model],
+        *,
+        segments: int = 1,
+        rate: float | None = None,
+        dry_run: bool = False,
+        restart: bool = False,
+        progress: Callable[[MigrationReport], Any] | None = None,
+    ) -> MigrationReport:
+        """Bring all stored items of a model up to date: run conversions, rename fields, add attributes of new indexes.
+
+        It is safe while other programs write, and safe to run twice. ``segments`` parts of the table are processed
+        concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
+        resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
+        """
+        from holdall.transactions.migration.bulk import migrate
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        flow = migrate(
+            self._context,
+            schema,
+            segments=segments,
+            rate=rate,
+            dry_run=dry_run,
+            restart=restart,
+            progress=progress,
+        )
+        return await wait(flow, self._context)
+
+    async def move(
+        self,
+        source: type[M],
+        target: type[Model],
+        convert: AsyncConvert[M] | None = None,
+        **options: Unpack[MoveArguments],
+    ) -> MoveReport:
+        """Copy all items of a model, in whatever layout, as items of another model in another table.
+
+        Fields correspond by name; ``convert`` is a function that is called with each item and returns the values of the
+        new one by field name, or None to leave it out. Times, versions and expiry are kept, unique values reserved, and
+        hooks not called. The source is not changed, and items that are already there are not overwritten: the report
+        counts those that differ. ``update=True`` replaces those that an earlier move wrote and no program has changed.
+        You can run it while other programs write the source, and as often as you like; each run copies what is missing.
+
+        ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
+        ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
+        """
+        from holdall.transactions.move.flow import move
+        from holdall.transactions.target import model_schema
+
+        flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
+        return await wait(flow, self._context)
+
+    def bulk(
+        self,
+        model: type[M],
+        *,
+        concurrency: int = 1,
+        rate: float | None = None,
+        progress: Callable[[BulkReport], Any] | None = None,
+    ) -> AsyncBulk[M]:
+        """Write and delete many items in batches of 25: ``async with db.bulk(Order) as bulk: await bulk.put(order)``.
+
+        A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
+        ``concurrency`` batches are sent at the same time; ``rate`` is the most items written per second. ``progress``
+        is called with a `BulkReport` after them. A model with unique fields, attachments, an archive or a
+        ``before_...`` hook is refused, because batches would leave its items inconsistent.
+        """
+        from holdall.transactions.bulk.api import AsyncBulk
+        from holdall.transactions.bulk.batch import Batches
+        from holdall.transactions.target import model_schema
+
+        schema = model_schema(model)
+        batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
+        return AsyncBulk(self._context, batches)
+
+    async def update_all(
+        self,
+        model: type[M],
+        change: Mapping[str, Any] | Callable[[M], Any],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        rate: float | None = None,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Change all items that a query or scan finds: set the fields of a mapping, or call a function with each item.
+
+        Items are changed in transactions of up to ``chunk`` items, so locks, unique fields, attachments and the archive
+        are handled as always; each item is changed exactly once, but not all at one moment. Pass the components of the
+        partition key, with ``sort``, ``where`` and ``index`` as in `query`, or ``scan=True`` to read the whole table in
+        ``segments`` concurrent parts. With ``checkpoint="name"`` an interrupted run resumes where it stopped, and a
+        finished one does nothing; ``restart=True`` begins again. ``rate`` is the most items written per second.
+        ``progress`` is called with a report after each chunk.
+        """
+        finding = components, sort, where, index, scan, segments
+        options = chunk, checkpoint, restart, rate, progress
+        flow = _change_all(
+            self, model, lambda bulk, schema: bulk.make_change(schema, change), finding, options
+        )
+        return await wait(flow, self._context)
+
+    async def delete_all(
+        self,
+        model: type[Model],
+        *,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        scan: bool = False,
+        segments: int = 1,
+        chunk: int = 25,
+        checkpoint: str | None = None,
+        restart: bool = False,
+        rate: float | None = None,
+        progress: Callable[[ChangeReport], Any] | None = None,
+        **components: Any,
+    ) -> ChangeReport:
+        """Delete all items that a query or scan finds, in transactions of up to ``chunk`` items, as in `update_all`."""
+        finding = components, sort, where, index, scan, segments
+        options = chunk, checkpoint, restart, rate, progress
+        flow = _change_all(self, model, lambda bulk, schema: bulk.Deletion(), finding, options)
+        return await wait(flow, self._context)
+
+    def _shell(self) -> Shell:
+        from holdall.transactions.api import AsyncTransaction
+        from holdall.transactions.bulk.chunk import Shell
+
+        return Shell(partial(AsyncTransaction, self._context), lambda flow: flow)
+
+
+def finish_flow(flow: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function that runs a flow to its end."""
+
+    @wraps(flow)
+    def call(*args: Any) -> Any:
+        return run(flow(*args))
+
+    return call
+
+
+def _change_all(
+    db: BulkRunner | AsyncBulkRunner,
+    model: object,
+    make_action: Callable[[Any, ModelSchema], Any],
+    finding: tuple[Any, ...],
+    options: tuple[Any, ...],
+) -> Coroutine[Any, Any, ChangeReport]:
+    """The flow of `update_all` or `delete_all`, once the arguments are checked."""
+    from holdall.transactions.bulk import chunk as bulk
+    from holdall.transactions.target import model_schema
+
+    schema = model_schema(model)
+    checked = bulk.check_options(*options)
+    action = make_action(bulk, schema)
+    components, sort, where, index, scan, segments = finding
+    question = bulk.make_question(
+        schema, scan=scan, segments=segments, where=where, sort=sort, index=index, components=components
+    )
+    return bulk.change_all(db._context, db._shell(), question, action, checked)
