@@ -10,6 +10,7 @@ import holdall
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
 from holdall.cli.output import Refusal, escape_lines, show
+from holdall.cli.server import serve
 from holdall.cli.session import url_option
 from holdall.cli.table import table
 from holdall.errors import HoldallError
@@ -66,6 +67,7 @@ for _command in (
     table,
     models,
     migrate,
+    serve,
     completion,
     *(load(place) for each in FEATURES for place in each.commands),
 ):

@@ -35,12 +35,15 @@ def url_option(function: F) -> F:
 
 
 def open_database(
-    artifacts: ArtifactSettings | None = None, *, missing: Literal["refuse", "create", "empty"] = "refuse"
+    artifacts: ArtifactSettings | None = None,
+    *,
+    missing: Literal["refuse", "create", "empty"] = "refuse",
+    default_secret: str | None = None,
 ) -> Database:
     """The database of this command. Opening it creates no table; only the commands meant for that do.
 
     ``missing`` is for an embedded database without a file, as in the wrong directory: the command is refused, works as
-    on an empty database, or creates the file.
+    on an empty database, or creates the file. ``default_secret`` signs tokens and URLs if the settings have no secret.
     """
     from holdall import Database
 
@@ -56,7 +59,18 @@ def open_database(
             f"there is no table {name}, because there is no file {path}",
             hint=f"run {command_text('table create')} to create both, or this command where the file is",
         )
-    return Database(_url(), manage_table=False, artifacts=artifacts)
+    secret = None if default_secret is None or _has_secret() else default_secret
+    return Database(_url(), manage_table=False, artifacts=artifacts, secret=secret)
+
+
+def _has_secret() -> bool:
+    from holdall.errors import ConfigurationError
+
+    try:
+        settings_only().blobs.signed_id("probe", purpose="attach")
+    except ConfigurationError:
+        return False
+    return True
 
 
 def _find_missing_file() -> Path | None:

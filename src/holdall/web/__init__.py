@@ -3,7 +3,8 @@
 `TransactionMiddleware` is for ASGI applications; `holdall.web.wsgi` has the one for WSGI, and `holdall.web.fastapi` has
 dependencies for FastAPI. `install_error_handlers` is for Starlette and FastAPI; `holdall.web.flask` and
 `holdall.web.django` have their own. Each needs only the framework that it is for. `create_app` returns the application
-that serves files and accepts uploads; it needs Starlette: ``pip install "holdall[web]"``.
+that serves files and accepts uploads, with a `Console` if you pass one; it needs Starlette:
+``pip install "holdall[web]"``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdall.web.asgi import TransactionMiddleware
+    from holdall.web.console.settings import Console
     from holdall.web.problem import Problem, find_problem
     from holdall.web.request import retry_on_contention
     from holdall.web.serving.access import Asked
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Asked",
+    "Console",
     "Problem",
     "TransactionMiddleware",
     "create_app",
@@ -30,6 +33,7 @@ __all__ = [
 
 _HOMES = {
     "Asked": "serving.access",
+    "Console": "console.settings",
     "Problem": "problem",
     "TransactionMiddleware": "asgi",
     "create_app": "serving.app",
@@ -48,7 +52,7 @@ def __getattr__(name: str) -> Any:
     try:
         found = getattr(import_module(f"holdall.web.{home}"), name)
     except ModuleNotFoundError as error:
-        if error.name != "starlette":
+        if error.name not in ("starlette", "jinja2"):
             raise
         from holdall.errors import ConfigurationError
 

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Mount
 from holdall import AsyncDatabase, Database
 from holdall.attachments import Accept
 from holdall.errors import ConfigurationError
+from holdall.web.console.settings import Console
 from holdall.web.serving import artifact, blob, direct_upload, disk, tus
 from holdall.web.serving.access import Access, Authorize, Csrf
 from holdall.web.serving.picture import Pictures
@@ -24,6 +25,7 @@ def create_app(
     csrf: Csrf | None = None,
     accept: Accept | None = None,
     artifacts: bool = False,
+    console: Console | None = None,
 ) -> Starlette:
     """An ASGI application that serves the files of a database and accepts uploads, both direct and resumable (tus).
 
@@ -31,7 +33,8 @@ def create_app(
     create_app(db))``, or at the root. ``authorize(request, asked)`` decides on each request for a blob, an upload or an
     artifact, see `Asked`; without it, every signed URL works for everyone. ``csrf(request)`` decides whether a request
     may start an upload; without it, pages of other origins may not. Both may be async. ``accept`` limits the size and
-    the type of uploads. ``artifacts=True`` also serves artifacts, and needs ``authorize``.
+    the type of uploads. ``artifacts=True`` also serves artifacts, and needs ``authorize``. ``console`` adds the pages
+    on which people look after the database, see `Console`; they have their own sign-in.
     """
     if artifacts and authorize is None:
         raise ConfigurationError(
@@ -47,5 +50,9 @@ def create_app(
         *tus.list_routes(site),
         *(artifact.list_routes(site) if artifacts else []),
     ]
-    at_root = Mount(own.blobs.settings.path, routes=routes)
-    return Starlette(routes=[*routes, at_root], exception_handlers=dict(HANDLERS))
+    mounts: list[BaseRoute] = [Mount(own.blobs.settings.path, routes=routes)]
+    if console is not None:
+        from holdall.web.console.app import create_console
+
+        mounts.append(Mount(console.path, create_console(own, console, site.pictures)))
+    return Starlette(routes=[*routes, *mounts], exception_handlers=dict(HANDLERS))

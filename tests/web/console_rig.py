@@ -1,0 +1,186 @@
+"""What the tests of the console share: models, a database with items, and ways to sign in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from httpx import Response
+from playwright.sync_api import Browser, Page, expect
+from rig.browser import browser_package
+from web_rig import asked
+
+from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached
+from holdall.web import Console, create_app
+
+__all__ = [
+    "MODELS",
+    "TOKEN",
+    "Customer",
+    "Order",
+    "Reading",
+    "Visitor",
+    "check_pages",
+    "make_visitor",
+    "open_visitor",
+    "opened_shop",
+    "sign_in_browser",
+]
+
+TOKEN = "the token of these tests"
+
+
+class Customer(Model, name="ConsoleCustomer"):
+    """A person who buys <b>from us</b>."""
+
+    email: str = field(unique=True, description="Where <i>invoices</i> are sent")
+    name: str = ""
+    secret: str = field(default="", hidden=True)
+    files = has_many_attached()
+
+
+class Order(
+    Model,
+    name="ConsoleOrder",
+    archive=Archive(after_days=365, timestamp="placed_at"),
+    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
+):
+    """An order of one product."""
+
+    customer: Key[str]
+    number: SortKey[int]
+    product: str
+    quantity: int = 1
+    price: Decimal = Decimal("9.90")
+    note: str | None = None
+    tags: set[str] = field(default_factory=set)
+    address: dict[str, str] = field(default_factory=dict)
+    placed_at: datetime = field(read_only=True)
+
+
+class Reading(Model, table="console-readings"):
+    """What a sensor measured."""
+
+    sensor: Key[bytes]
+    year: SortKey[int]
+    month: SortKey[int]
+    value: float = 0.0
+
+
+MODELS: list[type[Model]] = [Customer, Order, Reading]
+
+
+class Visitor:
+    """A client of the console, in this process; it keeps its cookie as a browser does."""
+
+    def __init__(self, app: Any, console: Console) -> None:
+        self.app = app
+        self.console = console
+        self.cookie: str | None = None
+
+    def get(self, path: str, **headers: str) -> Response:
+        """Ask for a page."""
+        return self._ask("GET", path, headers)
+
+    def post(
+        self, path: str, *, csrf: str | None = None, headers: dict[str, str] | None = None, **form: str
+    ) -> Response:
+        """Send a form, with the session's CSRF token unless another is given."""
+        if csrf is None and self.cookie is not None:
+            csrf = self.csrf
+        data = form if csrf is None else {"csrf": csrf, **form}
+        return self._ask("POST", path, headers or {}, data=data)
+
+    def sign_in(self) -> Visitor:
+        """Sign in with the token."""
+        assert self.post("/sign-in", token=self.console.token).status_code == 303
+        return self
+
+    @property
+    def csrf(self) -> str:
+        """The CSRF token of the session."""
+        found = re.search(r'name="csrf" value="(\w+)"', self.get("/").text)
+        assert found is not None
+        return found[1]
+
+    def _ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> Response:
+        if self.cookie is not None:
+            headers = {"cookie": f"holdall_console={self.cookie}", **headers}
+        reply = asked(self.app, method, f"/console{path}", headers=headers, **options)
+        if "holdall_console" in reply.cookies:
+            self.cookie = reply.cookies["holdall_console"]
+        return reply
+
+
+@contextmanager
+def opened_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Iterator[Database]:
+    """A database with orders of several years, some of them archived."""
+    files = f"file:{folder / 'files'}"
+    with Database(url, files=files, secret="a secret of some length", durability="normal") as db:
+        db.table.create(models=MODELS)
+        now = datetime.now(UTC).replace(microsecond=0)
+        with db.transaction() as tx:
+            for number in range(items):
+                tx.create(
+                    Order,
+                    customer="ada",
+                    number=number,
+                    product=["coffee", "tea"][number % 2],
+                    placed_at=now - timedelta(days=60 * number),
+                    address={"city": "Zürich"},
+                    tags={"first"} if number == 0 else set(),
+                )
+        db.archive.run(Order, force=True)
+        yield db
+
+
+def open_visitor(db: Database, **options: Any) -> Visitor:
+    """A client that has signed in."""
+    return make_visitor(db, **options).sign_in()
+
+
+def make_visitor(db: Database, **options: Any) -> Visitor:
+    """A client that has not signed in; ``options`` are those of `Console`."""
+    console = Console(**{"models": MODELS, "token": TOKEN, **options})
+    return Visitor(create_app(db, console=console), console)
+
+
+# --- in a browser -----------------------------------------------------------------------------------------
+
+
+def sign_in_browser(browser: Browser, address: str, errors: list[str] | None = None, **options: Any) -> Page:
+    """A page in a browser without cookies, after the form; ``errors`` gets those of its scripts and of the policy."""
+    page = browser.new_context(base_url=address, **options).new_page()
+    if errors is not None:
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.goto("sign-in")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    return page
+
+
+def check_pages(
+    browser: Browser, address: str, scheme: Literal["light", "dark"], paths: Sequence[str]
+) -> None:
+    """Check that axe finds nothing on these pages, wide and on a phone, and that a phone does not scroll sideways."""
+    axe = (browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
+    page = sign_in_browser(browser, address, color_scheme=scheme, bypass_csp=True)
+    for path in paths:
+        page.goto(path)
+        page.evaluate(axe)
+        for width in (1180, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            found = page.evaluate("axe.run().then(({violations}) => violations)")
+            faults = [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+            assert not faults, f"{path}, {width} wide: {faults}"
+            assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), (
+                f"{path}, {width} wide"
+            )
+    page.context.close()
