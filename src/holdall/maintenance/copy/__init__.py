@@ -1,0 +1,1 @@
+"""Copying a database, with its tables, jobs and files, to another database."""

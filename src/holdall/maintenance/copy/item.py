@@ -1,0 +1,89 @@
+"""An item on its way from one table to another: its key attributes are renamed, and a digest identifies its content.
+
+Pure. The two tables of two databases may name their key attributes differently; everything else stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from json import JSONEncoder
+
+from holdall.core.frozen import dataclass
+from holdall.core.schema import TableSchema
+from holdall.core.values import Attribute, Item, canonical_item
+from holdall.errors import ConfigurationError, InvalidValueError
+
+_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_DIGEST_SIZE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """An item as it is written to the target; ``key`` is its key there as text, ``size`` is in bytes."""
+
+    key: str
+    item: Item
+    digest: bytes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From a table to its counterpart. ``names`` maps the key attributes that have another name in the target.
+
+    ``convert`` changes items besides that; it gets and returns an item as it is in the source.
+    """
+
+    source: TableSchema
+    target: TableSchema
+    names: Mapping[str, str]
+    convert: Callable[[Item], Item] | None = None
+
+    def carry(self, item: Item) -> Transfer:
+        """The item as the target stores it; `InvalidValueError` if it cannot be stored there."""
+        if self.convert is not None:
+            item = self.convert(item)
+        if self.names:
+            item = self._rename(item)
+        return self.measure(item)
+
+    def measure(self, item: Item) -> Transfer:
+        """An item that is already in the form of the target."""
+        kept, size = canonical_item(item)
+        key = _encode([kept[part.name] for part in self.target.keys])
+        digest = blake2b(_encode(kept).encode(errors="surrogatepass"), digest_size=_DIGEST_SIZE).digest()
+        return Transfer(key, kept, digest, size)
+
+    def key_of(self, item: Item) -> dict[str, Attribute]:
+        """The key of an item that is in the form of the target."""
+        return {part.name: item[part.name] for part in self.target.keys}
+
+    def _rename(self, item: Item) -> Item:
+        for name in self.names.values():
+            if name in item and name not in self.names:
+                raise InvalidValueError(
+                    f"the item has an attribute {name}, which is a key attribute of the table {self.target.name}",
+                    hint="give the target's table the key attributes of the source's table",
+                )
+        return {self.names.get(name, name): attribute for name, attribute in item.items()}
+
+
+def plan_route(
+    source: TableSchema, target: TableSchema, convert: Callable[[Item], Item] | None = None
+) -> Route:
+    """The route between two tables; `ConfigurationError` if their keys are of different types."""
+    if [part.type for part in source.keys] != [part.type for part in target.keys]:
+        raise ConfigurationError(
+            f"the keys of table {source.name} ({_show_keys(source)}) and table {target.name} ({_show_keys(target)}) "
+            "are of different types",
+            hint="copy to another table: the key of a table cannot be changed",
+        )
+    pairs = zip(source.keys, target.keys, strict=True)
+    return Route(
+        source, target, {ours.name: own.name for ours, own in pairs if ours.name != own.name}, convert
+    )
+
+
+def _show_keys(schema: TableSchema) -> str:
+    return ", ".join(f"{part.name}: {part.type}" for part in schema.keys)
