@@ -1,7 +1,8 @@
-"""``holdall models list`` and ``show``: what models declare, without a database."""
+"""``holdall models list``, ``show`` and ``stubs``: what models declare, without a database."""
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from pathlib import Path
@@ -100,3 +101,37 @@ def test_show_takes_one_model() -> None:
     ended = call("models", "show", "facts")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert "'facts' is a module; name one model of it, as in facts:Order" in ended.stderr
+
+
+def test_stubs_are_written_and_checked() -> None:
+    missing = call("models", "stubs", "facts", "--check")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert missing.stderr.endswith("is missing or outdated\nhint: run `holdall models stubs facts`\n")
+    assert not Path("typings").exists()
+    ended = call("models", "stubs", "facts")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert ended.stderr == "typings: stubs for 3 models, 4 files written\n"
+    assert call("models", "stubs", "facts", "--check").exit_code == 0
+    assert call("models", "stubs", "facts").stderr == "typings: stubs for 3 models, 0 files written\n"
+    assert call("models", "stubs", "facts:Own", "--check").exit_code == 1
+
+
+def test_stubs_have_the_components_of_keys_and_the_names_of_indexes() -> None:
+    call("models", "stubs", "facts", "--output", "stubs")
+    written = {path.name: path.read_text() for path in Path("stubs").rglob("*.pyi")}
+    assert {*written} == {"keys.pyi", "api.pyi", "reader.pyi", "runner.pyi"}
+    for text in written.values():
+        assert isinstance(ast.parse(text), ast.Module)
+    assert "/, *, customer: str, number: int) -> _M0 | None:" in written["reader.pyi"]
+    assert "index: _typing.Literal['by_status']" in written["reader.pyi"]
+    assert (
+        "whose key is (customer: str, number: int) and whose indexes are by_status" in written["reader.pyi"]
+    )
+    assert "def __call__(self: KeyMaker[_M2], *, id: int) -> ModelKey[_M2]:" in written["keys.pyi"]
+
+
+def test_stubs_that_cannot_be_written_are_an_error() -> None:
+    Path("typings").write_text("not a directory")
+    ended = call("models", "stubs", "facts")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    assert "cannot be written" in ended.stderr

@@ -12,6 +12,7 @@ from holdall.cli.move import move_items
 from holdall.cli.output import Refusal, say, show
 from holdall.cli.phrase import format_count
 from holdall.cli.session import open_database, url_option
+from holdall.cli.stubs import write_model_stubs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +29,7 @@ def models() -> None:
 models.add_command(list_models)
 models.add_command(show_model)
 models.add_command(move_items)
+models.add_command(write_model_stubs)
 
 
 @models.command()
