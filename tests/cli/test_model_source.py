@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall import Database
-from holdall.cli.model_source import TableSample, infer_type, is_class_name, name_class, write_source
+from holdall.cli.model_column import TableSample
+from holdall.cli.model_source import is_class_name, name_class, write_source
 from holdall.cli.stored_guess import guess_form
+from holdall.cli.type_guess import infer_type
 from holdall.core import (
     CreateTable,
     IndexSchema,

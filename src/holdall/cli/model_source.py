@@ -1,26 +1,23 @@
 """The source of a model for a table that other programs use, from its description and a sample of its items.
 
-Pure: text from values. The model has ``layout="plain"``, so its fields are the table's attributes. What the sample
-cannot prove is listed in a comment at the top.
+Pure: text from values. The model has ``layout="plain"``, so its fields are the table's attributes, unless the sample
+shows a single-table design. What the sample cannot prove is listed in a comment at the top.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from keyword import iskeyword
 from textwrap import wrap
-from unicodedata import normalize
 
-from holdall import Model
-from holdall.cli.stored_guess import REASONS, guess_form
-from holdall.core import Attribute, IndexSchema, Item, KeyAttribute, TableSchema
+from holdall.cli.model_column import Column, TableSample, find_columns, name_fields, quote
+from holdall.cli.stored_guess import REASONS
+from holdall.cli.template_guess import TYPE_ATTRIBUTES, Design, Slot, Text, find_designs
+from holdall.core import IndexSchema, Item
 
-_TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "cls", "type")
 _MOST_TYPES = 20
 _SHOWN_TYPES = 5
 _KINDS = {
@@ -36,25 +33,8 @@ _KINDS = {
     "BS": "binary set",
 }
 _IMPORTS = {"Decimal": "decimal", "date": "datetime", "datetime": "datetime", "Any": "typing"}
-_OWN_NAMES = {"Index", "Key", "Model", "SortKey", "field"}
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z?)")
-_OTHER_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*", re.DOTALL)
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_OWN_NAMES = {"Index", "Key", "Model", "SortKey", "Template", "field"}
 _WIDTH = 100
-
-
-@dataclass(frozen=True)
-class TableSample:
-    """A table and some of its items; ``complete`` if the table has no others. ``ttl`` is the attribute of expiry.
-
-    ``name`` is the table's name as a model declares it, without the prefix of the settings.
-    """
-
-    name: str
-    schema: TableSchema
-    ttl: str | None
-    items: Sequence[Item]
-    complete: bool
 
 
 def name_class(table: str) -> str:
@@ -83,198 +63,96 @@ def recognise_layout(sample: TableSample) -> str | None:
 
 
 def write_source(sample: TableSample, class_name: str) -> str:
-    """Return the module with the model."""
-    columns = _find_columns(sample)
+    """Return the module with the model; for an obvious single-table design, with a model for each kind of items.
+
+    ``class_name`` is the name of a single model; several have the names of their kinds.
+    """
+    designs = find_designs(sample.schema, sample.items)
     notes = _Notes()
-    for column in columns.values():
-        notes.add_column(column)
-    indexes = [_write_index(index, columns, notes) for index in sample.schema.indexes]
-    expiry = _find_expiry(sample, columns, notes)
-    used = {word for column in columns.values() for word in re.findall(r"\w+", column.annotation)}
-    fields = _name_fields(columns, {*used, *_OWN_NAMES})
-    arguments = ["Model", f"table={_quote(sample.name)}", 'layout="plain"']
-    if expiry is not None:
-        arguments.append(f"ttl={_quote(fields[expiry])}")
-    declared = [index.write(fields) for index in indexes if index is not None]
-    lines = [
-        *_write_comment(sample, notes, columns),
-        "",
-        *_write_imports(columns, fields, used, has_indexes=bool(declared)),
-        "",
-        "",
-        *_write_class(class_name, arguments, declared),
-        *(column.write(fields[name]) for name, column in columns.items()),
+    names = _name_kinds(designs) if len(designs) > 1 else [class_name]
+    kinds: list[Design | None] = [*designs] or [None]
+    models = [
+        _Source(name, sample, design, notes, f"{name}." if len(designs) > 1 else "")
+        for name, design in zip(names, kinds, strict=True)
     ]
+    lines = [*_write_comment(sample, notes, designs), "", *_write_imports(models)]
+    for model in models:
+        lines += ["", "", *model.write()]
     return "\n".join(lines) + "\n"
 
 
-# --- types --------------------------------------------------------------------------------------------------
+def _name_kinds(designs: Sequence[Design]) -> list[str]:
+    names: list[str] = []
+    for design in designs:
+        name = name_class(design.name or "")
+        while name in names:
+            name += "2"
+        names.append(name)
+    return names
 
 
-def infer_type(attributes: Iterable[Attribute]) -> tuple[str, bool]:
-    """Return the type that reads all these attributes, and whether one of them is null; Any if they differ."""
-    by_kind: dict[str, list[object]] = {}
-    for attribute in attributes:
-        for kind, content in attribute.items():
-            by_kind.setdefault(kind, []).append(content)
-    null = by_kind.pop("NULL", None) is not None
-    if len(by_kind) == 2 and "L" in by_kind and not any(by_kind["L"]) and by_kind.keys() & {"SS", "NS", "BS"}:
-        del by_kind["L"]  # Holdall stores an empty set as an empty list
-    if len(by_kind) != 1:
-        return "Any", null
-    [(kind, contents)] = by_kind.items()
-    return _infer(kind, contents), null
+class _Source:
+    """One model: its columns, the names of its fields, and what its class declares."""
+
+    def __init__(
+        self, name: str, sample: TableSample, design: Design | None, notes: _Notes, place: str
+    ) -> None:
+        self.name = name
+        self.columns = find_columns(sample, design)
+        for column in self.columns.values():
+            notes.add_column(column, place)
+        self.used = {
+            word for column in self.columns.values() for word in re.findall(r"\w+", column.annotation)
+        }
+        self.fields = name_fields(self.columns, {*self.used, *_OWN_NAMES})
+        self.arguments = ["Model", f"table={quote(sample.name)}"]
+        found: list[_IndexSource | None] = []
+        if design is None:
+            self.arguments.append('layout="plain"')
+            found = [_write_index(index, self.columns, notes) for index in sample.schema.indexes]
+        else:
+            self.arguments.append(f"layout={_write_template(design, self.fields)}")
+            self.arguments += [f"name={quote(design.name)}"] if design.name not in (None, name) else []
+        self.indexes = [index.write(self.fields) for index in found if index is not None]
+        expiry = _find_expiry(sample, self.columns, notes)
+        self.arguments += [] if expiry is None else [f"ttl={quote(self.fields[expiry])}"]
+
+    def write(self) -> list[str]:
+        """The lines of the class."""
+        head = _write_class(self.name, self.arguments, self.indexes)
+        return [*head, *(column.write(self.fields[name]) for name, column in self.columns.items())]
 
 
-def _infer(kind: str, contents: Sequence[object]) -> str:
-    if kind == "N":
-        return "int" if all(_is_whole(str(text)) for text in contents) else "Decimal"
-    if kind in ("SS", "NS", "BS"):
-        members = [
-            {kind[0]: each} for content in contents if isinstance(content, Sequence) for each in content
-        ]
-        return f"set[{infer_type(members)[0]}]"
-    if kind == "L":
-        return f"list[{_infer_members(each for c in contents if isinstance(c, Sequence) for each in c)}]"
-    if kind == "M":
-        inner = (each for c in contents if isinstance(c, Mapping) for each in c.values())
-        return f"dict[str, {_infer_members(inner)}]"
-    return {"S": "str", "B": "bytes", "BOOL": "bool"}[kind]
+def _write_template(design: Design, fields: Mapping[str, str]) -> str:
+    """The layout of a kind of items, on one line if it fits."""
+    key = {name: _write_text(text, fields) for name, text in design.key.items()}
+    parts = [f"{name}={text}" for name, text in key.items()]
+    if [*key] != ["pk", "sk"][: len(key)]:
+        parts = [_write_texts(key)]
+    for index, texts in design.indexes.items():
+        written = {name: _write_text(text, fields) for name, text in texts.items()}
+        usual = [*written] == [f"{index}pk", f"{index}sk"]
+        parts.append(
+            f"{index}=({', '.join(written.values())})" if usual else f"{index}={_write_texts(written)}"
+        )
+    parts += [] if design.type is None else [f"type={quote(design.type)}"]
+    line = f"Template({', '.join(parts)})"
+    if len(line) < _WIDTH - len("    layout=,"):
+        return line
+    return "\n".join(["Template(", *(f"        {part}," for part in parts), "    )"])
 
 
-def _infer_members(members: Iterable[Attribute]) -> str:
-    inner, null = infer_type(members)
-    return f"{inner} | None" if null and inner != "Any" else inner
+def _write_texts(texts: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{quote(name)}: {text}" for name, text in texts.items()) + "}"
 
 
-def _infer_text(texts: Sequence[str]) -> str:
-    """Return datetime or date if it stores exactly these texts, and otherwise str."""
-    zones = {found[1] if (found := _MOMENT.fullmatch(text)) else None for text in texts}
-    if len(zones) == 1 and None not in zones and all(_is_moment(text) for text in texts):
-        return "datetime"
-    if texts and all(_DAY.fullmatch(text) and _is_day(text) for text in texts):
-        return "date"
-    return "str"
+def _write_text(text: Text, fields: Mapping[str, str]) -> str:
+    pieces = [piece if isinstance(piece, str) else _write_slot(piece, fields) for piece in text]
+    return quote("".join(pieces))
 
 
-def _is_whole(text: str) -> bool:
-    number = Decimal(text)
-    return number == number.to_integral_value()
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-# --- columns ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Column:
-    """An attribute of the table, and what the sample shows of it. ``role`` is Key, SortKey or empty."""
-
-    name: str
-    role: str
-    annotation: str
-    optional: bool
-    kinds: Mapping[str, int]
-    stored: str | None
-    has_other_moments: bool
-
-    def write(self, field: str) -> str:
-        """The field's line in the class."""
-        options = [] if field == self.name else [f"name={_quote(self.name)}"]
-        options += [] if self.stored is None else [f"stored={_quote(self.stored)}"]
-        given = f" = field({', '.join(options)})" if options else ""
-        if self.role:
-            return f"    {field}: {self.role}[{self.annotation}]{given}"
-        if not self.optional:
-            return f"    {field}: {self.annotation}{given}"
-        given = f"field({', '.join(['default=None', *options])})" if options else "None"
-        return f"    {field}: {self.annotation} | None = {given}"
-
-
-def _find_columns(sample: TableSample) -> dict[str, _Column]:
-    """The key first, then the attributes that every item has, then the others; each group by name."""
-    schema = sample.schema
-    roles = dict(zip((key.name for key in schema.keys), ("Key", "SortKey"), strict=False))
-    declared: dict[str, KeyAttribute] = {key.name: key for index in schema.indexes for key in index.keys}
-    declared |= {key.name: key for key in schema.keys}
-    if sample.ttl is not None:
-        declared.setdefault(sample.ttl, KeyAttribute(sample.ttl, "N"))
-    seen = {name for item in sample.items for name in item}
-    included = {name for index in schema.indexes for name in index.projection.names}
-    columns = [
-        _describe_column(name, roles.get(name, ""), declared.get(name), sample)
-        for name in sorted(seen | included | declared.keys())
-    ]
-    order = {"Key": 0, "SortKey": 1, "": 2}
-    columns.sort(key=lambda column: (order[column.role], column.optional))
-    return {column.name: column for column in columns}
-
-
-def _describe_column(name: str, role: str, declared: KeyAttribute | None, sample: TableSample) -> _Column:
-    items = sample.items
-    found = [item[name] for item in items if name in item]
-    annotation, null = infer_type(found)
-    texts = [str(attribute["S"]) for attribute in found if "S" in attribute]
-    if annotation == "str":
-        annotation = _infer_text(texts)
-    if not found and declared is not None:
-        annotation = {"S": "str", "N": "int", "B": "bytes"}[declared.type]
-    is_expiry = name == sample.ttl
-    guess = None
-    if annotation in ("str", "int"):
-        is_key = declared is not None and not is_expiry
-        guess = guess_form(name, found, is_key=is_key, is_expiry=is_expiry)
-    annotation, stored = guess or (annotation, None)
-    return _Column(
-        name,
-        role,
-        annotation,
-        optional=null or len(found) < len(items) or not found,
-        kinds=Counter(kind for attribute in found for kind in attribute),
-        stored=stored,
-        has_other_moments=annotation == "str"
-        and bool(texts)
-        and all(_OTHER_MOMENT.fullmatch(text) and _is_moment(text) for text in texts),
-    )
-
-
-def _name_fields(columns: Mapping[str, _Column], taken: set[str]) -> dict[str, str]:
-    """Return a field name for each attribute: the same wherever Python and Holdall allow it."""
-    fields = {name: name for name in columns if _is_field_name(name, taken)}
-    used = {*fields.values()}
-    for name in columns:
-        if name in fields:
-            continue
-        base = normalize("NFKC", re.sub(r"\W", "_", name)).strip("_")
-        base = base if base.isidentifier() else re.sub(r"\W", "_", f"field_{base}").rstrip("_")
-        field = base if _is_field_name(base, taken) else f"{base}_"
-        number = 2
-        while field in used:
-            field = f"{base}_{number}"
-            number += 1
-        fields[name] = field
-        used.add(field)
-    return {name: fields[name] for name in columns}
-
-
-def _is_field_name(name: str, taken: set[str]) -> bool:
-    plain = name.isidentifier() and normalize("NFKC", name) == name and not iskeyword(name)
-    return plain and not name.startswith("_") and name not in {*taken, *dir(Model), "self"}
+def _write_slot(slot: Slot, fields: Mapping[str, str]) -> str:
+    return f"{{{fields[slot.attribute]}{'' if slot.width is None else f':0{slot.width}d'}}}"
 
 
 # --- indexes and expiry -------------------------------------------------------------------------------------
@@ -286,19 +164,19 @@ class _IndexSource:
     included: Sequence[str] | None
 
     def write(self, fields: Mapping[str, str]) -> str:
-        parts = [_quote(self.schema.name)]
+        parts = [quote(self.schema.name)]
         if not self.schema.local:
-            parts.append(f"key=[{_quote(fields[self.schema.partition.name])}]")
+            parts.append(f"key=[{quote(fields[self.schema.partition.name])}]")
         if self.schema.sort is not None:
-            parts.append(f"sort_key=[{_quote(fields[self.schema.sort.name])}]")
+            parts.append(f"sort_key=[{quote(fields[self.schema.sort.name])}]")
         if self.included is not None:
-            parts.append(f"include=[{', '.join(_quote(fields[name]) for name in self.included)}]")
+            parts.append(f"include=[{', '.join(quote(fields[name]) for name in self.included)}]")
         if self.schema.local:
             parts.append("local=True")
         return f"Index({', '.join(parts)})"
 
 
-def _write_index(index: IndexSchema, columns: Mapping[str, _Column], notes: _Notes) -> _IndexSource | None:
+def _write_index(index: IndexSchema, columns: Mapping[str, Column], notes: _Notes) -> _IndexSource | None:
     mixed = [key.name for key in index.keys if columns[key.name].kinds.keys() - {key.type}]
     if mixed:
         notes.add(
@@ -313,8 +191,10 @@ def _write_index(index: IndexSchema, columns: Mapping[str, _Column], notes: _Not
     )
 
 
-def _find_expiry(sample: TableSample, columns: Mapping[str, _Column], notes: _Notes) -> str | None:
-    if sample.ttl is None or columns[sample.ttl].annotation in ("int", "Decimal", "datetime"):
+def _find_expiry(sample: TableSample, columns: Mapping[str, Column], notes: _Notes) -> str | None:
+    if sample.ttl is None or sample.ttl not in columns:
+        return None
+    if columns[sample.ttl].annotation in ("int", "Decimal", "datetime"):
         return sample.ttl
     notes.add(f"items expire by {_show(sample.ttl)}, which is not always a number; ttl= is left out")
     return None
@@ -334,9 +214,9 @@ class _Notes:
         """Add a sentence."""
         self.lines.append(line)
 
-    def add_column(self, column: _Column) -> None:
-        """Add what is uncertain about one attribute."""
-        name, kinds = _show(column.name), column.kinds
+    def add_column(self, column: Column, place: str) -> None:
+        """Add what is uncertain about one attribute; ``place`` comes before its name."""
+        name, kinds = f"{place}{_show(column.name)}", column.kinds
         if not kinds:
             self.add(f"{name} is in no item of the sample")
         elif kinds.keys() == {"NULL"}:
@@ -367,7 +247,7 @@ class _Notes:
         return [*guesses, *self.lines]
 
 
-def _write_comment(sample: TableSample, notes: _Notes, columns: Mapping[str, _Column]) -> list[str]:
+def _write_comment(sample: TableSample, notes: _Notes, designs: Sequence[Design]) -> list[str]:
     schema, count = sample.schema, len(sample.items)
     keys = " and ".join(f"{_show(key.name)} ({key.type})" for key in schema.keys)
     items = "1 item" if count == 1 else f"{count:,} items"
@@ -381,7 +261,12 @@ def _write_comment(sample: TableSample, notes: _Notes, columns: Mapping[str, _Co
         uncertain.append(
             "items outside the sample can lack required attributes, or have others or other types"
         )
-    uncertain += _suggest_template(sample)
+    if designs:
+        uncertain.append(
+            "the templates explain the keys of every sampled item; other items can have other keys"
+        )
+    else:
+        uncertain += _suggest_template(sample)
     if uncertain:
         lines += ["#", "# Please check:", *(part for line in uncertain for part in _wrap(line))]
     return lines
@@ -399,10 +284,10 @@ def _wrap(line: str) -> list[str]:
 
 
 def _suggest_template(sample: TableSample) -> list[str]:
-    for name in _TYPE_ATTRIBUTES:
+    for name in TYPE_ATTRIBUTES:
         values = Counter(text for item in sample.items if (text := _text(item, name)) is not None)
         if 1 < len(values) <= min(_MOST_TYPES, len(sample.items) - 1) and max(map(len, values)) <= 60:
-            shown = ", ".join(_quote(value) for value in sorted(values)[:_SHOWN_TYPES])
+            shown = ", ".join(quote(value) for value in sorted(values)[:_SHOWN_TYPES])
             more = len(values) - _SHOWN_TYPES
             shown += f" and {more} more" if more > 0 else ""
             return [
@@ -412,23 +297,19 @@ def _suggest_template(sample: TableSample) -> list[str]:
     return []
 
 
-def _write_imports(
-    columns: Mapping[str, _Column], fields: Mapping[str, str], used: set[str], *, has_indexes: bool
-) -> list[str]:
+def _write_imports(models: Sequence[_Source]) -> list[str]:
     standard: dict[str, list[str]] = {}
-    for name in sorted(used & _IMPORTS.keys()):
+    for name in sorted({word for model in models for word in model.used} & _IMPORTS.keys()):
         standard.setdefault(_IMPORTS[name], []).append(name)
-    own = {column.role for column in columns.values() if column.role} | {"Model"}
-    own |= {"Index"} if has_indexes else set()
-    options = any(fields[name] != name or column.stored for name, column in columns.items())
-    own |= {"field"} if options else set()
+    text = "\n".join(line for model in models for line in model.write())
+    own = [name for name in sorted(_OWN_NAMES) if re.search(rf"\b{name}[\[(,]", text)]
     lines = [f"from {module} import {', '.join(names)}" for module, names in sorted(standard.items())]
-    return [*lines, *([""] if lines else []), f"from holdall import {', '.join(sorted(own))}"]
+    return [*lines, *([""] if lines else []), f"from holdall import {', '.join(own)}"]
 
 
 def _write_class(name: str, arguments: Sequence[str], indexes: Sequence[str]) -> list[str]:
     line = f"class {name}({', '.join(arguments)}):"
-    if not indexes and len(line) <= _WIDTH:
+    if not indexes and len(line) <= _WIDTH and "\n" not in line:
         return [line]
     lines = [f"class {name}(", *(f"    {argument}," for argument in arguments)]
     if indexes:
@@ -437,13 +318,7 @@ def _write_class(name: str, arguments: Sequence[str], indexes: Sequence[str]) ->
 
 
 def _show(name: str) -> str:
-    return name if name.isidentifier() else _quote(name)
-
-
-def _quote(text: str) -> str:
-    """Return a text as a Python literal, in double quotes if possible."""
-    literal = repr(text)
-    return literal if '"' in literal else f'"{literal[1:-1]}"'
+    return name if name.isidentifier() else quote(name)
 
 
 def _text(item: Item, name: str) -> str | None:

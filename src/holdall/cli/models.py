@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdall import Database
-    from holdall.cli.model_source import TableSample
+    from holdall.cli.model_column import TableSample
 
 
 @click.group()
@@ -44,7 +44,9 @@ models.add_command(write_model_stubs)
     help="The most items to read.",
 )
 @click.option(
-    "--class-name", metavar="NAME", help="The model's name; by default it follows from the table's name."
+    "--class-name",
+    metavar="NAME",
+    help="The model's name, if there is one model; by default it follows from the table's name.",
 )
 @click.option("--output", metavar="FILE", help="Write to this new file instead of stdout.")
 @click.option("--force", is_flag=True, help="Write a model even if Holdall seems to have laid out the table.")
@@ -53,8 +55,9 @@ def inspect(table: str, size: int, class_name: str | None, output: str | None, f
     """Write a model for a table that other programs use.
 
     This describes the table, reads the first items of a scan, and prints a Python module with a model that reads them:
-    its key, the attributes with their types, the indexes and the attribute of expiry. A comment at the top lists what
-    the sample does not prove. The table is not changed.
+    its key, the attributes with their types, the indexes and the attribute of expiry. If the keys show a single-table
+    design, there is a model with a Template for each kind of items. A comment at the top lists what the sample does not
+    prove. The table is not changed.
 
     TABLE is the table's name as a model declares it, without the table_prefix of the settings. A table that Holdall
     itself seems to have laid out is reported with exit status 5, because its models are declared without layout=.
@@ -89,11 +92,13 @@ def inspect(table: str, size: int, class_name: str | None, output: str | None, f
         show(source)
         return
     _write(target, source)
-    say(f"{output}: a model of table {sample.schema.name}, from {format_count(len(sample.items), 'item')}")
+    count = source.count("\nclass ")
+    models = "a model" if count == 1 else format_count(count, "model")
+    say(f"{output}: {models} of table {sample.schema.name}, from {format_count(len(sample.items), 'item')}")
 
 
 def _fetch_sample(db: Database, table: str, size: int) -> TableSample:
-    from holdall.cli.model_source import TableSample
+    from holdall.cli.model_column import TableSample
     from holdall.core import DescribeTable, DescribeTtl, Item, Scan
 
     name = _find_name(db, table)

@@ -1,0 +1,201 @@
+"""Guesses of single-table designs: the templates of the keys of each kind of items, from a sample.
+
+Pure. A key such as ``CUSTOMER#ada`` is split at its separator. Each segment is a literal that all items of a kind have,
+or the value of an attribute that they all have, possibly after a literal or padded with zeros. A design is proposed
+only if this explains all keys of every sampled item, also those of indexes, and each kind has at least two items.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdall.core import Item, KeyAttribute, TableSchema
+
+TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "cls", "type")
+_MOST_TYPES = 20
+_SEPARATORS = "#|:/"
+_TAKEN = {"key", "pk", "sk", "type", "casing"}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of an attribute's value in a key; ``width`` is the number of its digits, if it is padded."""
+
+    attribute: str
+    width: int | None = None
+
+
+Text = tuple[str | Slot, ...]
+"""The template of a key attribute: literals and slots."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """One kind of items. ``items`` lack the attributes of the layout: keys, keys of indexes, and the type.
+
+    ``name`` is the value of the attribute ``type``, if there is one. ``key`` and each of ``indexes`` have the template
+    of each of their attributes.
+    """
+
+    type: str | None
+    name: str | None
+    items: Sequence[Item]
+    key: Mapping[str, Text]
+    indexes: Mapping[str, Mapping[str, Text]]
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The attributes that are parts of the key."""
+        first, *rest = self.key.values()
+        found = {slot.attribute: "SortKey" for text in rest for slot in list_slots(text)}
+        return found | {slot.attribute: "Key" for slot in list_slots(first)}
+
+    @property
+    def indexed(self) -> set[str]:
+        """The attributes that are parts of an index's key."""
+        texts = [text for index in self.indexes.values() for text in index.values()]
+        return {slot.attribute for text in texts for slot in list_slots(text)}
+
+
+def list_slots(text: Text) -> list[Slot]:
+    """The slots of a template."""
+    return [piece for piece in text if isinstance(piece, Slot)]
+
+
+def list_index_keys(schema: TableSchema) -> list[KeyAttribute]:
+    """The key attributes of a table's indexes."""
+    return [key for index in schema.indexes for key in index.keys]
+
+
+def find_designs(schema: TableSchema, items: Sequence[Item]) -> list[Design]:
+    """Return a design for each kind of items, by name; none if the sample does not clearly show one."""
+    if any(key.type != "S" for key in schema.keys):
+        return []
+    type = next((name for name in TYPE_ATTRIBUTES if _is_type(name, schema, items)), None)
+    groups: dict[str | None, list[Item]] = {}
+    for item in items:
+        groups.setdefault(None if type is None else item[type]["S"], []).append(item)
+    found = [_find_design(schema, type, name, group) for name, group in groups.items()]
+    designs = [design for design in found if design is not None]
+    return sorted(designs, key=lambda design: design.name or "") if len(designs) == len(groups) else []
+
+
+def _is_type(name: str, schema: TableSchema, items: Sequence[Item]) -> bool:
+    """Whether every item has this attribute, with one of a few short texts."""
+    if any(name == key.name for key in (*schema.keys, *list_index_keys(schema))):
+        return False
+    texts = {item.get(name, {}).get("S") for item in items}
+    return len(texts) <= _MOST_TYPES and all(text and re.fullmatch(r"\S{1,60}", text) for text in texts)
+
+
+def _find_design(
+    schema: TableSchema, type: str | None, name: str | None, items: Sequence[Item]
+) -> Design | None:
+    layout = {key.name for key in (*schema.keys, *list_index_keys(schema))} | {type}
+    shared = set.intersection(*({*item} for item in items)) - layout
+    shared = {name for name in shared if len({kind for item in items for kind in item[name]}) == 1}
+    if len(items) < 2:
+        return None
+    key = _find_texts((part.name for part in schema.keys), items, shared)
+    if key is None or not list_slots(key[schema.partition.name]) or not _has_literal(key):
+        return None
+    indexes = {}
+    for index in schema.indexes:
+        names = [part.name for part in index.keys]
+        if not any(part in item for part in names for item in items):
+            continue
+        texts = _find_texts(names, items, shared)
+        if texts is None or not index.name.isidentifier() or index.name in _TAKEN or index.local:
+            return None  # a model that does not know the index would not keep its keys right
+        indexes[index.name] = texts
+    kept = [{part: value for part, value in item.items() if part not in layout} for item in items]
+    return Design(type, name, kept, key, indexes)
+
+
+def _has_literal(key: Mapping[str, Text]) -> bool:
+    """Whether a key has more than a value: otherwise the table may as well be a plain one."""
+    return any(isinstance(piece, str) for text in key.values() for piece in text)
+
+
+def _find_texts(names: Iterable[str], items: Sequence[Item], shared: set[str]) -> dict[str, Text] | None:
+    found = {}
+    for name in names:
+        texts = [str(item.get(name, {}).get("S", "")) for item in items]
+        text = _find_text(texts, items, shared) if all(texts) else None
+        if text is None:
+            return None
+        found[name] = text
+    return found
+
+
+def _find_text(texts: Sequence[str], items: Sequence[Item], shared: set[str]) -> Text | None:
+    """The template of these texts, one of each item. A value that is the whole key can contain a separator."""
+    for name in sorted(shared):
+        if [_spell(item[name]) for item in items] == [*texts]:
+            return (Slot(name),)
+    for separator in (*(each for each in _SEPARATORS if each in texts[0]), None):
+        rows = [[text] if separator is None else text.split(separator) for text in texts]
+        if len({len(row) for row in rows}) == 1:
+            found = _find_pieces(rows, separator or "", items, shared)
+            if found is not None:
+                return found
+    return None
+
+
+def _find_pieces(
+    rows: Sequence[Sequence[str]], separator: str, items: Sequence[Item], shared: set[str]
+) -> Text | None:
+    pieces: list[str | Slot] = []
+    for segments in zip(*rows, strict=True):
+        found = _find_segment(segments, items, shared, pieces[-2:])
+        if found is None:
+            return None
+        pieces += [*([separator] if pieces else []), *found]
+    return _join(pieces)
+
+
+def _find_segment(
+    segments: Sequence[str], items: Sequence[Item], shared: set[str], before: Sequence[str | Slot]
+) -> list[str | Slot] | None:
+    values = {name: [_spell(item[name]) for item in items] for name in shared}
+    label = "".join(piece for piece in before if isinstance(piece, str)).lower().strip(_SEPARATORS)
+    names = sorted(shared, key=lambda name: (not label or label not in name.lower(), len(name), name))
+    for name in names:
+        if values[name] == [*segments]:
+            return [Slot(name)]
+    width = len(segments[0])
+    if all(segment.isdecimal() and len(segment) == width for segment in segments):
+        for name in names:
+            if all("N" in item[name] for item in items) and values[name] == [
+                str(int(each)) for each in segments
+            ]:
+                return [Slot(name, width)]
+    if len({*segments}) == 1:
+        return None if re.search(r"[{}]", segments[0]) else [segments[0]]
+    for name in names:
+        prefix = segments[0].removesuffix(values[name][0] or " ")
+        if (
+            prefix
+            and not re.search(r"[{}]|\d$", prefix)
+            and [*segments] == [f"{prefix}{each}" for each in values[name]]
+        ):
+            return [prefix, Slot(name)]
+    return None
+
+
+def _spell(attribute: Mapping[str, object]) -> str | None:
+    """The text of a value in a key; None if it is neither a text nor a whole number."""
+    text = attribute.get("S") or attribute.get("N")
+    return text if isinstance(text, str) and ("S" in attribute or re.fullmatch(r"-?\d+", text)) else None
+
+
+def _join(pieces: Iterable[str | Slot]) -> Text:
+    joined: list[str | Slot] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif piece:
+            joined.append(piece)
+    return tuple(joined)

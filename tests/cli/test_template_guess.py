@@ -1,0 +1,154 @@
+"""Single-table designs: models with templates, which read every sampled item and write the same keys."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall import Database
+from holdall.cli.model_column import TableSample
+from holdall.cli.model_source import write_source
+from holdall.cli.template_guess import find_designs
+from holdall.core import (
+    CreateTable,
+    GetItem,
+    IndexSchema,
+    Item,
+    KeyAttribute,
+    PutItem,
+    Scan,
+    TableSchema,
+    encode_item,
+)
+
+INDEX = IndexSchema("GSI1", KeyAttribute("GSI1PK"), KeyAttribute("GSI1SK"))
+SCHEMA = TableSchema("app", KeyAttribute("PK"), KeyAttribute("SK"), (INDEX,))
+SHOP = [
+    {"PK": f"CUSTOMER#{name}", "SK": "PROFILE", "entity": "customer", "name": name, "city": city}
+    for name, city in (("ada", "London"), ("bob", "Paris"))
+] + [
+    {
+        "PK": f"CUSTOMER#{name}",
+        "SK": f"ORDER#{number:06d}",
+        "GSI1PK": f"STATUS#{status}",
+        "GSI1SK": f"2026-01-0{number}T00:00:00.000000Z",
+        "entity": "Order",
+        "customer": name,
+        "number": number,
+        "status": status,
+        "placed_at": f"2026-01-0{number}T00:00:00.000000Z",
+        "created_at": 1767355200,
+    }
+    for (name, number), status in zip(
+        product(["ada", "bob"], [1, 2]), ["open", "open", "paid", "open"], strict=True
+    )
+]
+CASE = Path(__file__).with_name("inspected_design.py")
+
+
+def sample(items: list[dict[str, Any]], schema: TableSchema = SCHEMA) -> TableSample:
+    return TableSample("app", schema, None, [encode_item(item) for item in items], complete=True)
+
+
+def load(source: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "designed"}
+    exec(source, names)
+    return names
+
+
+def test_each_kind_of_items_has_a_model_with_its_template() -> None:
+    assert write_source(sample(SHOP), "App") == CASE.read_text(encoding="utf-8")
+
+
+def test_the_models_read_and_write_the_items_as_they_are() -> None:
+    models = load(CASE.read_text(encoding="utf-8"))
+    order, customer = models["Order"], models["Customer"]
+    with Database("memory:") as db:
+        db.send(CreateTable(SCHEMA))
+        for item in SHOP:
+            db.send(PutItem("app", encode_item(item)))
+        assert db.table.plan(models=[order, customer]).ok
+        assert [each.city for each in db.query(customer, name="ada")] == ["London"]
+        assert [each.number for each in db.query(order, customer="bob")] == [1, 2]
+        assert db.query(order, index="GSI1", status="open").count() == 3
+        with db.transaction() as tx:
+            tx.get_one(order, customer="ada", number=1).status = "paid"
+        item = db.send(GetItem("app", encode_item({"PK": "CUSTOMER#ada", "SK": "ORDER#000001"}))).item
+        assert item is not None
+        assert item["GSI1PK"] == {"S": "STATUS#paid"}
+
+
+def in_order(item: Item) -> str:
+    return f"{item['pk']} {item['sk']}"
+
+
+WORDS = st.sampled_from(["a", "b", "tea", "x-y", "10", "A"])
+NUMBERS = st.integers(0, 99)
+
+
+@given(st.lists(st.tuples(WORDS, NUMBERS), min_size=2, max_size=6, unique=True), st.sampled_from("#|:/"))
+def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separator: str) -> None:
+    def text(*parts: object) -> str:
+        return separator.join(map(str, parts))
+
+    items: list[dict[str, Any]] = []
+    for word, number in pairs:
+        items.append(
+            {"pk": text("USER", word), "sk": text("V", f"{number:03d}"), "user": word, "rank": number}
+        )
+        items.append(
+            {"pk": text("RANK", number), "sk": text("x", f"by_{word}"), "user": word, "rank": number}
+        )
+        items[-2]["type"], items[-1]["type"] = "User", "rank"
+    schema = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
+    with Database("memory:") as db:
+        db.send(CreateTable(schema))
+        for item in items:
+            db.send(PutItem("app", encode_item(item)))
+        before = db.send(Scan("app")).items
+        source = write_source(sample(items, schema), "App")
+        models = load(source)
+        assert "Template(" in source
+        kinds = [models["User"], models["Rank"]]
+        found = [item for model in kinds for item in db.scan(model)]
+        assert len(found) == len({(item["pk"], item["sk"]) for item in items})
+        db.delete(*(item.key for item in found))
+        assert db.send(Scan("app")).items == ()
+        for item in found:
+            db.put(type(item)(**item.to_dict()))
+        after = db.send(Scan("app")).items
+        assert sorted(after, key=in_order) == sorted(before, key=in_order)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda item: item | {"SK": "P#a" if item["PK"].endswith("ada") else "P#a#b"},
+        lambda item: item | {"entity": "two words"},
+        lambda item: {name: value for name, value in item.items() if name != "name"},
+        lambda item: item | {"GSI1PK": "x", "GSI1SK": "q" if item["PK"].endswith("ada") else "zz"},
+        lambda item: item | {"name": 5} if item.get("name") == "ada" else item,
+        lambda item: item | {"PK": item.get("name") or item.get("customer"), "SK": "x{" + item["PK"]},
+    ],
+    ids=["uneven keys", "no type", "value not stored", "unexplained index", "mixed types", "braces"],
+)
+def test_what_is_not_obvious_stays_plain(change: Any) -> None:
+    given = sample([change(item) for item in SHOP])
+    assert find_designs(given.schema, given.items) == []
+    assert 'layout="plain"' in write_source(given, "App")
+
+
+def test_a_table_of_one_kind_needs_no_type() -> None:
+    schema = TableSchema("app", KeyAttribute("pk"))
+    items = [{"pk": f"USER#{number}", "id": number} for number in range(2)]
+    assert 'class App(Model, table="app", layout=Template(pk="USER#{id}")):' in write_source(
+        sample(items, schema), "App"
+    )
+    assert find_designs(schema, sample(items[:1], schema).items) == []
+    plain = [{"pk": f"{number}", "id": number} for number in range(2)]
+    assert find_designs(schema, sample(plain, schema).items) == []
