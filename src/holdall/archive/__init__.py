@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.archive.api import ArchiveActions, AsyncArchiveActions
     from holdall.archive.compaction import Compaction
     from holdall.archive.declaration import Archive, find_archive
@@ -54,13 +54,4 @@ _HOMES = {
     "find_archive": "holdall.archive.declaration",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.archive' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -6,10 +6,10 @@ continues what versioned wrote, and versioned reads what Holdall writes.
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.artifacts.alias.alias import Alias
     from holdall.artifacts.alias.history import AliasChange
     from holdall.artifacts.api import Artifacts, AsyncArtifacts
@@ -59,13 +59,4 @@ _HOMES = {
     "on": "holdall.artifacts.event",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.artifacts' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.attachments.address import SignedFile
     from holdall.attachments.analysis import analyzer
     from holdall.attachments.api import AsyncBlobs, Blobs
@@ -86,13 +86,4 @@ _HOMES = {
     "on": "holdall.attachments.event",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.attachments' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

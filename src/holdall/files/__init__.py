@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.core.object_url import DirectUpload, Download
     from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo, SignedUrl
     from holdall.files.api import AsyncFiles, Files
@@ -39,13 +39,4 @@ _HOMES = {
     **dict.fromkeys(("ListedObject", "ObjectHeaders", "ObjectInfo", "SignedUrl"), "holdall.core.objects"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.files' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -5,10 +5,10 @@ The rules and flows of jobs live here; the program that runs them is `holdall.wo
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.jobs.api import AsyncJobs, Jobs
     from holdall.jobs.attempt import RunningJob, current_job
     from holdall.jobs.declaration import Job, declared_jobs, job
@@ -29,25 +29,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncJobs": "api",
-    "Job": "declaration",
-    "JobCounts": "flow",
-    "JobRecord": "record",
-    "Jobs": "api",
-    "Lease": "record",
-    "RunningJob": "attempt",
-    "current_job": "attempt",
-    "declared_jobs": "declaration",
-    "job": "declaration",
+    "AsyncJobs": ".api",
+    "Job": ".declaration",
+    "JobCounts": ".flow",
+    "JobRecord": ".record",
+    "Jobs": ".api",
+    "Lease": ".record",
+    "RunningJob": ".attempt",
+    "current_job": ".attempt",
+    "declared_jobs": ".declaration",
+    "job": ".declaration",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.jobs' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(f"holdall.jobs.{home}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -6,8 +6,9 @@ in sync and async code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from holdall.lazy import fetch_names
 from holdall.models.fields import Field, Key, SortKey, field
 from holdall.models.handle import FieldHandle
 from holdall.models.keys import KeyMaker, ModelKey
@@ -56,35 +57,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Clause": "conditions",
-    "Column": "conditions",
-    "Computed": "computation",
-    "FieldFacts": "description",
-    "FieldUpdate": "field_update",
-    "Hydrator": "hydrator",
-    "Joiner": "hydrator",
-    "Loader": "hydrator",
-    "Index": "indexes",
-    "IndexFacts": "description",
-    "KeyFacts": "description",
-    "ModelFacts": "description",
-    "StreamChange": "stream",
-    "Template": "template",
-    "col": "conditions",
-    "computed": "computation",
-    "describe_model": "description",
-    "find_models": "needs",
-    "stream_change": "stream",
-    "stream_changes": "stream",
+    "Clause": ".conditions",
+    "Column": ".conditions",
+    "Computed": ".computation",
+    "FieldFacts": ".description",
+    "FieldUpdate": ".field_update",
+    "Hydrator": ".hydrator",
+    "Joiner": ".hydrator",
+    "Loader": ".hydrator",
+    "Index": ".indexes",
+    "IndexFacts": ".description",
+    "KeyFacts": ".description",
+    "ModelFacts": ".description",
+    "StreamChange": ".stream",
+    "Template": ".template",
+    "col": ".conditions",
+    "computed": ".computation",
+    "describe_model": ".description",
+    "find_models": ".needs",
+    "stream_change": ".stream",
+    "stream_changes": ".stream",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.models' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(f"holdall.models.{home}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -18,10 +18,10 @@ package in every project that has Holdall installed.
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.testing.clock import Clock
     from holdall.testing.faults import Fault, FaultyBackend
     from holdall.testing.file_contract import (
@@ -65,13 +65,4 @@ _HOMES = {
     "service_contract": "holdall.testing.suite",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.testing' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

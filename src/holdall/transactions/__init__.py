@@ -5,7 +5,9 @@ Names are loaded when first used, so a program that only sends requests does not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from holdall.lazy import fetch_names
 
 if TYPE_CHECKING:
     from holdall.tables.commit.change import Change, Participant
@@ -67,13 +69,4 @@ _HOMES = {
     "Transaction": "holdall.transactions.api",
 }
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.transactions' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdall.lazy import fetch_names
+
 if TYPE_CHECKING:
     from holdall.web.asgi import TransactionMiddleware
     from holdall.web.console.settings import Console
@@ -32,25 +34,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Asked": "serving.access",
-    "Console": "console.settings",
-    "Problem": "problem",
-    "TransactionMiddleware": "asgi",
-    "create_app": "serving.app",
-    "find_problem": "problem",
-    "install_error_handlers": "starlette",
-    "retry_on_contention": "request",
+    "Asked": ".serving.access",
+    "Console": ".console.settings",
+    "Problem": ".problem",
+    "TransactionMiddleware": ".asgi",
+    "create_app": ".serving.app",
+    "find_problem": ".problem",
+    "install_error_handlers": ".starlette",
+    "retry_on_contention": ".request",
 }
+
+_fetch = fetch_names(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.web' has no attribute {name!r}")
-    from importlib import import_module
-
     try:
-        found = getattr(import_module(f"holdall.web.{home}"), name)
+        return _fetch(name)
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "jinja2"):
             raise
@@ -59,5 +58,3 @@ def __getattr__(name: str) -> Any:
         raise ConfigurationError(
             f"holdall.web.{name} needs Starlette", hint='install it with: pip install "holdall[web]"'
         ) from error
-    globals()[name] = found
-    return found

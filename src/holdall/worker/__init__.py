@@ -6,25 +6,16 @@
 
 from __future__ import annotations
 
+from holdall.lazy import fetch_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdall.worker.event import JobEvent, WorkerMetrics
     from holdall.worker.thread import WorkerThread
     from holdall.worker.worker import Worker
 
 __all__ = ["JobEvent", "Worker", "WorkerMetrics", "WorkerThread"]
 
-_HOMES = {"JobEvent": "event", "WorkerMetrics": "event", "WorkerThread": "thread", "Worker": "worker"}
+_HOMES = {"JobEvent": ".event", "WorkerMetrics": ".event", "WorkerThread": ".thread", "Worker": ".worker"}
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'holdall.worker' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = getattr(import_module(f"holdall.worker.{home}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = fetch_names(__name__, _HOMES)
