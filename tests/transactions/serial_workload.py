@@ -99,7 +99,7 @@ class Plan:
     read_only: bool
 
 
-READS = ("get", "get_all", "gather")
+READS = ("get", "get_all", "gather", "get part")
 STALE = ("get stale", "get_all stale")
 """Reads that may be out of date; the commit notices, and so does the verification of what several requests gave."""
 WRITES = ("append", "append", "replace")
@@ -137,6 +137,8 @@ async def performed(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], see
             continue
         if kind.startswith("get_all"):
             items = await _now(tx.get_all(keys, consistent=kind not in STALE))
+        elif kind == "get part":
+            items = [await _now(tx.get(key, only=[*key.schema.fields])) for key in keys]
         elif kind == "gather":
             items = await _side_by_side([tx.get(key) for key in keys])
         else:
