@@ -80,7 +80,7 @@ class Template:
             )
         groups = (self.key, *self.indexes.values(), *self.local.values())
         self.attributes = [name for group in groups for name in group]
-        self.casing = _casing_of(self.attributes, casing)
+        self.casing = _read_casing(self.attributes, casing)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and vars(self) == vars(other)
@@ -121,7 +121,7 @@ class Template:
         return TemplateForm(keys, sort_keys, texts, indexes, self.type, self.constants)
 
 
-def _casing_of(attributes: Sequence[str], given: Casing | Mapping[str, Casing] | None) -> dict[str, Casing]:
+def _read_casing(attributes: Sequence[str], given: Casing | Mapping[str, Casing] | None) -> dict[str, Casing]:
     """The casing of each attribute that has one."""
     if given is None:
         return {}
