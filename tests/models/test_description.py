@@ -69,6 +69,15 @@ class Placed(
     state: str = "new"
 
 
+class Account(Model, collection="account"):
+    id: Key[str]
+
+
+class Payment(Model, collection="account"):
+    id: Key[str]
+    number: SortKey[str]
+
+
 class Own(Model, table="Own", archive=Archive(timestamp="at")):
     id: Key[int]
     at: datetime
@@ -84,6 +93,7 @@ def test_a_model_of_the_databases_table_is_described() -> None:
         "base": None,
         "table": None,
         "layout": "shared",
+        "collection": None,
         "key": ["customer"],
         "sort_key": ["day", "number"],
         "attributes": [
@@ -158,6 +168,18 @@ def test_a_derived_model_names_its_base() -> None:
     facts = describe_model(Gift)
     assert (facts["name"], facts["base"], facts["description"]) == ("Gift", f"{__name__}:Order", None)
     assert facts["attributes"] == describe_model(Order)["attributes"]
+
+
+def test_a_model_in_a_collection_has_the_keys_of_its_collection() -> None:
+    facts = [describe_model(model) for model in (Account, Payment)]
+    assert [each["collection"] for each in facts] == ["account", "account"]
+    assert [[key["template"] for key in each["attributes"]] for each in facts] == [
+        ["account#{id}", "Account#"],
+        ["account#{id}", "Payment#{number}"],
+    ]
+    for model, key in ((Account, Account.key("ada")), (Payment, Payment.key(id="ada", number="x"))):
+        templates = [key["template"] or "" for key in describe_model(model)["attributes"]]
+        assert tuple(text.format(id="ada", number="x") for text in templates) == key.encoded
 
 
 def test_layouts_of_other_programs_are_described() -> None:

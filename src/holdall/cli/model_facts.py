@@ -75,6 +75,7 @@ def _words(facts: ModelFacts) -> dict[str, str]:
         "derived from": facts["base"],
         "table": facts["table"] or "the database's table",
         "layout": _LAYOUTS[facts["layout"]],
+        "collection": facts["collection"],
         "partition key": _key_words(facts["key"], facts["attributes"][0]),
         "sort key": _key_words(facts["sort_key"], facts["attributes"][1]) if _has_sort_key(facts) else None,
         "type attribute": facts["type_attribute"],
@@ -92,7 +93,8 @@ def _words(facts: ModelFacts) -> dict[str, str]:
 
 def _has_sort_key(facts: ModelFacts) -> bool:
     """Whether the sort key is the model's business: in the database's table, one without fields is always the same."""
-    return len(facts["attributes"]) > 1 and (bool(facts["sort_key"]) or facts["layout"] == "template")
+    own = bool(facts["sort_key"] or facts["collection"]) or facts["layout"] == "template"
+    return len(facts["attributes"]) > 1 and own
 
 
 def _key_words(fields: list[str], key: KeyFacts) -> str:

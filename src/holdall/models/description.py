@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from holdall.core.schema import TTL, KeyAttribute
 from holdall.errors import InvalidOptionsError
 from holdall.models.fields import ABSENT, Field
-from holdall.models.key_form import AncestorForm, SharedForm
+from holdall.models.key_form import AncestorForm, CollectionForm, SharedForm
 from holdall.models.keys import NO_SORT_KEY
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ class ModelFacts(TypedDict):
     ``model`` is ``module:Class``, ``name`` the name in stored items. ``table`` is the model's own table, without the
     prefix of the settings; None for the database's table. ``layout`` is how items are laid out there: ``shared`` in the
     database's table, ``own`` in a table that Holdall made for the model, ``plain`` or ``template`` as declared.
-    ``type_attribute`` holds the model's name in each item, if an attribute does. ``expires_by`` is the attribute of
-    expiry, ``version`` the field that counts writes. ``migrations`` are the names of the conversions.
+    ``collection`` is the one whose partitions the model shares. ``type_attribute`` holds the model's name in each item,
+    if an attribute does. ``expires_by`` is the attribute of expiry, ``version`` the field that counts writes.
+    ``migrations`` are the names of the conversions.
     """
 
     model: str
@@ -89,6 +90,7 @@ class ModelFacts(TypedDict):
     base: str | None
     table: str | None
     layout: Literal["shared", "own", "plain", "template"]
+    collection: str | None
     key: list[str]
     sort_key: list[str]
     attributes: list[KeyFacts]
@@ -119,6 +121,7 @@ def describe_model(model: type[Model]) -> ModelFacts:
         "base": _name_base(schema),
         "table": schema.table,
         "layout": _name_layout(schema),
+        "collection": schema.form.head if isinstance(schema.form, CollectionForm) else None,
         "key": [field.name for field in schema.keys],
         "sort_key": [field.name for field in schema.sort_keys],
         "attributes": _describe_key(schema),
@@ -160,8 +163,9 @@ def _name_layout(schema: ModelSchema) -> Literal["shared", "own", "plain", "temp
 
 def _describe_key(schema: ModelSchema) -> list[KeyFacts]:
     if isinstance(schema.form, SharedForm):
-        head = "#".join([schema.root, *(f"{{{field.name}}}" for field in schema.keys)])
-        sort = "\0".join(f"{{{field.name}}}" for field in schema.sort_keys) or NO_SORT_KEY
+        head = "#".join([schema.form.head, *(f"{{{field.name}}}" for field in schema.keys)])
+        texts = "\0".join(f"{{{field.name}}}" for field in schema.sort_keys)
+        sort = f"{schema.form.sort_head}{texts}" or NO_SORT_KEY
         return [{"attribute": None, "type": "S", "template": text} for text in (head, sort)]
     keys = schema.form.table_keys()
     assert keys is not None

@@ -38,7 +38,12 @@ def test_a_key_is_renamed_and_nothing_else() -> None:
 
 def test_equal_content_has_equal_digests_in_whatever_order_and_form_it_arrives() -> None:
     route = plan_route(OURS, OURS)
-    one: dict[str, Any] = {"pk": {"S": "p"}, "sk": {"S": "s"}, "set": {"NS": ["2", "1.0"]}, "n": {"N": "1.50"}}
+    one: dict[str, Any] = {
+        "pk": {"S": "p"},
+        "sk": {"S": "s"},
+        "set": {"NS": ["2", "1.0"]},
+        "n": {"N": "1.50"},
+    }
     other: dict[str, Any] = {"n": {"N": "1.5"}, "set": {"NS": ["1", "2"]}, "sk": {"S": "s"}, "pk": {"S": "p"}}
     assert route.carry(one).digest == route.carry(other).digest
     assert route.carry({**one, "n": {"N": "1.51"}}).digest != route.carry(one).digest

@@ -74,6 +74,12 @@ class Crate(Model):
         return self.weight > 2
 
 
+class Parcel(Model, collection="parcel"):
+    id: Key[int]
+    side: SortKey[str]
+    weight: int = 0
+
+
 class PlainCrate(Model, table="plain-crates", layout="plain", name="Crate"):
     id: Key[int]
     side: SortKey[str]

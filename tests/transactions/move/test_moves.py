@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from random import Random
+from threading import Thread
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from move_models import Crate, Kind, OldCrate, OldOrder, OldProduct, Order, PlainCrate, Product
+from move_models import Crate, Kind, OldCrate, OldOrder, OldProduct, Order, Parcel, PlainCrate, Product
 from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, opening, raw_key
 from rig.colour import finish
 
-from holdall import Database, Key, Model, col, field
+from holdall import Database, Key, Model, Transaction, col, field
 from holdall.core import PutItem, Request, Scan, encode_item
 from holdall.errors import ConfigurationError, InvalidOptionsError
 from holdall.transactions import MoveReport
@@ -109,6 +111,15 @@ async def test_items_of_a_table_that_holdall_made_can_be_moved_to_any_layout(db:
         assert (crate.weight, crate.secret, crate.is_heavy) == (number, f"s{number}", number > 2)
     with pytest.raises(InvalidOptionsError, match="plain-crates shows whether a copy was changed"):
         await db.move(Crate, PlainCrate, update=True)
+
+
+@in_memory
+async def test_items_can_be_moved_into_a_collection(db: Db) -> None:
+    async with db.transaction() as tx:
+        tx.create(OldCrate, id=1, side="a", weight=5)
+    assert counts(await db.move(OldCrate, Parcel)) == {"found": 1, "copied": 1}
+    assert [parcel.weight for parcel in await db.query(Parcel, id=1).all()] == [5]
+    assert counts(await db.move(OldCrate, Parcel)) == {"found": 1, "same": 1}
 
 
 @in_memory
@@ -339,6 +350,40 @@ def test_a_failing_run_is_resumed_and_another_run_is_not() -> None:
         with pytest.raises(KeyboardInterrupt):
             db.move(OldCrate, Crate, progress=stop)
         assert counts(db.move(OldCrate, Crate, restart=True)) == {"found": 4, "same": 4}
+
+
+def test_moves_beside_a_writer_arrive_at_what_it_left() -> None:
+    """The promise of the guide: after the last write, one more move with ``update`` makes both tables equal."""
+    random = Random(5)
+
+    def write(db: Database) -> None:
+        for number in range(80):
+            sku = random.randrange(12)
+            db.run(change, sku, number)
+
+    def change(tx: Transaction, sku: int, number: int) -> None:
+        item = tx.get(OldProduct.key(sku), create_if_missing={"kind": "tea"})
+        item.price, item.mail = number, f"m{number}"
+
+    with Database("memory:") as db:
+        db.table.create(models=[OldProduct, Product])
+        writer = Thread(target=write, args=[db])
+        writer.start()
+        while writer.is_alive():
+            report = db.move(OldProduct, Product, update=True)
+            assert (report.failed, report.differing) == (0, 0)
+        writer.join()
+        report = db.move(OldProduct, Product, update=True)
+        assert (report.failed, report.differing) == (0, 0)
+        old = {item.sku: (item.price, item.mail, item.version) for item in db.scan(OldProduct)}
+        assert {item.sku: (item.price, item.mail, item.version) for item in db.scan(Product)} == old
+        for sku, (_, mail, _) in old.items():
+            owner = db.get_by(Product, mail=mail)
+            assert owner is not None
+            assert owner.sku == sku
+        guards = [item for item in db.send(Scan("holdall")).items if item["_type"]["S"] == "holdall.Unique"]
+        assert len(guards) == len(old)
+        assert counts(db.move(OldProduct, Product, update=True)) == {"found": len(old), "same": len(old)}
 
 
 # --- an oracle ----------------------------------------------------------------------------------------------
