@@ -48,6 +48,11 @@ def get(tx: Transaction) -> None:
     reveal_type(tx.get_one(Order, customer="ada", number=1))  # R: Order
     reveal_type(tx.get_one(Order.key("ada")))  # R: Order
     reveal_type(tx.get_all([Order.key("ada"), Order.key("bob")]))  # R: list[Order | None]
+    reveal_type(tx.get(Order.key("ada"), only=[Order.quantity]))  # R: Order | None
+    reveal_type(tx.get_one(Order.key("ada"), only=["note"]))  # R: Order
+    reveal_type(tx.get_all([Order.key("ada")], only=["note"]))  # R: list[Order | None]
+    tx.get(Order.key("ada"), only=["note"], create_if_missing=True)  # E
+    tx.get(Order.key("ada"), only=3)  # E
     print(tx.get(Order, "ada").quantity)  # E: quantity
     tx.get(str, "ada")  # E: str
     tx.get("ada")  # E
