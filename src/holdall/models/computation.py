@@ -49,9 +49,10 @@ def computed(
     """
 
     def declare(function: Callable[[Any], T]) -> Computed[T]:
-        options = FieldOptions(name=name, description=description, hidden=hidden)
-        options.computed = (function, sources)
-        return Computed(function, options)
+        made = function, sources
+        return Computed(
+            function, FieldOptions(name=name, description=description, hidden=hidden, computed=made)
+        )
 
     if not sources or not all(isinstance(source, str) for source in sources):
         raise ModelDefinitionError(

@@ -10,6 +10,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from holdall.core.frozen import replace
 from holdall.errors import HoldallError, ModelDefinitionError
 from holdall.models.annotation import peel
 from holdall.models.codec import Codec, codec_for
@@ -105,7 +106,7 @@ def _make_computed(
 
 
 def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[Any]:
-    options = given if isinstance(given, FieldOptions) else _only_default(given)
+    options = given if isinstance(given, FieldOptions) else FieldOptions(given)
     kind: type[Field[Any]] = Field
     origin = typing.get_origin(annotation)
     if origin in (Key, SortKey):
@@ -183,29 +184,28 @@ def _members(annotation: Any) -> Iterator[Any]:
             yield from _members(member)
 
 
-def _only_default(default: Any) -> FieldOptions:
-    return FieldOptions(default)
-
-
 def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given: Any) -> None:
     """Use a subclass's attribute with the name of an inherited field as the field's new default."""
     inherited = fields[name]
     options = inherited.options
+    if options.computed is not None:
+        raise refuse_field(
+            cls, name, "it is computed from other fields", hint="override it with another @computed method"
+        )
     if isinstance(given, FieldOptions):
         keeps = given.default is ABSENT and given.default_factory is None
-        options = FieldOptions(
-            options.default if keeps else given.default,
-            options.default_factory if keeps else given.default_factory,
-            given.read_only or options.read_only,
-            given.name or options.name,
-            given.unique or options.unique,
-            given.description or options.description,
-            given.aliases or options.aliases,
-            options.stored,
-            given.version or options.version,
-            given.now or options.now,
-            given.hidden or options.hidden,
-            options.casing,
+        options = replace(
+            options,
+            default=options.default if keeps else given.default,
+            default_factory=options.default_factory if keeps else given.default_factory,
+            read_only=given.read_only or options.read_only,
+            name=given.name or options.name,
+            unique=given.unique or options.unique,
+            description=given.description or options.description,
+            aliases=given.aliases or options.aliases,
+            version=given.version or options.version,
+            now=given.now or options.now,
+            hidden=given.hidden or options.hidden,
         )
         if given.stored not in (None, options.stored):
             raise refuse_field(
@@ -220,20 +220,7 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             cls, name, "a method or property has the same name as a field", hint="rename one of them"
         )
     else:
-        options = FieldOptions(
-            given,
-            None,
-            options.read_only,
-            options.name,
-            options.unique,
-            options.description,
-            options.aliases,
-            options.stored,
-            options.version,
-            options.now,
-            options.hidden,
-            options.casing,
-        )
+        options = replace(options, default=given, default_factory=None)
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
 
 
@@ -280,7 +267,7 @@ def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
         )
     if options.default is not ABSENT:
         try:
-            options.default = field.validate(options.default)
+            field.options = replace(options, default=field.validate(options.default))
         except HoldallError as error:
             problem = getattr(error, "problem", error.message)
             raise refuse_field(cls, name, f"its default does not fit its type: {problem}") from None

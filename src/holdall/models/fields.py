@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
+from holdall.core.frozen import dataclass
 from holdall.core.internal import internal
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.marks import DECODED, FROZEN, OPENED, Marks
@@ -38,53 +39,23 @@ class _Absent:
 ABSENT: Any = _Absent()
 
 
+@dataclass(frozen=True, slots=True)
 class FieldOptions:
-    """The arguments of `field`, kept until the class is defined."""
+    """The arguments of `field`, kept until the class is defined; ``computed`` are those of `computed`."""
 
-    __slots__ = (
-        "aliases",
-        "casing",
-        "computed",
-        "default",
-        "default_factory",
-        "description",
-        "hidden",
-        "name",
-        "now",
-        "read_only",
-        "stored",
-        "unique",
-        "version",
-    )
-
-    def __init__(
-        self,
-        default: Any = ABSENT,
-        default_factory: Callable[[], Any] | None = None,
-        read_only: bool = False,
-        name: str | None = None,
-        unique: bool = False,
-        description: str | None = None,
-        aliases: Sequence[str] = (),
-        stored: PeerForm | None = None,
-        version: bool = False,
-        now: Literal["create", "update"] | None = None,
-        hidden: bool = False,
-        casing: Literal["lower", "upper"] | None = None,
-    ) -> None:
-        self.aliases = aliases
-        self.casing = casing
-        self.hidden = hidden
-        self.computed: tuple[Callable[[Any], Any], tuple[str, ...]] | None = None  # set by `computed`
-        self.now = now
-        self.default = default
-        self.default_factory = default_factory
-        self.read_only = read_only
-        self.name = name
-        self.unique = unique
-        self.description = description
-        self.stored = stored
-        self.version = version
+    default: Any = ABSENT
+    default_factory: Callable[[], Any] | None = None
+    read_only: bool = False
+    name: str | None = None
+    unique: bool = False
+    description: str | None = None
+    aliases: Sequence[str] = ()
+    stored: PeerForm | None = None
+    version: bool = False
+    now: Literal["create", "update"] | None = None
+    hidden: bool = False
+    casing: Literal["lower", "upper"] | None = None
+    computed: tuple[Callable[[Any], Any], tuple[str, ...]] | None = None
 
 
 @overload
@@ -141,20 +112,7 @@ def field(  # type: ignore[misc]  # it is never called with init
     of each commit that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr``
     and errors. ``casing``: text is changed to lower or upper case before it is stored or compared.
     """
-    return FieldOptions(
-        default,
-        default_factory,
-        read_only,
-        name,
-        unique,
-        description,
-        aliases,
-        stored,
-        version,
-        now,
-        hidden,
-        casing,
-    )
+    return FieldOptions(**locals())
 
 
 def fold_case(value: Any, casing: str) -> Any:

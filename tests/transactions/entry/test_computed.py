@@ -420,3 +420,8 @@ def test_declarations_that_cannot_work_are_refused() -> None:
             @computed("id")  # type: ignore[misc]
             def city(self) -> str:
                 return self.id
+
+    with pytest.raises(ModelDefinitionError, match="it is computed from other fields"):
+
+        class Fixed(Line):
+            total = 7

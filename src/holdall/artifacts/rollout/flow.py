@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from holdall.artifacts.alias.alias import Version
 from holdall.artifacts.alias.flow import alter_alias, check_protected, check_revision
@@ -66,12 +67,9 @@ async def start_rollout(
     """
     check_name(name)
     check_alias(alias)
-    checked, target = stages_of(stages), display_version(encode_version_sk(version))
-    if target == LATEST:
-        raise InvalidOptionsError(
-            "LATEST cannot be rolled out", hint="publish it, and use the number of the new version"
-        )
+    checked, target = stages_of(stages), _check_target(version)
     home, port = await home_of(context), context.port
+    noted: dict[str, Any] = {"by": by, "reason": reason}
 
     async def body(change: Change) -> Rollout:
         state = await read_state(context, home, name, alias)
@@ -82,37 +80,26 @@ async def start_rollout(
         last = await fetch(port, RolloutRecord.at(home, name, alias))
         _check_free(state, last)
         base, now = _base(state, target), port.now()
+        place = name, alias, port.new_id()
         begun = Rollout(
-            name,
-            alias,
-            port.new_id(),
-            base,
-            target,
-            checked,
-            0,
-            "running",
-            now,
-            now,
-            0,
-            "",
-            "",
-            bool(approve),
-            by=by,
-            reason=reason,
+            *place, base, target, checked, 0, "running", now, now, 0, "", "", bool(approve), **noted
         )
         changed = await alter_alias(
-            change,
-            home,
-            state,
-            begun.arms(0),
-            "rollout",
-            allow_protected=allow_protected,
-            by=by,
-            reason=reason,
+            change, home, state, begun.arms(0), "rollout", allow_protected=allow_protected, **noted
         )
         return write_rollout(change, home, last, enter_stage(begun, 0, now), changed)
 
     return await commit(context, body, f"the alias {alias!r:.60} of {name!r:.60}")
+
+
+def _check_target(version: Version) -> str:
+    """The version as it is displayed."""
+    target = display_version(encode_version_sk(version))
+    if target == LATEST:
+        raise InvalidOptionsError(
+            "LATEST cannot be rolled out", hint="publish it, and use the number of the new version"
+        )
+    return target
 
 
 def _check_free(state: AliasState, record: RolloutRecord) -> None:
