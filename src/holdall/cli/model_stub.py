@@ -17,9 +17,16 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 from holdall.models import Field, Model, describe_model
 
-_MODULES = ("models/keys.py", "transactions/api.py", "transactions/reader.py", "transactions/runner.py")
+_MODULES = (
+    "models/keys.py",
+    "transactions/api.py",
+    "transactions/bulk/runner.py",
+    "transactions/reader.py",
+    "transactions/runner.py",
+)
 _METHODS = {
-    **dict.fromkeys(("Runner", "AsyncRunner"), ("update", "update_all", "delete_all")),
+    **dict.fromkeys(("Runner", "AsyncRunner"), ("update",)),
+    **dict.fromkeys(("BulkRunner", "AsyncBulkRunner"), ("update_all", "delete_all")),
     **dict.fromkeys(("Reader", "AsyncReader"), ("get", "get_one", "get_by", "query")),
     **dict.fromkeys(("Transaction", "AsyncTransaction"), ("get",)),
     "KeyMaker": ("__call__",),
@@ -29,6 +36,7 @@ _HEADER = """\
 # type: ignore
 # pyright: basic, reportInconsistentOverload=false, reportOverlappingOverload=false, reportDeprecated=false
 import typing as _typing
+from typing import overload
 import typing_extensions as _extensions
 """
 
