@@ -248,6 +248,18 @@ ASKED: list[tuple[Callable[[Any], Any], str]] = [
         "Book.isnb.*did you mean 'isbn'",
     ),
     (lambda db: Book(shelf="a", isbn="x").assign({"autor": "x"}), "Book.autor.*did you mean 'author'"),
+    (lambda db: db.query(Book, shelf="a", limt=3), "Book.limt.*did you mean 'limit'"),
+    (lambda db: db.transaction(read_only="x"), "read_only must be True or False, not 'x'"),
+    (lambda db: db.delete(Book, shelf="a"), r"no option 'shelf'.*write delete\(Book.key\(shelf=...\)\)"),
+    (lambda db: db.transaction().delete(shelf="a"), r"write delete\(Order.key\(shelf=...\)\)"),
+    (lambda db: db.transaction().update(Book.key("a"), were=1), "no option 'were'.*did you mean 'where'"),
+    (lambda db: db.transaction().update(Book.key("a"), author="x"), r"write col\(Book.author\).set\(...\)"),
+    (lambda db: db.update(Book.key("a"), col(Book.author).set("x"), wher=1), "did you mean 'where'"),
+    (
+        lambda db: db.transaction().update(Book, {"shelf": "a"}),
+        "update takes a key and changes.*write update",
+    ),
+    (lambda db: db.transaction().update(), "update takes a key and changes.*write update"),
 ]
 
 
@@ -267,6 +279,13 @@ def test_an_argument_that_python_would_refuse_is_a_type_error(db: Database) -> N
         for each in (db, db.aio):
             with pytest.raises(TypeError):
                 call(each)
+
+
+def test_a_misspelt_option_of_a_field_is_refused_with_the_nearest() -> None:
+    with pytest.raises(
+        ModelDefinitionError, match=r"(?s)field\(\) has no option 'uniqe'.*did you mean 'unique'"
+    ):
+        field(uniqe=True)  # type: ignore[call-overload]
 
 
 def define(**options: Any) -> type:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from holdall.core.frozen import dataclass
 from holdall.core.internal import internal
-from holdall.errors import InvalidFieldError, InvalidValueError
+from holdall.core.nearest_name import suggest_name
+from holdall.errors import InvalidFieldError, InvalidValueError, ModelDefinitionError
 from holdall.models.marks import DECODED, FROZEN, OPENED, Marks
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def field(
     hidden: bool = False,
     casing: Literal["lower", "upper"] | None = None,
 ) -> Any: ...
-def field(  # type: ignore[misc]  # it is never called with init
+def field(
     *,
     default: Any = ABSENT,
     default_factory: Callable[[], Any] | None = None,
@@ -97,6 +98,7 @@ def field(  # type: ignore[misc]  # it is never called with init
     now: Literal["create", "update"] | None = None,
     hidden: bool = False,
     casing: Literal["lower", "upper"] | None = None,
+    **others: Any,
 ) -> Any:
     """Declare the options of a field.
 
@@ -112,7 +114,13 @@ def field(  # type: ignore[misc]  # it is never called with init
     of each commit that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr``
     and errors. ``casing``: text is changed to lower or upper case before it is stored or compared.
     """
-    return FieldOptions(**locals())
+    given = locals()
+    for option in given.pop("others"):
+        raise ModelDefinitionError(
+            f"field() has no option {option!r}",
+            hint=suggest_name(option, field.__kwdefaults__ or (), "options"),
+        )
+    return FieldOptions(**given)
 
 
 def fold_case(value: Any, casing: str) -> Any:

@@ -8,11 +8,11 @@ transaction that writes it. Everything else is in its ``__dict__``, by field nam
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-from holdall.core.nearest_name import suggest_name
+from holdall.core.nearest_name import find_nearest, suggest_name
 from holdall.errors import InvalidFieldError, InvalidFieldsError, ModelDefinitionError
 from holdall.models.fields import ABSENT, Field, field
 from holdall.models.handle import FieldHandle
@@ -428,9 +428,10 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
             )
 
 
-def unknown_field(schema: ModelSchema, name: str) -> InvalidFieldError:
-    """Return the error for an unknown field, with the most similar name."""
-    hint = suggest_name(name, schema.fields, "fields")
+def unknown_field(schema: ModelSchema, name: str, options: Iterable[str] = ()) -> InvalidFieldError:
+    """Return the error for an unknown field, with the most similar name of a field or of one of the options."""
+    near = find_nearest(name, options)
+    hint = suggest_name(name, [*schema.fields, *([] if near is None else [near])], "fields")
     return InvalidFieldError(schema.name, name, "the model has no such field", hint=hint)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Self, TypeVar, TypeVarTuple, overload
 
 from holdall.core.context import Context
 from holdall.core.generator import refuse_generator_function
@@ -19,7 +19,12 @@ from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import Enqueueable, Enqueued
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.run import leave
-from holdall.transactions.target import model_schema
+from holdall.transactions.target import (
+    model_schema,
+    refuse_components,
+    take_create_if_missing,
+    take_update,
+)
 from holdall.transactions.unit import ItemChange, Unit
 from holdall.transactions.witness import Witness
 
@@ -97,27 +102,11 @@ class Writes:
         refuse this, because the hook would be skipped.
         """
         if args and isinstance(args[0], ModelKey):
-            self._update_fields(where, *args, **options)
+            create_if_missing = take_create_if_missing(args[0], options)
+            self._unit.update_fields(args[0], args[1:], where, create_if_missing)
         else:
-            self._update_model(where, *args, **options)
-
-    def _update_fields(
-        self,
-        where: Clause | None,
-        key: ModelKey[Any],
-        *updates: FieldUpdate,
-        create_if_missing: bool | Mapping[str, Any] = False,
-    ) -> None:
-        self._unit.update_fields(key, updates, where, create_if_missing)
-
-    def _update_model(
-        self,
-        where: Clause | None,
-        model: type[Model],
-        expected: Mapping[str, Any],
-        changes: Mapping[str, Any],
-    ) -> None:
-        self._unit.update(model_schema(model), expected, changes, where)
+            model, expected, changes = take_update(args, options)
+            self._unit.update(model_schema(model), expected, changes, where)
 
     def create_or_put(
         self,
@@ -144,13 +133,16 @@ class Writes:
         """
         self._unit.increment(item, amounts)
 
-    def delete(self, *targets: Model | ModelKey[Any], where: Clause | None = None) -> None:
+    def delete(
+        self, *targets: Model | ModelKey[Any], where: Clause | None = None, **components: Never
+    ) -> None:
         """Delete items that this transaction has read or created, or items by their keys, without reading them.
 
         An item is deleted under the same conditions as a change; a key unconditionally, unless ``where=`` is given: the
         commit then raises `InvalidModelUpdateError` if the item is missing or does not meet it. A key is refused if its
         model has a ``before_...`` hook, because the hook would be skipped.
         """
+        refuse_components("delete", targets, components)
         for target in targets:
             self._unit.delete(target, where)
 

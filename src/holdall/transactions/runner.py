@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cache, partial, wraps
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 from holdall.core.generator import refuse_generator_function
 from holdall.core.port import run, wait
@@ -123,7 +123,9 @@ class Runner(BulkRunner):
 
         return self._run(finish_flow(assign_values), (key, values), {}, {})
 
-    def delete(self, *targets: Model | ModelKey[Any], where: Clause | None = None) -> None:
+    def delete(
+        self, *targets: Model | ModelKey[Any], where: Clause | None = None, **components: Never
+    ) -> None:
         """Delete items by their keys, in one transaction; a key without an item is ignored.
 
         With ``where=``, every item must exist and meet the condition; otherwise `InvalidModelUpdateError` is raised and
@@ -131,7 +133,9 @@ class Runner(BulkRunner):
         transaction.
         """
         from holdall.transactions.single import delete_all, list_keys
+        from holdall.transactions.target import refuse_components
 
+        refuse_components("delete", targets, components)
         self._run(finish_flow(delete_all), (list_keys(targets), where), {}, {})
 
     def transaction(self, **options: Unpack[TransactionArguments]) -> Transaction:
@@ -244,7 +248,9 @@ class AsyncRunner(AsyncBulkRunner):
 
         return await self._run(assign_values, (key, values), {}, {})
 
-    async def delete(self, *targets: Model | ModelKey[Any], where: Clause | None = None) -> None:
+    async def delete(
+        self, *targets: Model | ModelKey[Any], where: Clause | None = None, **components: Never
+    ) -> None:
         """Delete items by their keys, in one transaction; a key without an item is ignored.
 
         With ``where=``, every item must exist and meet the condition; otherwise `InvalidModelUpdateError` is raised and
@@ -252,7 +258,9 @@ class AsyncRunner(AsyncBulkRunner):
         transaction.
         """
         from holdall.transactions.single import delete_all, list_keys
+        from holdall.transactions.target import refuse_components
 
+        refuse_components("delete", targets, components)
         await self._run(delete_all, (list_keys(targets), where), {}, {})
 
     def transaction(self, **options: Unpack[TransactionArguments]) -> AsyncTransaction:

@@ -78,6 +78,40 @@ def model_schemas(models: object) -> list[Any]:
     return schemas
 
 
+def refuse_components(method: str, targets: Sequence[object], components: Mapping[str, object]) -> None:
+    """Raise an error for components of a key, where a whole key was expected."""
+    for name in components:
+        model = targets[0].__name__ if targets and isinstance(targets[0], type) else "Order"
+        raise InvalidOptionsError(
+            f"{method} takes items and keys, and has no option {name!r}",
+            hint=f"write {method}({model}.key({name}=...))",
+        )
+
+
+def take_create_if_missing(key: ModelKey[Any], options: Mapping[str, Any]) -> bool | Mapping[str, Any]:
+    """The option ``create_if_missing`` of an update by key; `InvalidOptionsError` for any other."""
+    for name in options:
+        if name != "create_if_missing":
+            hint = suggest_name(name, ("where", "create_if_missing"), "options")
+            if name in key.schema.fields:
+                hint = f"to set the field, write col({key.schema.name}.{name}).set(...)"
+            raise InvalidOptionsError(f"update has no option {name!r}", hint=hint)
+    found: bool | Mapping[str, Any] = options.get("create_if_missing", False)
+    return found
+
+
+def take_update(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """The model, the expected values and the changes of an update without a key."""
+    names = ("model", "expected", "changes")
+    given = {**dict(zip(names, args, strict=False)), **options}
+    if len(args) + len(options) != len(names) or given.keys() != {*names}:
+        raise InvalidOptionsError(
+            "update takes a key and changes of fields, or a model, the expected values and the changes",
+            hint='write update(Order.key(...), col(Order.note).set("x")), or update(Order, {...}, {...})',
+        )
+    return given["model"], given["expected"], given["changes"]
+
+
 def _check_options(given: Mapping[str, Any], options: frozenset[str]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in options:

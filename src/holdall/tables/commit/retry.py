@@ -97,6 +97,9 @@ def check_transaction(
         if name in RunOptions.__match_args__:
             hint = f"a `with` block is one attempt: use db.run(function, {name}=...)"
         raise InvalidOptionsError(f"a transaction has no option {name!r}", hint=hint)
+    for name, value in (("read_only", read_only), ("strict", strict)):
+        if not isinstance(value, bool):
+            raise InvalidOptionsError(f"{name} must be True or False, not {value!r:.60}")
     return TransactionArguments(read_only=read_only, strict=strict)
 
 

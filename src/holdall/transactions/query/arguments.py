@@ -15,6 +15,9 @@ from holdall.models.model import unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.query.row import RowLock
 
+OPTIONS = ("sort", "where", "index", "reverse", "limit", "consistent", "lock", "only")
+"""The options of a query, which a misspelt keyword may mean."""
+
 
 def find_index(schema: ModelSchema, name: str | None) -> BoundIndex | None:
     """The index with this name; None for the table itself."""
@@ -36,7 +39,7 @@ def check_partition(
     for name in components:
         if name not in names:
             if name not in schema.fields:
-                raise unknown_field(schema, name)
+                raise unknown_field(schema, name, OPTIONS)
             raise InvalidFieldError(
                 schema.name,
                 name,
