@@ -6,11 +6,8 @@ environment and in a URL's query, a text like ``table=versioned-artifacts&suffix
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import parse_qsl
-
-from holdall.core.frozen import dataclass
+from holdall.core.feature_settings import parse_feature
+from holdall.core.frozen import dataclass, replace
 from holdall.core.schema_rules import check_table_name
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
@@ -43,35 +40,12 @@ def artifact_settings(settings: Settings) -> ArtifactSettings:
 
 def parse_settings(value: object, source: str) -> ArtifactSettings:
     """Parse settings in any of their forms, and check them; ``source`` names where they came from."""
-    if value == "":
-        raise ConfigurationError(
-            f"{source} is empty", hint="remove it, or set it like prefix=releases&suffix=.zip"
-        )
-    if isinstance(value, str):
-        value = dict(parse_qsl(value, keep_blank_values=True))
-    if isinstance(value, Mapping):
-        unknown = sorted(str(name) for name in value if name not in ArtifactSettings.__match_args__)
-        if unknown:
-            raise ConfigurationError(
-                f"{source} has an unknown setting: {', '.join(unknown)}",
-                hint=f"the settings of artifacts are {', '.join(ArtifactSettings.__match_args__)}",
-            )
-        value = ArtifactSettings(**{name: _convert(name, each, source) for name, each in value.items()})
-    if not isinstance(value, ArtifactSettings):
-        raise ConfigurationError(
-            f"{source} must be an ArtifactSettings, not {type(value).__name__}",
-            hint='as in ArtifactSettings(prefix="releases", suffix=".zip")',
-        )
-    _check(value, source)
-    return value
-
-
-def _convert(name: str, value: object, source: str) -> Any:
-    if name != "cache_size" or isinstance(value, int):
-        return value
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value)
-    raise ConfigurationError(f"{source}: cache_size must be a whole number of bytes, not {value!r:.60}")
+    settings = parse_feature(ArtifactSettings, value, source, example="prefix=releases&suffix=.zip")
+    size: object = settings.cache_size
+    if isinstance(size, str) and size.isascii() and size.isdigit():
+        settings = replace(settings, cache_size=int(size))
+    _check(settings, source)
+    return settings
 
 
 def _check(settings: ArtifactSettings, source: str) -> None:
