@@ -114,12 +114,12 @@ EVERY_CASE = [
     for kind, colour, fault in product(KINDS, COLOURS, (refused, unanswered, dead))
 ]
 CASES = [
-    Case(Way("memory", "blocking"), unanswered, 3),
-    Case(Way("memory", "awaiting"), refused, 7),
-    Case(Way("disk", "blocking"), dead, 11),
-    Case(Way("disk", "awaiting"), unanswered, 13),
+    Case(Way("memory", "blocking"), unanswered, 5),
+    Case(Way("memory", "awaiting"), refused, 11),
+    Case(Way("disk", "blocking"), dead, 13),
+    Case(Way("disk", "awaiting"), unanswered, 17),
 ]
-DEATHS = [Case(Way("memory", "blocking"), dead, 7)]
+DEATHS = [Case(Way("memory", "blocking"), dead, 11)]
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 
 
@@ -177,7 +177,7 @@ def test_a_collision_with_others_at_any_transaction_is_tried_again(scenario: Sce
         assert numbers == list(range(1, len(numbers) + 1))
         await is_clean(rig, seen)
 
-    at_each_request(scenario, Case(Way("memory", "blocking"), collided, 1 if TORTURE else 9), same)
+    at_each_request(scenario, Case(Way("memory", "blocking"), collided, 1 if TORTURE else 13), same)
 
 
 Then = Callable[[Rig, Scenario, Seen], Coroutine[Any, Any, None]]

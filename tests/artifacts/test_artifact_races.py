@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from itertools import groupby, product
 from random import Random
 from typing import Any, NamedTuple
@@ -272,6 +273,7 @@ def schedules(race: Race, like_s3: bool, some: int, *, short: bool = False) -> l
     return found if ROUNDS >= ALL or (short and race.name in SHORT) else sorted(few)
 
 
+@cache
 def lengths(race: Race, like_s3: bool) -> tuple[int, int]:
     found = []
     for flow in (race.first, race.second):

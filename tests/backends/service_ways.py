@@ -52,6 +52,8 @@ class Way:
     turn: int | None = None
     lacks: frozenset[ServiceCapability] = frozenset()
     about: frozenset[ServiceCapability] | None = None
+    sampled: bool = False
+    """Whether half of the sentences are enough for every day: it is another service with one change."""
 
     def colours(self, check: ServiceCheck) -> tuple[Calls, ...]:
         if TORTURE or self.turn is None:
@@ -59,6 +61,8 @@ class Way:
         return (BOTH[(take_turns(str(check)) + self.turn) % 2],)
 
     def takes(self, check: ServiceCheck) -> bool:
+        if self.sampled and not TORTURE and take_turns(str(check), self.name):
+            return False
         return self.about is None or bool(check.requires & self.about)
 
     def __str__(self) -> str:
@@ -183,10 +187,10 @@ MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "con
 
 BOTH: tuple[Calls, ...] = ("blocking", "awaiting")
 WAYS = (
-    Way("memory", in_memory, lacks=TOKENS),
+    Way("memory", in_memory, 1, TOKENS),
     Way("disk", on_disk, 0, TOKENS | PARTS),
     Way("mirror", mirrored, 1, TOKENS),
     Way("S3", in_a_bucket(), 0, PARTS | TAGS),
-    Way("S3 below a prefix", in_a_bucket("some/where ü"), 1, PARTS | TAGS | {"long_keys"}),
+    Way("S3 below a prefix", in_a_bucket("some/where ü"), 1, PARTS | TAGS | {"long_keys"}, sampled=True),
     Way("S3 with claims", in_a_bucket(claimed=True), lacks=PARTS | MATCHES, about=CREATION),
 )

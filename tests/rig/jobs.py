@@ -258,9 +258,9 @@ class Rig:
             if time.monotonic() > deadline:
                 raise AssertionError(f"it did not happen within {_PATIENCE:g} seconds: {self.kinds()}")
             if self.colour == "blocking":
-                time.sleep(0.01)
+                time.sleep(0.02)
             else:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.02)
 
     async def until_told(self, kind: str, times: int = 1) -> None:
         """Wait for events of a kind."""

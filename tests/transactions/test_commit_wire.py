@@ -255,10 +255,21 @@ REVERSALS: list[Callable[[Database], Any]] = [
 REVERSAL_NAMES = [*[revert.__name__ for revert in REVERTING], "anew", "anew_in_company"]
 
 
-@pytest.mark.parametrize("single_writes", ["auto", "token"])
-@pytest.mark.parametrize("reversal", REVERSALS, ids=REVERSAL_NAMES)
-@pytest.mark.parametrize("body", [withdraw, add_word], ids=["withdraw", "add a word"])
-@pytest.mark.parametrize("start", [alone, in_company], ids=["alone", "in company"])
+UNDONE = [
+    pytest.param(
+        start, body, reversal, single_writes, id=f"{start.__name__}-{body.__name__}-{name}-{single_writes}"
+    )
+    for (s, start), (b, body), (r, (name, reversal)), (w, single_writes) in product(
+        enumerate([alone, in_company]),
+        enumerate([withdraw, add_word]),
+        enumerate(zip(REVERSAL_NAMES, REVERSALS, strict=True)),
+        enumerate(["auto", "token"]),
+    )
+    if TORTURE or (s + b + r + w) % 2 == 0  # any two of these meet, and any three
+]
+
+
+@pytest.mark.parametrize(("start", "body", "reversal", "single_writes"), UNDONE)
 def test_a_change_whose_reply_was_lost_is_not_made_twice_when_others_undo_it_meanwhile(
     start: Callable[[Any], Any],
     body: Callable[[Any], Any],

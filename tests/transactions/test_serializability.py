@@ -56,10 +56,13 @@ Ways: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
 
 
 def in_ways(name: str, *stores: Sequence[str]) -> Ways:
-    """In memory in both colours, and on one store of each list, in one colour; under torture on all, in both."""
-    memory: list[tuple[str, Colour]] = [("memory", "threads"), ("memory", "tasks")]
-    ways = [(kind, NAMED[colour]) for kinds in stores for kind, colour in elsewhere(kinds, name, *kinds)]
-    return pytest.mark.parametrize(("kind", "colour"), [*memory, *ways])
+    """In memory, and on one store of each list, in one colour; under torture on all, in both."""
+    ways = [
+        (kind, NAMED[colour])
+        for kinds in (["memory"], *stores)
+        for kind, colour in elsewhere(kinds, name, *kinds)
+    ]
+    return pytest.mark.parametrize(("kind", "colour"), ways)
 
 
 WORKERS = 4

@@ -17,6 +17,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from pydantic import StringConstraints
 from queries_rig import (
+    TORTURE,
     Db,
     Way,
     database,
@@ -31,6 +32,7 @@ from queries_rig import (
     table_of,
     watch_of,
 )
+from rig.colour import AsyncView
 from rig.servers import NAMES
 
 from holdall import Index, Key, Model, col, field
@@ -321,19 +323,31 @@ async def put(tx: Any, town: type[Any], id: str) -> None:
     tx.create_or_put(town, {"id": id}, {"country": id, "city": "#%", "people": 1})
 
 
-READERS = [set_city, set_country, clear_founded, increment_people, update_people, set_note, append_to_log]
+READERS: list[Change] = [
+    set_city,
+    set_country,
+    clear_founded,
+    increment_people,
+    update_people,
+    set_note,
+    append_to_log,
+]
 ALL = [*READERS, change, remove, put]
 INDEPENDENT = {set_note, append_to_log}
 
 
+def seconds(db: Db, town: type[Any], first: Change, changes: Sequence[Change]) -> list[Change]:
+    """The changes that one meets: all under torture; else every second, in the other colour or layout the others."""
+    turn = READERS.index(first) + (town is OwnTown) + isinstance(db, AsyncView)
+    return [each for place, each in enumerate(changes) if TORTURE or (place + turn) % 2]
+
+
 @in_memory
 @both_layouts
-@pytest.mark.parametrize("second", ALL, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
-async def test_two_writers_at_once_never_leave_an_index_wrong(
-    db: Db, town: type[Any], first: Change, second: Change
-) -> None:
-    await _interleave(db, town, first, second)
+async def test_two_writers_at_once_never_leave_an_index_wrong(db: Db, town: type[Any], first: Change) -> None:
+    for second in seconds(db, town, first, ALL):
+        await _interleave(db, town, first, second)
 
 
 @everywhere
@@ -370,11 +384,13 @@ async def _interleave(db: Db, town: type[Any], first: Change, second: Change) ->
 
 @in_memory
 @both_layouts
-@pytest.mark.parametrize("second", ALL[:8], ids=lambda change: change.__name__)
 @pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
-async def test_run_again_both_changes_are_there(
-    db: Db, town: type[Any], first: Change, second: Change
-) -> None:
+async def test_run_again_both_changes_are_there(db: Db, town: type[Any], first: Change) -> None:
+    for second in seconds(db, town, first, ALL[:8]):
+        await _run_again(db, town, first, second)
+
+
+async def _run_again(db: Db, town: type[Any], first: Change, second: Change) -> None:
     id = fresh("two")
     await given(db, town(id=id, country=id))
     turns: list[None] = []

@@ -15,7 +15,9 @@ from queries_rig import TORTURE
 from holdall import Database, Key, Model, SortKey
 from holdall.core import BatchWrite, PutItem, sort_text
 
-ROWS = 100_000 if TORTURE else 12_000  # some pages of them
+ROWS = 100_000 if TORTURE else 6_000  # some pages of them
+
+LENGTH = 400
 
 
 class Reading(Model):
@@ -41,7 +43,7 @@ def _item(number: int) -> Any:
         "_type": {"S": "Reading"},
         "sensor": {"S": "s"},
         "number": {"N": str(number)},
-        "text": {"S": "x" * 200},
+        "text": {"S": "x" * LENGTH},
     }
 
 
@@ -77,7 +79,7 @@ def lengths(rows: Iterable[Reading]) -> int:
 
 def test_many_rows_take_the_memory_of_a_page(db: Database, page: int) -> None:
     with watched(2 * page):
-        assert lengths(db.query(Reading, sensor="s")) == ROWS * 200
+        assert lengths(db.query(Reading, sensor="s")) == ROWS * LENGTH
 
 
 def test_in_a_transaction_rows_that_nobody_keeps_are_let_go(db: Database, page: int) -> None:

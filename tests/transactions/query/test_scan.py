@@ -31,7 +31,7 @@ from holdall.errors import (
 from holdall.models import Clause
 from holdall.transactions import AsyncScanRows, ScanProgress
 
-ROWS = 100_000 if TORTURE else 7_000
+ROWS, LENGTH = (100_000, 1_000) if TORTURE else (4_000, 5_000)
 
 
 class Plant(Model):
@@ -704,7 +704,7 @@ class Grain(Model):
 
 
 def grains() -> Iterator[Grain]:
-    return (Grain(heap="a", number=number, text="x" * 1000) for number in range(ROWS))
+    return (Grain(heap="a", number=number, text="x" * LENGTH) for number in range(ROWS))
 
 
 def peak(rows: Iterator[Grain]) -> float:
