@@ -78,9 +78,9 @@ def test_the_models_read_and_write_the_items_as_they_are() -> None:
         assert db.query(order, index="GSI1", status="open").count() == 3
         with db.transaction() as tx:
             tx.get_one(order, customer="ada", number=1).status = "paid"
-        item = db.send(GetItem("app", encode_item({"PK": "CUSTOMER#ada", "SK": "ORDER#000001"}))).item
-        assert item is not None
-        assert item["GSI1PK"] == {"S": "STATUS#paid"}
+        changed = db.send(GetItem("app", encode_item({"PK": "CUSTOMER#ada", "SK": "ORDER#000001"}))).item
+        assert changed is not None
+        assert changed["GSI1PK"] == {"S": "STATUS#paid"}
 
 
 def in_order(item: Item) -> str:
@@ -141,6 +141,54 @@ def test_what_is_not_obvious_stays_plain(change: Any) -> None:
     given = sample([change(item) for item in SHOP])
     assert find_designs(given.schema, given.items) == []
     assert 'layout="plain"' in write_source(given, "App")
+
+
+def test_keys_of_electrodb_are_explained() -> None:
+    index = IndexSchema("gsi1", KeyAttribute("gsi1pk"), KeyAttribute("gsi1sk"))
+    schema = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"), (index,))
+    items = [
+        {
+            "pk": f"$store#customer_{customer.lower()}",
+            "sk": f"$account#order_1#number_{number:010d}",
+            "gsi1pk": "$store#status_open",
+            "gsi1sk": f"$order_1#placedat_{number}",
+            "__edb_e__": "order",
+            "__edb_v__": "1",
+            "customer": customer,
+            "number": number,
+            "status": "open",
+            "placedAt": number,
+        }
+        for customer, number in (("Ada", 7), ("bob", 12))
+    ]
+    source = write_source(sample(items, schema), "Order")
+    assert source.partition("class ")[2] == (
+        "Order(\n"
+        "    Model,\n"
+        '    table="app",\n'
+        "    layout=Template(\n"
+        '        pk="$store#customer_{customer}",\n'
+        '        sk="$account#order_1#number_{number:010d}",\n'
+        '        gsi1=("$store#status_{status}", "$order_1#placedat_{placedAt}"),\n'
+        '        type={"__edb_e__": "order", "__edb_v__": "1"},\n'
+        '        casing="lower",\n'
+        "    ),\n"
+        "):\n"
+        "    customer: Key[str]\n"
+        "    number: SortKey[int]\n"
+        "    placedAt: int\n"
+        "    status: str\n"
+    )
+    order = load(source)["Order"]
+    with Database("memory:") as db:
+        db.send(CreateTable(schema))
+        for item in items:
+            db.send(PutItem("app", encode_item(item)))
+        assert [each.number for each in db.query(order, customer="Ada")] == [7]
+        db.create(order(customer="Eve", number=3, placedAt=3, status="paid"))
+        (found,) = [item for item in db.send(Scan("app")).items if item["customer"]["S"] == "Eve"]
+        assert found["pk"] == {"S": "$store#customer_eve"}
+        assert (found["gsi1pk"], found["__edb_v__"]) == ({"S": "$store#status_paid"}, {"S": "1"})
 
 
 def test_a_table_of_one_kind_needs_no_type() -> None:

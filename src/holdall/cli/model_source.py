@@ -112,7 +112,8 @@ class _Source:
             found = [_write_index(index, self.columns, notes) for index in sample.schema.indexes]
         else:
             self.arguments.append(f"layout={_write_template(design, self.fields)}")
-            self.arguments += [f"name={quote(design.name)}"] if design.name not in (None, name) else []
+            named = design.name is None or design.name == name or design.constants
+            self.arguments += [] if named else [f"name={quote(design.name or '')}"]
         self.indexes = [index.write(self.fields) for index in found if index is not None]
         expiry = _find_expiry(sample, self.columns, notes)
         self.arguments += [] if expiry is None else [f"ttl={quote(self.fields[expiry])}"]
@@ -135,7 +136,12 @@ def _write_template(design: Design, fields: Mapping[str, str]) -> str:
         parts.append(
             f"{index}=({', '.join(written.values())})" if usual else f"{index}={_write_texts(written)}"
         )
-    parts += [] if design.type is None else [f"type={quote(design.type)}"]
+    if design.type is not None and design.constants:
+        types = {design.type: design.name or "", **design.constants}
+        parts.append(f"type={_write_texts({name: quote(text) for name, text in types.items()})}")
+    elif design.type is not None:
+        parts.append(f"type={quote(design.type)}")
+    parts += [] if design.casing is None else [f"casing={quote(design.casing)}"]
     line = f"Template({', '.join(parts)})"
     if len(line) < _WIDTH - len("    layout=,"):
         return line

@@ -15,8 +15,9 @@ from holdall.core import Item, KeyAttribute, TableSchema
 
 TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "cls", "type")
 _MOST_TYPES = 20
+_ELECTRODB_TYPE, _ELECTRODB_VERSION = "__edb_e__", "__edb_v__"
 _SEPARATORS = "#|:/"
-_TAKEN = {"key", "pk", "sk", "type", "casing"}
+_TAKEN = {"key", "pk", "sk", "type", "casing", "local"}
 
 
 @dataclass(frozen=True)
@@ -30,17 +31,23 @@ class Slot:
 Text = tuple[str | Slot, ...]
 """The template of a key attribute: literals and slots."""
 
+Values = Mapping[str, Sequence[str | None]]
+"""The texts of the values that all items of a kind have, by attribute, in the order of the items."""
+
 
 @dataclass(frozen=True)
 class Design:
     """One kind of items. ``items`` lack the attributes of the layout: keys, keys of indexes, and the type.
 
-    ``name`` is the value of the attribute ``type``, if there is one. ``key`` and each of ``indexes`` have the template
-    of each of their attributes.
+    ``name`` is the value of the attribute ``type``, if there is one; ``constants`` are other attributes that all items
+    have, such as ElectroDB's version. ``casing`` is the case of values in keys. ``key`` and each of ``indexes`` have
+    the template of each of their attributes.
     """
 
     type: str | None
     name: str | None
+    constants: Mapping[str, str]
+    casing: str | None
     items: Sequence[Item]
     key: Mapping[str, Text]
     indexes: Mapping[str, Mapping[str, Text]]
@@ -93,12 +100,32 @@ def _is_type(name: str, schema: TableSchema, items: Sequence[Item]) -> bool:
 def _find_design(
     schema: TableSchema, type: str | None, name: str | None, items: Sequence[Item]
 ) -> Design | None:
-    layout = {key.name for key in (*schema.keys, *list_index_keys(schema))} | {type}
-    shared = set.intersection(*({*item} for item in items)) - layout
-    shared = {name for name in shared if len({kind for item in items for kind in item[name]}) == 1}
+    """The design of one kind of items, with the first casing that explains all keys; ElectroDB's is lower case."""
     if len(items) < 2:
         return None
-    key = _find_texts((part.name for part in schema.keys), items, shared)
+    versions = (
+        {item.get(_ELECTRODB_VERSION, {}).get("S") for item in items} if type == _ELECTRODB_TYPE else set()
+    )
+    version = next(iter(versions)) if len(versions) == 1 else None
+    constants = {} if version is None else {_ELECTRODB_VERSION: version}
+    casings = ("lower", None) if type == _ELECTRODB_TYPE else (None, "lower", "upper")
+    layout = {key.name for key in (*schema.keys, *list_index_keys(schema))} | {type, *constants}
+    shared = set.intersection(*({*item} for item in items)) - layout
+    shared = {name for name in shared if len({kind for item in items for kind in item[name]}) == 1}
+    for casing in casings:
+        values = {name: [_spell(item[name], casing) for item in items] for name in shared}
+        found = _find_keys(schema, items, values)
+        if found is not None:
+            kept = [{part: value for part, value in item.items() if part not in layout} for item in items]
+            return Design(type, name, constants, casing, kept, *found)
+    return None
+
+
+def _find_keys(
+    schema: TableSchema, items: Sequence[Item], values: Values
+) -> tuple[dict[str, Text], dict[str, dict[str, Text]]] | None:
+    """The templates of the key and of each index that the items are in."""
+    key = _find_texts((part.name for part in schema.keys), items, values)
     if key is None or not list_slots(key[schema.partition.name]) or not _has_literal(key):
         return None
     indexes = {}
@@ -106,12 +133,11 @@ def _find_design(
         names = [part.name for part in index.keys]
         if not any(part in item for part in names for item in items):
             continue
-        texts = _find_texts(names, items, shared)
+        texts = _find_texts(names, items, values)
         if texts is None or not index.name.isidentifier() or index.name in _TAKEN or index.local:
             return None  # a model that does not know the index would not keep its keys right
         indexes[index.name] = texts
-    kept = [{part: value for part, value in item.items() if part not in layout} for item in items]
-    return Design(type, name, kept, key, indexes)
+    return key, indexes
 
 
 def _has_literal(key: Mapping[str, Text]) -> bool:
@@ -119,37 +145,35 @@ def _has_literal(key: Mapping[str, Text]) -> bool:
     return any(isinstance(piece, str) for text in key.values() for piece in text)
 
 
-def _find_texts(names: Iterable[str], items: Sequence[Item], shared: set[str]) -> dict[str, Text] | None:
+def _find_texts(names: Iterable[str], items: Sequence[Item], values: Values) -> dict[str, Text] | None:
     found = {}
     for name in names:
         texts = [str(item.get(name, {}).get("S", "")) for item in items]
-        text = _find_text(texts, items, shared) if all(texts) else None
+        text = _find_text(texts, values) if all(texts) else None
         if text is None:
             return None
         found[name] = text
     return found
 
 
-def _find_text(texts: Sequence[str], items: Sequence[Item], shared: set[str]) -> Text | None:
+def _find_text(texts: Sequence[str], values: Values) -> Text | None:
     """The template of these texts, one of each item. A value that is the whole key can contain a separator."""
-    for name in sorted(shared):
-        if [_spell(item[name]) for item in items] == [*texts]:
+    for name in sorted(values):
+        if values[name] == [*texts]:
             return (Slot(name),)
     for separator in (*(each for each in _SEPARATORS if each in texts[0]), None):
         rows = [[text] if separator is None else text.split(separator) for text in texts]
         if len({len(row) for row in rows}) == 1:
-            found = _find_pieces(rows, separator or "", items, shared)
+            found = _find_pieces(rows, separator or "", values)
             if found is not None:
                 return found
     return None
 
 
-def _find_pieces(
-    rows: Sequence[Sequence[str]], separator: str, items: Sequence[Item], shared: set[str]
-) -> Text | None:
+def _find_pieces(rows: Sequence[Sequence[str]], separator: str, values: Values) -> Text | None:
     pieces: list[str | Slot] = []
     for segments in zip(*rows, strict=True):
-        found = _find_segment(segments, items, shared, pieces[-2:])
+        found = _find_segment(segments, values, pieces[-2:])
         if found is None:
             return None
         pieces += [*([separator] if pieces else []), *found]
@@ -157,38 +181,50 @@ def _find_pieces(
 
 
 def _find_segment(
-    segments: Sequence[str], items: Sequence[Item], shared: set[str], before: Sequence[str | Slot]
+    segments: Sequence[str], values: Values, before: Sequence[str | Slot]
 ) -> list[str | Slot] | None:
-    values = {name: [_spell(item[name]) for item in items] for name in shared}
+    """A value; a literal that ends in the attribute's name, as ElectroDB has it, and a value; any literal, or both."""
     label = "".join(piece for piece in before if isinstance(piece, str)).lower().strip(_SEPARATORS)
-    names = sorted(shared, key=lambda name: (not label or label not in name.lower(), len(name), name))
-    for name in names:
-        if values[name] == [*segments]:
-            return [Slot(name)]
-    width = len(segments[0])
-    if all(segment.isdecimal() and len(segment) == width for segment in segments):
-        for name in names:
-            if all("N" in item[name] for item in items) and values[name] == [
-                str(int(each)) for each in segments
-            ]:
-                return [Slot(name, width)]
+    names = sorted(values, key=lambda name: (not label or label not in name.lower(), len(name), name))
+    for prefix in ("", *(f"{name.lower()}_" for name in names)):
+        related = names if not prefix else [name for name in names if f"{name.lower()}_" == prefix]
+        if (found := _find_value(prefix, segments, values, related)) is not None:
+            return found
     if len({*segments}) == 1:
         return None if re.search(r"[{}]", segments[0]) else [segments[0]]
-    for name in names:
-        prefix = segments[0].removesuffix(values[name][0] or " ")
-        if (
-            prefix
-            and not re.search(r"[{}]|\d$", prefix)
-            and [*segments] == [f"{prefix}{each}" for each in values[name]]
-        ):
-            return [prefix, Slot(name)]
+    starts = {segments[0].removesuffix(texts[0] or " ") for texts in values.values()}
+    for prefix in sorted(starts | {re.sub(r"\d+$", "", segments[0])}):
+        found = None if re.search(r"^$|\d$", prefix) else _find_value(prefix, segments, values, names)
+        if found is not None:
+            return found
     return None
 
 
-def _spell(attribute: Mapping[str, object]) -> str | None:
+def _find_value(
+    prefix: str, segments: Sequence[str], values: Values, names: Sequence[str]
+) -> list[str | Slot] | None:
+    """A value after a literal, padded with zeros or not."""
+    if re.search(r"[{}]", prefix) or not all(segment.startswith(prefix) for segment in segments):
+        return None
+    literal: list[str | Slot] = [prefix] if prefix else []
+    rest = [segment.removeprefix(prefix) for segment in segments]
+    for name in names:
+        if values[name] == rest:
+            return [*literal, Slot(name)]
+    widths = {len(each) for each in rest}
+    if len(widths) == 1 and all(each.isdecimal() for each in rest):
+        for name in names:
+            if values[name] == [str(int(each)) for each in rest]:
+                return [*literal, Slot(name, *widths)]
+    return None
+
+
+def _spell(attribute: Mapping[str, object], casing: str | None) -> str | None:
     """The text of a value in a key; None if it is neither a text nor a whole number."""
     text = attribute.get("S") or attribute.get("N")
-    return text if isinstance(text, str) and ("S" in attribute or re.fullmatch(r"-?\d+", text)) else None
+    if not isinstance(text, str) or not ("S" in attribute or re.fullmatch(r"-?\d+", text)):
+        return None
+    return {"lower": text.lower(), "upper": text.upper()}.get(casing or "", text)
 
 
 def _join(pieces: Iterable[str | Slot]) -> Text:
