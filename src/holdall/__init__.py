@@ -4,8 +4,9 @@ Most programs need only the names in this module. The modules below are public, 
 notice. Importing this package loads none of them: each name is loaded when it is first used.
 
 - `holdall.errors`: every error.
-- `holdall.archive`, `holdall.artifacts`, `holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.models`,
-  `holdall.tables`, `holdall.transactions`, `holdall.worker`: the types that a database's methods take and return.
+- `holdall.archive`, `holdall.artifacts`, `holdall.attachments`, `holdall.files`, `holdall.jobs`, `holdall.maintenance`,
+  `holdall.models`, `holdall.tables`, `holdall.transactions`, `holdall.worker`: the types that a database's methods take
+  and return.
 - `holdall.web`, `holdall.web.django`, `holdall.web.fastapi`, `holdall.web.flask`, `holdall.web.wsgi`,
   `holdall.scope`: transactions and files in web applications.
 - `holdall.testing`: for your tests.

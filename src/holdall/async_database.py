@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from holdall.database import Database
     from holdall.files import AsyncFiles
     from holdall.jobs import AsyncJobs
+    from holdall.maintenance.copy.flow import CopyArguments
+    from holdall.maintenance.copy.report import CopyReport
     from holdall.tables import AsyncTable
     from holdall.worker import Worker
     from holdall.worker.worker import WorkerArguments
@@ -140,6 +142,30 @@ class AsyncDatabase(AsyncRunner):
         from holdall.worker import Worker
 
         return Worker(self, **options)
+
+    async def copy_to(self, target: AsyncDatabase, **options: Unpack[CopyArguments]) -> CopyReport:
+        """Copy everything in this database to another one: tables, jobs and files. This database is not changed.
+
+        Run it again to copy only what has changed since. ``manifest`` is a file that records what was copied; by
+        default, its name is derived from both databases, and it is in the current directory. After an interruption, the
+        same call continues where it stopped; ``restart=True`` forgets what earlier calls recorded.
+
+        The database's table is copied, the tables of ``models`` with ``table=``, and those that ``tables`` names.
+        Tables that the target lacks are created if its ``manage_table`` or ``create=True`` allows it. Jobs arrive
+        paused: see ``db.jobs.resume``. An item or object that another program has changed in the target is reported
+        and left alone; ``overwrite=True`` replaces it. ``delete=True`` deletes from the target what an earlier call
+        copied and is no longer here. Unless ``verify=False``, both sides are then read again and compared.
+
+        Each table is read in ``segments`` parts in parallel. ``rate`` limits how many items are written per second.
+        ``dry_run=True`` writes nothing, and returns what would be copied. ``progress`` is called with the report so
+        far, also from other threads.
+        """
+        from holdall.maintenance.copy.flow import copy_database
+        from holdall.maintenance.copy.work import Side
+
+        ours = Side(self._context, self._services.urls)
+        theirs = Side(target._context, target._services.urls)
+        return await wait(copy_database(ours, theirs, **options), self._context)
 
     @property
     def sync(self) -> Database:

@@ -60,6 +60,11 @@ class Services:
             )
         return next(iter(self._named))
 
+    @property
+    def urls(self) -> dict[str, str | None]:
+        """The services by name, each with its URL; None for one that was passed as an object."""
+        return {name: each if isinstance(each, str) else None for name, each in self._named.items()}
+
     def send_blocking(self, request: Request[R]) -> R:
         """Send the request to the service that it names; the calling thread waits."""
         return self.service(_name(request)).send_blocking(request)

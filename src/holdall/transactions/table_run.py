@@ -7,17 +7,48 @@ harmless if it is repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
-from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.pace import Pace, check_rate
 
 _MOST_NOTES = 20
+
+
+class Mark(Protocol):
+    """How far one segment has come: to the key ``after``, or to its end if it is ``done``."""
+
+    @property
+    def after(self) -> Item | None:
+        """The last key of the last page that was visited."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the segment has come to its end."""
+
+    @property
+    def counted(self) -> Mapping[str, Any]:
+        """What was counted and noted until then."""
+
+
+M = TypeVar("M", bound=Mark)
+
+
+class Marks(Protocol[M]):
+    """Where a run stores how far its segments have come."""
+
+    async def get(self, part: int, /) -> M:
+        """How far a segment has come."""
+
+    async def put(self, last: M, after: Item | None, counted: Mapping[str, Any], /) -> None:
+        """Store that a segment has come to the key ``after``; to its end if that is None."""
+
+    async def forget(self) -> None:
+        """All segments have come to their end."""
 
 
 class Tally:
@@ -75,7 +106,7 @@ class TableRun:
         found = (line for tally in self._tallies for line in list(tally.notes.get(name, ())))
         return tuple(dict.fromkeys(found))[:_MOST_NOTES]
 
-    async def work(self, kept: Checkpoints | None, *, restart: bool) -> None:
+    async def work(self, kept: Marks[Any] | None, *, restart: bool) -> None:
         """Visit all items, of each segment those after its checkpoint; then forget the checkpoints."""
         flows = (self._work(segment, kept, restart) for segment in range(len(self._tallies)))
         for outcome in await self._context.port.gather(flows, limit=len(self._tallies)):
@@ -83,7 +114,7 @@ class TableRun:
         if kept is not None:
             await kept.forget()
 
-    async def _work(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
+    async def _work(self, segment: int, kept: Marks[Any] | None, restart: bool) -> None:
         tally, port = self._tallies[segment], self._context.port
         first = replace(self._scan, segment=segment)
         scan: Scan | None = first

@@ -1,0 +1,235 @@
+"""The manifest of a copy: a SQLite file with what was copied, how far each part has come, and in which pass.
+
+Every function opens its own connection and makes one transaction, so any number of threads can work on one manifest.
+A process that is killed leaves a manifest that is true: things are recorded after they were written to the target.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdall.errors import ConfigurationError, InvalidOptionsError
+
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE things (place TEXT, key TEXT, origin BLOB NOT NULL, copy TEXT NOT NULL, pass INTEGER NOT NULL,
+    PRIMARY KEY (place, key)) WITHOUT ROWID;
+CREATE TABLE positions (place TEXT, segment INTEGER, after TEXT, done INTEGER NOT NULL, counted TEXT NOT NULL,
+    PRIMARY KEY (place, segment)) WITHOUT ROWID;
+"""
+_TOGETHER = 500
+
+
+class Manifest:
+    """An open manifest. ``turn`` is the number of the pass under way, ``held`` keeps the file's journal open.
+
+    ``is_new``: it was just created. ``is_empty``: there is no file, and none is written.
+    """
+
+    def __init__(self, path: Path, turn: int, held: Any, is_new: bool) -> None:
+        self.path = path
+        self.turn = turn
+        self.held = held
+        self.is_new = is_new
+        self.is_empty = held is None
+
+
+class Recorded(NamedTuple):
+    """A thing that was copied: its digest or fingerprint in the source, how the target names its content, and the last
+    pass that saw it in the source."""
+
+    origin: bytes
+    copy: str
+    turn: int
+
+
+class Position(NamedTuple):
+    """How far a part of a pass has come: after a key, or to its end."""
+
+    after: Any
+    done: bool
+    counted: Mapping[str, Any]
+
+
+def locate_manifest(given: Any, name: str, brief: bool) -> Path:
+    """Where the manifest is: at the given path, or in the current directory; in a temporary one if it is ``brief``."""
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="holdall-")) / name if brief else Path.cwd() / name
+    try:
+        return Path(given).absolute()
+    except TypeError:
+        raise InvalidOptionsError(f"manifest must be a path, not {given!r:.60}") from None
+
+
+def open_manifest(path: Path, identity: str, restart: bool, read_only: bool) -> Manifest:
+    """Open the manifest of a copy between two databases, which ``identity`` names; create it unless ``read_only``.
+
+    With ``restart``, what an earlier copy recorded is forgotten.
+    """
+    if read_only and (restart or not path.exists()):
+        return Manifest(path, 1, None, True)
+    if restart:
+        for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            name.unlink(missing_ok=True)
+    try:
+        held = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise InvalidOptionsError(
+            f"the manifest {path} cannot be opened: {error}", hint="pass another path as the manifest"
+        ) from None
+    try:
+        is_new = _prepare(held, identity)
+        (turn,) = held.execute("SELECT value FROM facts WHERE name = 'pass'").fetchone()
+        found = dict(held.execute("SELECT name, value FROM facts WHERE name IN ('identity', 'format')"))
+    except (sqlite3.Error, TypeError) as error:
+        held.close()
+        raise ConfigurationError(
+            f"{path} is not the manifest of a copy: {error}", hint="pass another path as the manifest"
+        ) from None
+    if found != {"identity": identity, "format": str(FORMAT)}:
+        held.close()
+        raise ConfigurationError(
+            f"{path} is the manifest of another copy: {found.get('identity')}",
+            hint="pass another path as the manifest, or start over with restart=True",
+        )
+    return Manifest(path, int(turn), held, is_new)
+
+
+def _prepare(held: sqlite3.Connection, identity: str) -> bool:
+    """Create the tables, unless they exist; return whether they were created."""
+    held.execute("PRAGMA journal_mode = WAL")
+    held.execute("BEGIN IMMEDIATE")
+    try:
+        if held.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
+            return False
+        for statement in _SCHEMA.split(";")[:-1]:
+            held.execute(statement)
+        facts = {"identity": identity, "format": str(FORMAT), "pass": "1"}
+        held.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+        return True
+    finally:
+        held.execute("COMMIT")
+
+
+def close_manifest(manifest: Manifest, remove: bool) -> None:
+    """Close the manifest; with ``remove``, delete its directory."""
+    if manifest.held is not None:
+        manifest.held.close()
+    if remove:
+        shutil.rmtree(manifest.path.parent, ignore_errors=True)
+
+
+def _connect(manifest: Manifest) -> closing[sqlite3.Connection]:
+    connection = sqlite3.connect(manifest.path, timeout=60, isolation_level=None)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return closing(connection)
+
+
+def find_recorded(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, Recorded]:
+    """What is recorded of these keys."""
+    found: dict[str, Recorded] = {}
+    if manifest.is_empty:
+        return found
+    with _connect(manifest) as connection:
+        for start in range(0, len(keys), _TOGETHER):
+            some = keys[start : start + _TOGETHER]
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT key, origin, copy, pass FROM things WHERE place = ? AND key IN ({marks})"
+            found |= {key: Recorded(*rest) for key, *rest in connection.execute(query, (place, *some))}
+    return found
+
+
+def record_things(manifest: Manifest, place: str, things: Iterable[tuple[str, bytes, str]]) -> None:
+    """Record what was copied in this pass, or found to be copied: key, digest and the target's name for the content."""
+    rows = [(place, *thing, manifest.turn) for thing in things]
+    with _connect(manifest) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT OR REPLACE INTO things VALUES (?, ?, ?, ?, ?)", rows)
+        connection.execute("COMMIT")
+
+
+def forget_things(manifest: Manifest, place: str, keys: Iterable[str]) -> None:
+    """Forget what was recorded of these keys."""
+    with _connect(manifest) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(
+            "DELETE FROM things WHERE place = ? AND key = ?", [(place, key) for key in keys]
+        )
+        connection.execute("COMMIT")
+
+
+def list_things(
+    manifest: Manifest, place: str, after: str, seen: bool, limit: int = 1000
+) -> list[tuple[str, Recorded]]:
+    """The things after a key that this pass has ``seen`` in the source, or has not."""
+    if manifest.is_empty:
+        return []
+    query = (
+        "SELECT key, origin, copy, pass FROM things "
+        f"WHERE place = ? AND key > ? AND pass {'=' if seen else '<'} ? ORDER BY key LIMIT ?"
+    )
+    with _connect(manifest) as connection:
+        found = connection.execute(query, (place, after, manifest.turn, limit))
+        return [(key, Recorded(*rest)) for key, *rest in found]
+
+
+def count_things(manifest: Manifest, place: str, seen: bool) -> int:
+    """How many things are recorded; with ``seen``, only those that this pass has seen in the source."""
+    if manifest.is_empty:
+        return 0
+    with _connect(manifest) as connection:
+        query = "SELECT count(*) FROM things WHERE place = ? AND pass >= ?"
+        return int(connection.execute(query, (place, manifest.turn if seen else 0)).fetchone()[0])
+
+
+def find_position(manifest: Manifest, place: str, segment: int) -> Position | None:
+    """How far a part of this pass has come; None if it has not begun."""
+    if manifest.is_empty:
+        return None
+    with _connect(manifest) as connection:
+        query = "SELECT after, done, counted FROM positions WHERE place = ? AND segment = ?"
+        row = connection.execute(query, (place, segment)).fetchone()
+    if row is None:
+        return None
+    after, done, counted = row
+    return Position(json.loads(after), bool(done), json.loads(counted))
+
+
+def record_position(manifest: Manifest, place: str, segment: int, position: Position) -> None:
+    """Record how far a part of this pass has come."""
+    row = (place, segment, json.dumps(position.after), position.done, json.dumps(position.counted))
+    with _connect(manifest) as connection:
+        connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?)", row)
+
+
+def find_fact(manifest: Manifest, name: str) -> str | None:
+    """A fact about the copy."""
+    if manifest.is_empty:
+        return None
+    with _connect(manifest) as connection:
+        row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]
+
+
+def record_fact(manifest: Manifest, name: str, value: str) -> None:
+    """Record a fact about the copy."""
+    with _connect(manifest) as connection:
+        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+
+def finish_pass(manifest: Manifest) -> None:
+    """End the pass: the next one starts at the beginning."""
+    with _connect(manifest) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM positions")
+        connection.execute("UPDATE facts SET value = ? WHERE name = 'pass'", (str(manifest.turn + 1),))
+        connection.execute("COMMIT")
+    manifest.turn += 1

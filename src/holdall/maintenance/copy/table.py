@@ -1,0 +1,361 @@
+"""Copying a table: every page of a scan is compared with the manifest, and what differs is written to the target.
+
+The order is what makes a kill harmless: items are written to the target, then recorded in the manifest, then the
+position of the scan is. What was written and not recorded is found to be the same, or written again.
+
+An item that is not as the manifest recorded it is compared with the target before it is replaced, because another
+program may have changed it there. Only the first pass into an empty table does not read the target.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, GetItem, PutItem, Scan
+from holdall.core.schema import TableSchema
+from holdall.core.values import Attribute, Item
+from holdall.errors import HoldallError, InvalidRequestError, InvalidValueError
+from holdall.local.manifest import (
+    Recorded,
+    count_things,
+    find_fact,
+    find_recorded,
+    forget_things,
+    list_things,
+    record_fact,
+    record_things,
+)
+from holdall.maintenance.copy.item import Route, Transfer
+from holdall.maintenance.copy.report import CopiedPart
+from holdall.maintenance.copy.work import PassMarks, Work
+from holdall.transactions.table_run import TableRun, Tally
+
+_PAGE = 1000
+_LANES = 4
+_COUNTS = (
+    *("scanned", "copied", "unchanged", "same", "differing", "failed"),
+    *("copied_bytes", "write_units", "paused", "leased"),
+)
+
+
+class TableCopy:
+    """One table in one pass. ``describe`` counts and notes what is special about an item, such as a leased job.
+
+    ``follows`` is whether an item of the target, given by its partition key, is deleted even without ``delete`` once it
+    is no longer in the source.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        route: Route,
+        *,
+        exists: bool,
+        describe: Callable[[Tally, Item], None] | None = None,
+        follows: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._work = work
+        self._route = route
+        self._exists = exists
+        self._describe = describe
+        self._follows = follows
+        self._place = f"table {route.source.name} to {route.target.name}"
+        self._is_blank = False
+        self._recorded = 0
+        self.part = CopiedPart("table", route.source.name, route.target.name)
+
+    async def copy(self) -> None:
+        """Copy what differs."""
+        work = self._work
+        self._is_blank = await self._find_blank()
+        scan = Scan(self._route.source.name, limit=_PAGE, consistent=True)
+        options = work.options
+        run = TableRun(
+            work.source,
+            scan,
+            self._visit,
+            segments=options.segments,
+            rate=options.rate,
+            report=lambda run: work.collect(self._report(run)),
+            progress=work.progress,
+        )
+        await run.work(None if options.dry_run else PassMarks(work, self._place), restart=False)
+        self._report(run)
+        self._recorded = run.count("recorded")
+
+    def _report(self, run: TableRun) -> CopiedPart:
+        counts: dict[str, Any] = {name: run.count(name) for name in _COUNTS}
+        self.part = self.part._replace(
+            **counts,
+            differences=run.lines("differences"),
+            problems=run.lines("problems"),
+            leased_jobs=run.lines("leased"),
+        )
+        return self.part
+
+    async def _find_blank(self) -> bool:
+        """Whether the target's table was empty when the first pass began, and this is the first pass."""
+        work = self._work
+        if not self._exists:
+            return True
+        if work.manifest.turn > 1:
+            return False
+        known = await work.source.port.offload(find_fact, work.manifest, f"blank {self._place}")
+        if known is None:
+            first = await work.target.port.send(Scan(self._route.target.name, limit=1, consistent=True))
+            known = "no" if first.items else "yes"
+            if not work.options.dry_run:
+                await work.source.port.offload(record_fact, work.manifest, f"blank {self._place}", known)
+        return known == "yes"
+
+    # --- copying --------------------------------------------------------------------------------------------
+
+    async def _visit(self, tally: Tally, rows: Sequence[Item]) -> None:
+        work = self._work
+        port = work.source.port
+        transfers = await port.offload(self._carry, tally, rows)
+        keys = [each.key for each in transfers]
+        known = await port.offload(find_recorded, work.manifest, self._place, keys)
+        changed = [
+            each for each in transfers if each.key not in known or known[each.key].origin != each.digest
+        ]
+        tally.count("unchanged", len(transfers) - len(changed))
+        tally.count("recorded", len(known))
+        kept = {each.key: each.digest for each in transfers}
+        wanted = await self._compare(tally, changed, known, kept)
+        await self._write(tally, wanted, kept)
+        if not work.options.dry_run and kept:
+            things = [(key, digest, "") for key, digest in kept.items()]
+            await port.offload(record_things, work.manifest, self._place, things)
+
+    def _carry(self, tally: Tally, rows: Sequence[Item]) -> list[Transfer]:
+        found = []
+        for item in rows:
+            try:
+                found.append(self._route.carry(item))
+            except InvalidValueError as error:
+                _fail(tally, self._route.source, item, error)
+                continue
+            if self._describe is not None:
+                self._describe(tally, item)
+        return found
+
+    async def _compare(
+        self, tally: Tally, changed: list[Transfer], known: dict[str, Recorded], kept: dict[str, bytes]
+    ) -> list[Transfer]:
+        """Those that must be written. What another program has changed in the target stays as it is recorded."""
+        wanted = [each for each in changed if self._is_blank and each.key not in known]
+        rest = changed if not wanted else [each for each in changed if each.key in known]
+        for start in range(0, len(rest), BatchGet.most):
+            some = rest[start : start + BatchGet.most]
+            found = await self._fetch([self._route.key_of(each.item) for each in some])
+            for each, item in zip(some, found, strict=True):
+                there = None if item is None else self._route.measure(item).digest
+                recorded = known.get(each.key)
+                if there == each.digest:
+                    tally.count("same")
+                elif (
+                    there is None
+                    or self._work.options.overwrite
+                    or (recorded is not None and recorded.origin == there)
+                ):
+                    wanted.append(each)
+                else:
+                    tally.count("differing")
+                    tally.note(
+                        "differences", f"{show_key(each.key)}: changed in the target, so it was not replaced"
+                    )
+                    if recorded is None:
+                        del kept[each.key]
+                    else:
+                        kept[each.key] = recorded.origin
+        return wanted
+
+    async def _fetch(self, keys: Sequence[Item]) -> Sequence[Item | None]:
+        """Items of the target."""
+        if not keys or not self._exists:
+            return [None] * len(keys)
+        table = self._route.target.name
+        reads = tuple(GetItem(table, key, True) for key in keys)
+        return (await self._work.target.port.send(BatchGet(reads))).items
+
+    async def _write(self, tally: Tally, wanted: list[Transfer], kept: dict[str, bytes]) -> None:
+        batches = [
+            wanted[start : start + BatchWrite.most] for start in range(0, len(wanted), BatchWrite.most)
+        ]
+        if not self._work.options.dry_run:
+            if self._work.options.rate is None:
+                outcomes = await self._work.target.port.gather([self._put(each) for each in batches], _LANES)
+                failures = [outcome.result() for outcome in outcomes]
+            else:
+                failures = []
+                for each in batches:
+                    await tally.pace.wait(self._work.target.port, len(each))
+                    failures.append(await self._put(each))
+            for transfer, error in (pair for some in failures for pair in some):
+                _fail(tally, self._route.target, transfer.item, error)
+                del kept[transfer.key]
+                wanted.remove(transfer)
+        tally.count("copied", len(wanted))
+        tally.count("copied_bytes", sum(each.size for each in wanted))
+        tally.count("write_units", sum(map(self._count_units, wanted)))
+
+    async def _put(self, transfers: Sequence[Transfer]) -> list[tuple[Transfer, HoldallError]]:
+        """Write a batch; if it is refused, each item by itself. Returns the items that the target refuses."""
+        table, port = self._route.target.name, self._work.target.port
+        try:
+            await port.send(BatchWrite(tuple(PutItem(table, each.item) for each in transfers)))
+        except InvalidRequestError as error:
+            if len(transfers) == 1:
+                return [(transfers[0], error)]
+            return [failure for each in transfers for failure in await self._put([each])]
+        return []
+
+    def _count_units(self, transfer: Transfer) -> int:
+        """The write units of an item, in the table and in each index that holds it."""
+        indexes = self._route.target.indexes
+        copies = sum(all(part.name in transfer.item for part in index.keys) for index in indexes)
+        return -(-transfer.size // 1024) * (1 + copies)
+
+    # --- deleting -------------------------------------------------------------------------------------------
+
+    async def delete(self) -> None:
+        """Delete from the target what an earlier pass copied and this one did not find in the source."""
+        work = self._work
+        if self.part.failed:
+            return  # what failed may be what seems to be gone
+        if work.options.dry_run:
+            recorded = await work.source.port.offload(count_things, work.manifest, self._place, False)
+            name = "deleted" if work.options.delete else "gone"
+            self.part = self.part._replace(**{name: recorded - self._recorded})  # type: ignore[arg-type]
+            return
+        after = ""
+        while True:
+            page = await work.source.port.offload(list_things, work.manifest, self._place, after, False)
+            if not page:
+                return
+            after = page[-1][0]
+            for start in range(0, len(page), BatchGet.most):
+                await self._delete_some(page[start : start + BatchGet.most])
+            await work.show(self.part)
+
+    async def _delete_some(self, things: Sequence[tuple[str, Recorded]]) -> None:
+        work, part = self._work, self.part
+        keys = {key: self._parse_key(key) for key, _ in things}
+        found = await self._fetch(list(keys.values()))
+        ended: list[str] = []
+        doomed: list[DeleteItem] = []
+        for (key, recorded), item in zip(things, found, strict=True):
+            if item is None:
+                ended.append(key)
+            elif not (work.options.delete or self._is_following(keys[key])):
+                part = part._replace(gone=part.gone + 1)
+            elif self._route.measure(item).digest != recorded.origin:
+                line = f"{show_key(key)}: changed in the target, so it was not deleted"
+                part = part._replace(differing=part.differing + 1, differences=(*part.differences, line)[:20])
+            else:
+                ended.append(key)
+                doomed.append(DeleteItem(self._route.target.name, keys[key]))
+        for start in range(0, len(doomed), BatchWrite.most):
+            await work.target.port.send(BatchWrite(tuple(doomed[start : start + BatchWrite.most])))
+        await work.source.port.offload(forget_things, work.manifest, self._place, ended)
+        self.part = part._replace(deleted=part.deleted + len(doomed))
+
+    def _is_following(self, key: Item) -> bool:
+        text = key[self._route.target.partition.name].get("S", "")
+        return self._follows is not None and self._follows(text)
+
+    def _parse_key(self, key: str) -> dict[str, Attribute]:
+        return {
+            part.name: value for part, value in zip(self._route.target.keys, json.loads(key), strict=True)
+        }
+
+    # --- verifying ------------------------------------------------------------------------------------------
+
+    async def verify(self) -> None:
+        """Read both tables again, and compare them with the manifest."""
+        work = self._work
+        expected = await work.source.port.offload(count_things, work.manifest, self._place, True)
+        source = await self._match(work.source, self._route.source, self._route.carry)
+        target = await self._match(work.target, self._route.target, self._route.measure)
+        missing = expected - target.count("equal") - target.count("other")
+        lines = await self._find_missing() if missing > 0 else []
+        altered = tuple(f"{line}: changed in the target" for line in target.lines("other"))
+        self.part = self.part._replace(
+            verified=target.count("equal"),
+            altered=target.count("other"),
+            missing=len(lines),
+            newer=source.count("other") + source.count("new") + max(0, expected - source.count("known")),
+            differences=(*self.part.differences, *altered, *lines)[:20],
+        )
+
+    async def _match(
+        self, context: Context, schema: TableSchema, measure: Callable[[Item], Transfer]
+    ) -> TableRun:
+        """Compare the items of a table with what this pass has recorded."""
+        work, turn = self._work, self._work.manifest.turn
+
+        def measure_all(rows: Sequence[Item]) -> list[Transfer]:
+            found = []
+            for item in rows:
+                with suppress(InvalidValueError):  # counted as failed when it was to be copied
+                    found.append(measure(item))
+            return found
+
+        async def visit(tally: Tally, rows: Sequence[Item]) -> None:
+            transfers = await context.port.offload(measure_all, rows)
+            keys = [each.key for each in transfers]
+            known = await context.port.offload(find_recorded, work.manifest, self._place, keys)
+            for each in transfers:
+                recorded = known.get(each.key)
+                if recorded is None or recorded.turn != turn:
+                    tally.count("new")
+                elif recorded.origin == each.digest:
+                    tally.count("known")
+                    tally.count("equal")
+                else:
+                    tally.count("known")
+                    tally.count("other")
+                    tally.note("other", show_key(each.key))
+
+        scan = Scan(schema.name, limit=_PAGE, consistent=True)
+        segments = work.options.segments
+        run = TableRun(
+            context,
+            scan,
+            visit,
+            segments=segments,
+            rate=None,
+            report=lambda _: work.collect(self.part),
+            progress=work.progress,
+        )
+        await run.work(None, restart=False)
+        return run
+
+    async def _find_missing(self) -> list[str]:
+        """Look for what the target lost. It is forgotten, so that the next pass copies it again."""
+        work, lines, after = self._work, list[str](), ""
+        while page := await work.source.port.offload(list_things, work.manifest, self._place, after, True):
+            after = page[-1][0]
+            for start in range(0, len(page), BatchGet.most):
+                keys = [key for key, _ in page[start : start + BatchGet.most]]
+                found = await self._fetch([self._parse_key(key) for key in keys])
+                gone = [key for key, item in zip(keys, found, strict=True) if item is None]
+                await work.source.port.offload(forget_things, work.manifest, self._place, gone)
+                lines += [f"{show_key(key)}: missing in the target" for key in gone]
+        return lines
+
+
+def show_key(key: str) -> str:
+    """A key of the manifest, in messages."""
+    return " / ".join(str(*part.values()) for part in json.loads(key))
+
+
+def _fail(tally: Tally, schema: TableSchema, item: Item, error: HoldallError) -> None:
+    key = " / ".join(str(*item[part.name].values()) for part in schema.keys)
+    tally.count("failed")
+    tally.note("problems", f"{key}: {error.message}")

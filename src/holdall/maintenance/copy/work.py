@@ -1,0 +1,82 @@
+"""What the parts of a copy share: both databases, the manifest, and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.frozen import dataclass
+from holdall.core.values import Item
+from holdall.local.manifest import Manifest, Position, find_position, record_position
+from holdall.maintenance.copy.report import CopiedPart, CopyReport
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two databases; ``services`` maps the names of its file services to their URLs, if they have any."""
+
+    context: Context
+    services: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a copy works: see `holdall.Database.copy_to`."""
+
+    delete: bool
+    overwrite: bool
+    verify: bool
+    segments: int
+    rate: float | None
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One pass of a copy. ``collect`` adds what was done with a part to the report of the whole, and returns that."""
+
+    source: Context
+    target: Context
+    manifest: Manifest
+    options: Options
+    collect: Callable[[CopiedPart], CopyReport]
+    progress: Callable[[CopyReport], Any] | None
+
+    async def show(self, part: CopiedPart) -> None:
+        """Call the user's function with the report so far."""
+        report = self.collect(part)
+        if self.progress is not None:
+            await self.source.port.call(self.progress, report)
+
+
+@dataclass(frozen=True, slots=True)
+class PassMark:
+    """How far a segment has come in this pass."""
+
+    segment: int
+    after: Item | None
+    done: bool
+    counted: Mapping[str, Any]
+
+
+class PassMarks:
+    """How far the segments of a part have come, stored in the manifest until the pass ends."""
+
+    def __init__(self, work: Work, place: str) -> None:
+        self._port = work.source.port
+        self._manifest = work.manifest
+        self._place = f"{place} in {work.options.segments}"
+
+    async def get(self, part: int) -> PassMark:
+        """How far a segment has come."""
+        found = await self._port.offload(find_position, self._manifest, self._place, part)
+        return PassMark(part, None, False, {}) if found is None else PassMark(part, *found)
+
+    async def put(self, last: PassMark, after: Any, counted: Mapping[str, Any]) -> None:
+        """Store that a segment has come to the key ``after``; to its end if that is None."""
+        position = Position(after, after is None, counted)
+        await self._port.offload(record_position, self._manifest, self._place, last.segment, position)
+
+    async def forget(self) -> None:
+        """Keep the marks: the part must not be read again before the whole pass has ended."""

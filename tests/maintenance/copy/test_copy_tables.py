@@ -1,0 +1,233 @@
+"""Copies of tables: complete, repeatable, and careful with what another program changed in the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from copy_rig import Rig, Way, everywhere, items, opening
+from rig.colour import finish
+
+from holdall import Database, Index, Key, Model
+from holdall.core import CreateTable, DescribeTtl, PutItem, SetTtl, encode_item
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
+from holdall.maintenance import CopyReport
+
+
+class Parcel(Model, table="parcels", indexes=[Index("by_town", key=["town"])]):
+    number: Key[int]
+    town: str
+
+
+def counts(report: CopyReport, *names: str) -> tuple[int | None, ...]:
+    return tuple(getattr(report.parts[0], name) for name in names)
+
+
+@everywhere
+async def test_everything_is_copied_and_verified(rig: Rig) -> None:
+    rig.put(*range(70), text="é" * 10, numbers={1, 2}, data=b"\x00\xff")
+    report = await rig.copy()
+    assert items(rig.target) == items(rig.source)
+    assert counts(report, "scanned", "copied", "verified") == (70, 70, 70)
+    assert report.is_current
+    assert report.manifest == str(rig.folder / "manifest")
+
+
+@everywhere
+async def test_a_second_pass_copies_only_what_differs(rig: Rig) -> None:
+    rig.put(*range(10))
+    await rig.copy()
+    rig.put(3, colour="red")
+    rig.put(10)
+    report = await rig.copy()
+    assert counts(report, "scanned", "copied", "unchanged", "verified") == (11, 2, 9, 11)
+    assert items(rig.target) == items(rig.source)
+
+
+@everywhere
+async def test_what_is_gone_stays_in_the_target_unless_it_should_be_deleted(rig: Rig) -> None:
+    rig.put(*range(5))
+    rig.target.table.create()
+    rig.put(100, where=rig.target)
+    await rig.copy()
+    rig.delete(1, 2)
+    report = await rig.copy()
+    assert counts(report, "gone", "deleted") == (2, 0)
+    assert (report.is_complete, report.is_current) == (True, False)
+    report = await rig.copy(delete=True)
+    assert counts(report, "gone", "deleted") == (0, 2)
+    rig.delete(100, where=rig.target)  # it did not come from the source, so it was left alone
+    assert items(rig.target) == items(rig.source)
+
+
+@everywhere
+async def test_what_another_program_changed_in_the_target_is_reported_and_left(rig: Rig) -> None:
+    rig.put(*range(5))
+    await rig.copy()
+    rig.put(1, 2, where=rig.target, colour="green")
+    rig.put(1, colour="red")
+    rig.delete(2)
+    report = await rig.copy(delete=True)
+    assert counts(report, "copied", "deleted", "differing") == (0, 0, 2)
+    assert not report.is_complete
+    assert report.parts[0].differences[:2] == (
+        "Thing#1 / 1: changed in the target, so it was not replaced",
+        "Thing#2 / 2: changed in the target, so it was not deleted",
+    )
+    report = await rig.copy(overwrite=True)
+    assert counts(report, "copied", "differing") == (1, 0)
+
+
+@everywhere
+async def test_items_that_were_in_the_target_before_are_compared(rig: Rig) -> None:
+    rig.target.table.create()
+    rig.put(*range(4))
+    rig.put(0, 1, where=rig.target)
+    rig.put(2, where=rig.target, colour="green")
+    report = await rig.copy()
+    assert counts(report, "copied", "same", "differing") == (1, 2, 1)
+    report = await rig.copy(overwrite=True)
+    assert counts(report, "copied", "unchanged", "differing") == (1, 3, 0)
+    assert items(rig.target) == items(rig.source)
+
+
+@everywhere
+async def test_verification_finds_what_was_lost_and_the_next_pass_copies_it_again(rig: Rig) -> None:
+    rig.put(*range(5))
+    await rig.copy()
+    rig.delete(3, where=rig.target)
+    rig.put(4, where=rig.target, colour="green")
+    report = await rig.copy()
+    assert counts(report, "unchanged", "verified", "missing", "altered") == (5, 3, 1, 1)
+    assert set(report.parts[0].differences) == {
+        "Thing#0 / 3: missing in the target",
+        "Thing#1 / 4: changed in the target",
+    }
+    report = await rig.copy()
+    assert counts(report, "copied", "missing", "altered") == (1, 0, 1)
+
+
+@everywhere
+async def test_a_dry_run_writes_nothing_and_says_what_a_copy_would_cost(rig: Rig) -> None:
+    rig.put(*range(3), text="x" * 2000)
+    report = await rig.copy(dry_run=True)
+    assert counts(report, "copied", "write_units", "verified") == (3, 6, None)
+    assert report.parts[0].copied_bytes > 6000
+    assert not rig.target.table.exists()
+    assert not (rig.folder / "manifest").exists()
+    await rig.copy()
+    rig.put(3)
+    rig.delete(0)
+    report = await rig.copy(dry_run=True, delete=True)
+    assert counts(report, "copied", "unchanged", "deleted") == (1, 2, 1)
+    assert len(items(rig.target)) == 3
+
+
+@everywhere
+async def test_a_new_table_has_the_keys_indexes_and_expiry_of_the_old_one(rig: Rig) -> None:
+    rig.source.table.create(models=[Parcel])
+    with rig.source.transaction() as tx:
+        tx.create(Parcel, number=1, town="Ulm")
+    await rig.copy(models=[Parcel])
+    with rig.target.transaction(read_only=True) as tx:
+        assert [each.number for each in tx.query(Parcel, index="by_town", town="Ulm")] == [1]
+    assert rig.target.send(DescribeTtl(rig.target.table.name)).attribute == "_ttl"
+
+
+@everywhere
+async def test_progress_has_the_report_so_far(rig: Rig) -> None:
+    rig.put(*range(5))
+    seen: list[CopyReport] = []
+    report = await rig.copy(progress=seen.append)
+    assert seen[-1] == report
+    assert [each.scanned for each in seen] == sorted(each.scanned for each in seen)
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+def test_key_attributes_can_have_other_names(colour: Any) -> None:
+    with opening(Way("file-to-file", colour), target={"partition_key": "h", "sort_key": "r"}) as rig:
+        rig.put(*range(5))
+        finish(colour, rig.copy())
+        found = [{"pk": item["h"], "sk": item["r"], "n": item["n"]} for item in items(rig.target)]
+        assert sorted(found, key=str) == sorted(items(rig.source), key=str)
+        rig.put(5, r="taken")
+        report = finish(colour, rig.copy(delete=True))
+        assert counts(report, "failed", "deleted") == (1, 0)
+        assert report.parts[0].problems == (
+            "Thing#2 / 5: the item has an attribute r, which is a key attribute of the table holdall",
+        )
+
+
+# --- refusals ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Any:
+    with opening(Way("file-to-file", "blocking")) as rig:
+        yield rig
+
+
+def test_a_database_is_not_copied_to_itself(pair: Rig) -> None:
+    with pytest.raises(InvalidOptionsError, match="the source and the target are the same table, holdall"):
+        pair.source.copy_to(pair.source)
+
+
+def test_a_missing_table_is_explained_before_anything_is_written(pair: Rig) -> None:
+    with pytest.raises(TableNotFoundError, match="there is no table other in the source"):
+        pair.source.copy_to(pair.target, tables=["other"])
+    with pytest.raises(ConfigurationError, match="there is no table holdall in the target") as refusal:
+        pair.source.copy_to(pair.target, create=False)
+    assert "CreateTable" not in str(refusal.value)
+    assert '"KeySchema"' in str(refusal.value.hint)
+    assert not pair.target.table.exists()
+
+
+def test_a_numeric_sort_key_is_refused(pair: Rig) -> None:
+    pair.target.table.create(mode="B")
+    with pytest.raises(ConfigurationError, match=r"table holdall has a numeric sort key \(mode B\)"):
+        pair.source.copy_to(pair.target)
+
+
+def test_another_kind_of_key_is_refused(pair: Rig) -> None:
+    for db, kind in ((pair.source, "S"), (pair.target, "N")):
+        db.send(CreateTable(TableSchema("extra", KeyAttribute("id", kind))))  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"table extra \(id: S\) and table extra \(id: N\)"):
+        pair.source.copy_to(pair.target, tables=["extra"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"segments": 0}, "segments must be"),
+        ({"rate": -1}, "rate must be"),
+        ({"tables": "extra"}, "tables must be a list of names"),
+        ({"manifest": 3}, "manifest must be a path, not 3"),
+    ],
+)
+def test_options_are_checked(pair: Rig, options: Any, message: str) -> None:
+    with pytest.raises(InvalidOptionsError, match=message):
+        pair.source.copy_to(pair.target, **options)
+
+
+def test_the_manifest_of_another_copy_is_refused(pair: Rig) -> None:
+    pair.source.copy_to(pair.target, manifest=pair.folder / "m")
+    with (
+        Database(f"embedded:{pair.folder}/third.db") as third,
+        pytest.raises(ConfigurationError, match="is the manifest of another copy"),
+    ):
+        pair.source.copy_to(third, manifest=pair.folder / "m")
+    (pair.folder / "m").write_text("not a manifest" * 100)
+    with pytest.raises(ConfigurationError, match="is not the manifest of a copy"):
+        pair.source.copy_to(pair.target, manifest=pair.folder / "m")
+
+
+def test_a_table_of_another_program_is_copied_as_it_is(pair: Rig) -> None:
+    pair.source.send(CreateTable(TableSchema("extra", KeyAttribute("id", "N"))))
+    pair.source.send(SetTtl("extra", "expires"))
+    pair.source.send(PutItem("extra", encode_item({"id": 7, "expires": 99})))
+    report = pair.source.copy_to(pair.target, tables=["extra"], manifest=pair.folder / "m")
+    assert [part.name for part in report.parts] == ["holdall", "extra"]
+    assert items(pair.target, "extra") == items(pair.source, "extra")
+    assert pair.target.send(DescribeTtl("extra")).attribute == "expires"
