@@ -6,13 +6,13 @@ import importlib.util
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from rig.warm import USERS_PATH, run_warm
 
 pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
 
@@ -22,8 +22,7 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 def run_program(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     settings = {name: text for name, text in os.environ.items() if not name.startswith("HOLDALL_")}
-    command = [sys.executable, "-W", "error", *arguments]
-    return subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=600)
+    return run_warm(arguments, environment=settings, folder=folder, path=USERS_PATH, strict=True)
 
 
 def test_there_are_examples() -> None:

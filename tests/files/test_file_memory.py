@@ -7,31 +7,22 @@ under ``make torture``.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from rig.files import bucket_service
 from rig.servers import started
-from rig.torture import TORTURE
+from rig.torture import TORTURE, run_script
 
-HERE = Path(__file__).parent
 SIZE = 1_000_000_000 if TORTURE else 50_000_000
 LIMIT_KIB = 32 * 1024
 
 
 def grown(where: str, size: int, way: str) -> int:
     """How many KiB a transfer takes, in a process of its own."""
-    paths = os.pathsep.join([str(HERE), str(HERE.parent)])
-    command = [sys.executable, str(HERE / "measured_transfer.py"), where, str(size), way]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    (line,) = run_script("measured_transfer.py", where, size, way)
+    return int(line)
 
 
 @pytest.mark.torture

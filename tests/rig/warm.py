@@ -3,7 +3,7 @@
 The first `WarmProgram` of a test process starts the *warm process*, which ends with it. For each program the warm
 process forks twice: the outer child waits for the inner one and reports how it ended; the inner one runs the script
 with its own arguments, environment, working directory and standard streams, as a new interpreter would. Where a test
-watches how an interpreter starts (imports, memory, system calls, ``-W``), it starts one with `subprocess` instead.
+watches how an interpreter starts (its imports and system calls), it starts one with `subprocess` instead.
 
 A shell finds a program that is started this way in the directory of `warm_programs`.
 """
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -44,8 +45,9 @@ class WarmProgram:
         folder: Path | None = None,
         path: Sequence[str] | None = None,
         new_session: bool = False,
+        strict: bool = False,
     ) -> None:
-        """``path`` is ``sys.path`` behind the directory of the script."""
+        """``path`` is ``sys.path`` behind the directory of the script; with ``strict``, warnings are errors."""
         self.returncode: int | None = None
         request = {
             "command": list(command),
@@ -53,6 +55,7 @@ class WarmProgram:
             "folder": str(folder or Path.cwd()),
             "path": list(sys.path if path is None else path),
             "new session": new_session,
+            "strict": strict,
         }
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connection.connect(_address())
@@ -90,7 +93,12 @@ class WarmProgram:
 
 
 def run_warm(
-    command: Sequence[str], *, environment: Mapping[str, str], folder: Path, path: Sequence[str]
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    folder: Path,
+    path: Sequence[str],
+    strict: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """A program that runs to its end, without input."""
     with (
@@ -99,7 +107,9 @@ def run_warm(
         tempfile.TemporaryFile("w+") as errors,
     ):
         streams = nothing.fileno(), output.fileno(), errors.fileno()
-        program = WarmProgram(command, streams=streams, environment=environment, folder=folder, path=path)
+        program = WarmProgram(
+            command, streams=streams, environment=environment, folder=folder, path=path, strict=strict
+        )
         code = program.wait(300)
         output.seek(0)
         errors.seek(0)
@@ -218,6 +228,8 @@ def _become(request: dict[str, Any], descriptors: Sequence[int]) -> Path:
         os.close(given)
     if request.get("new session"):
         os.setsid()
+    if request.get("strict"):
+        warnings.simplefilter("error")
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
