@@ -191,6 +191,32 @@ def test_keys_of_electrodb_are_explained() -> None:
         assert (found["gsi1pk"], found["__edb_v__"]) == ({"S": "$store#status_paid"}, {"S": "1"})
 
 
+def test_local_indexes_are_explained() -> None:
+    local = IndexSchema("lsi-1", KeyAttribute("pk"), KeyAttribute("lsi1sk"), local=True)
+    schema = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"), (local,))
+    items = [
+        {
+            "pk": "USER#ada",
+            "sk": f"{number}",
+            "lsi1sk": f"R#{rank}",
+            "user": "ada",
+            "id": number,
+            "rank": rank,
+        }
+        for number, rank in ((1, 8), (2, 7))
+    ]
+    source = write_source(sample(items, schema), "Rank")
+    assert 'local={"lsi-1": {"lsi1sk": "R#{rank}"}}' in source
+    model = load(source)["Rank"]
+    with Database("memory:") as db:
+        db.send(CreateTable(schema))
+        for item in items:
+            db.send(PutItem("app", encode_item(item)))
+        assert db.table.plan(models=[model]).ok
+        found = db.query(model, index="lsi-1", user="ada", consistent=True)
+        assert [each.id for each in found] == [2, 1]
+
+
 def test_a_table_of_one_kind_needs_no_type() -> None:
     schema = TableSchema("app", KeyAttribute("pk"))
     items = [{"pk": f"USER#{number}", "id": number} for number in range(2)]

@@ -136,6 +136,12 @@ def _write_template(design: Design, fields: Mapping[str, str]) -> str:
         parts.append(
             f"{index}=({', '.join(written.values())})" if usual else f"{index}={_write_texts(written)}"
         )
+    if design.local:
+        local = {
+            index: _write_texts({name: _write_text(text, fields) for name, text in texts.items()})
+            for index, texts in design.local.items()
+        }
+        parts.append(f"local={_write_texts(local)}")
     if design.type is not None and design.constants:
         types = {design.type: design.name or "", **design.constants}
         parts.append(f"type={_write_texts({name: quote(text) for name, text in types.items()})}")

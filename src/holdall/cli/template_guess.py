@@ -41,7 +41,7 @@ class Design:
 
     ``name`` is the value of the attribute ``type``, if there is one; ``constants`` are other attributes that all items
     have, such as ElectroDB's version. ``casing`` is the case of values in keys. ``key`` and each of ``indexes`` have
-    the template of each of their attributes.
+    the template of each of their attributes, and each of ``local`` that of a local index's sort key.
     """
 
     type: str | None
@@ -51,6 +51,7 @@ class Design:
     items: Sequence[Item]
     key: Mapping[str, Text]
     indexes: Mapping[str, Mapping[str, Text]]
+    local: Mapping[str, Mapping[str, Text]]
 
     @property
     def roles(self) -> dict[str, str]:
@@ -62,7 +63,7 @@ class Design:
     @property
     def indexed(self) -> set[str]:
         """The attributes that are parts of an index's key."""
-        texts = [text for index in self.indexes.values() for text in index.values()]
+        texts = [text for index in (*self.indexes.values(), *self.local.values()) for text in index.values()]
         return {slot.attribute for text in texts for slot in list_slots(text)}
 
 
@@ -123,21 +124,22 @@ def _find_design(
 
 def _find_keys(
     schema: TableSchema, items: Sequence[Item], values: Values
-) -> tuple[dict[str, Text], dict[str, dict[str, Text]]] | None:
-    """The templates of the key and of each index that the items are in."""
+) -> tuple[dict[str, Text], dict[str, dict[str, Text]], dict[str, dict[str, Text]]] | None:
+    """The templates of the key, of each index, and of each local index that the items are in."""
     key = _find_texts((part.name for part in schema.keys), items, values)
     if key is None or not list_slots(key[schema.partition.name]) or not _has_literal(key):
         return None
-    indexes = {}
+    indexes: dict[str, dict[str, Text]] = {}
+    local: dict[str, dict[str, Text]] = {}
     for index in schema.indexes:
-        names = [part.name for part in index.keys]
+        names = [part.name for part in index.keys if not (index.local and part == index.partition)]
         if not any(part in item for part in names for item in items):
             continue
         texts = _find_texts(names, items, values)
-        if texts is None or not index.name.isidentifier() or index.name in _TAKEN or index.local:
+        if texts is None or not (index.local or (index.name.isidentifier() and index.name not in _TAKEN)):
             return None  # a model that does not know the index would not keep its keys right
-        indexes[index.name] = texts
-    return key, indexes
+        (local if index.local else indexes)[index.name] = texts
+    return key, indexes, local
 
 
 def _has_literal(key: Mapping[str, Text]) -> bool:
