@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from httpx import Response
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect
 from rig.browser import browser_package
 from web_rig import asked
 
@@ -24,6 +24,7 @@ __all__ = [
     "Customer",
     "Order",
     "Reading",
+    "Station",
     "Visitor",
     "check_pages",
     "make_visitor",
@@ -63,7 +64,14 @@ class Order(
     placed_at: datetime = field(read_only=True)
 
 
-class Reading(Model, table="console-readings"):
+class Station(Model, table="console-stations", layout="plain"):
+    """Where sensors are."""
+
+    code: Key[bytes]
+    name: str = ""
+
+
+class Reading(Model, name="ConsoleReading"):
     """What a sensor measured."""
 
     sensor: Key[bytes]
@@ -72,7 +80,7 @@ class Reading(Model, table="console-readings"):
     value: float = 0.0
 
 
-MODELS: list[type[Model]] = [Customer, Order, Reading]
+MODELS: list[type[Model]] = [Customer, Order, Reading, Station]
 
 
 class Visitor:
@@ -85,20 +93,25 @@ class Visitor:
 
     def get(self, path: str, **headers: str) -> Response:
         """Ask for a page."""
-        return self._ask("GET", path, headers)
+        return self.ask("GET", path, headers)
 
     def post(
-        self, path: str, *, csrf: str | None = None, headers: dict[str, str] | None = None, **form: str
+        self,
+        path: str,
+        form: Mapping[str, str] | None = None,
+        *,
+        csrf: str | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Response:
         """Send a form, with the session's CSRF token unless another is given."""
         if csrf is None and self.cookie is not None:
             csrf = self.csrf
-        data = form if csrf is None else {"csrf": csrf, **form}
-        return self._ask("POST", path, headers or {}, data=data)
+        data = {**({} if csrf is None else {"csrf": csrf}), **(form or {})}
+        return self.ask("POST", path, headers or {}, data=data)
 
     def sign_in(self) -> Visitor:
         """Sign in with the token."""
-        assert self.post("/sign-in", token=self.console.token).status_code == 303
+        assert self.post("/sign-in", {"token": self.console.token}).status_code == 303
         return self
 
     @property
@@ -108,7 +121,8 @@ class Visitor:
         assert found is not None
         return found[1]
 
-    def _ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> Response:
+    def ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> Response:
+        """Send any request."""
         if self.cookie is not None:
             headers = {"cookie": f"holdall_console={self.cookie}", **headers}
         reply = asked(self.app, method, f"/console{path}", headers=headers, **options)
@@ -158,7 +172,7 @@ def sign_in_browser(browser: Browser, address: str, errors: list[str] | None = N
     page = browser.new_context(base_url=address, **options).new_page()
     if errors is not None:
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("console", lambda message: _note(errors, message))
     page.goto("sign-in")
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
@@ -166,21 +180,23 @@ def sign_in_browser(browser: Browser, address: str, errors: list[str] | None = N
     return page
 
 
+def _note(errors: list[str], message: ConsoleMessage) -> None:
+    if message.type == "error" and not message.text.startswith("Failed to load resource"):
+        errors.append(message.text)
+
+
 def check_pages(
     browser: Browser, address: str, scheme: Literal["light", "dark"], paths: Sequence[str]
 ) -> None:
-    """Check that axe finds nothing on these pages, wide and on a phone, and that a phone does not scroll sideways."""
+    """Check that axe finds nothing on these pages and that they fit the width: light and wide, dark on a phone."""
     axe = (browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
-    page = sign_in_browser(browser, address, color_scheme=scheme, bypass_csp=True)
+    size: ViewportSize = {"width": 1180 if scheme == "light" else 360, "height": 800}
+    page = sign_in_browser(browser, address, color_scheme=scheme, bypass_csp=True, viewport=size)
     for path in paths:
         page.goto(path)
         page.evaluate(axe)
-        for width in (1180, 360):
-            page.set_viewport_size({"width": width, "height": 800})
-            found = page.evaluate("axe.run().then(({violations}) => violations)")
-            faults = [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
-            assert not faults, f"{path}, {width} wide: {faults}"
-            assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), (
-                f"{path}, {width} wide"
-            )
+        found = page.evaluate("axe.run({resultTypes: ['violations']}).then(({violations}) => violations)")
+        faults = [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+        assert not faults, f"{path}: {faults}"
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), path
     page.context.close()

@@ -41,7 +41,7 @@ def test_pages_lead_to_the_form_until_one_has_signed_in(db: Database) -> None:
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN.upper(), "é\x00\U0001f600"])
 def test_a_wrong_token_is_refused(db: Database, token: str) -> None:
     visitor = make_visitor(db)
-    reply = visitor.post("/sign-in", token=token)
+    reply = visitor.post("/sign-in", {"token": token})
     assert reply.status_code == 403
     assert "This is not the console&#39;s token." in reply.text
     assert "set-cookie" not in reply.headers
@@ -49,7 +49,7 @@ def test_a_wrong_token_is_refused(db: Database, token: str) -> None:
 
 def test_the_cookie_is_for_the_browser_and_the_console_alone(db: Database) -> None:
     visitor = make_visitor(db)
-    cookie = visitor.post("/sign-in", token=TOKEN).headers["set-cookie"].lower()
+    cookie = visitor.post("/sign-in", {"token": TOKEN}).headers["set-cookie"].lower()
     assert {"httponly", "samesite=strict", "path=/console", "max-age=43200"} <= set(cookie.split("; "))
     assert "secure" not in cookie
     reply = asked(visitor.app, "POST", "https://x/console/sign-in", data={"token": TOKEN})
@@ -114,13 +114,13 @@ def test_a_change_needs_the_csrf_token_of_its_session_and_a_page_of_this_site(db
     for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "http://evil"}):
         assert visitor.post("/sign-out", headers=headers).status_code == 403
     for body in (b"\xff=1", b"csrf=%ff"):
-        reply = visitor._ask(
+        reply = visitor.ask(
             "POST", "/sign-out", {"content-type": "application/x-www-form-urlencoded"}, content=body
         )
         assert reply.status_code in (400, 403)
-    assert visitor._ask("POST", "/sign-out", {}, json={"csrf": visitor.csrf}).status_code == 415
+    assert visitor.ask("POST", "/sign-out", {}, json={"csrf": visitor.csrf}).status_code == 415
     big = {"csrf": visitor.csrf, "x": "x" * 3_000_000}
-    assert visitor._ask("POST", "/sign-out", {}, data=big).status_code == 413
+    assert visitor.ask("POST", "/sign-out", {}, data=big).status_code == 413
     assert visitor.get("/").status_code == 200, "nobody was signed out"
 
 

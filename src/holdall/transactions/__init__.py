@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdall.transactions.move.flow import MoveArguments, MoveReport
     from holdall.transactions.query.cursor import AsyncRows, RowPage, Rows
     from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
+    from holdall.transactions.stored_item import StoredItem
     from holdall.transactions.unit import ItemChange
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "RunArguments",
     "ScanProgress",
     "ScanRows",
+    "StoredItem",
     "Transaction",
 ]
 
@@ -66,6 +68,7 @@ _HOMES = {
     "RunArguments": "holdall.tables.commit.retry",
     "ScanProgress": "holdall.transactions.query.scan",
     "ScanRows": "holdall.transactions.query.scan",
+    "StoredItem": "holdall.transactions.stored_item",
     "Transaction": "holdall.transactions.api",
 }
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.tables.commit.retry import RunArguments, TransactionArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
+    from holdall.transactions.stored_item import StoredItem
     from holdall.transactions.unit import Unit
 
 M = TypeVar("M", bound="Model")
@@ -137,6 +138,15 @@ class Runner(BulkRunner):
 
         refuse_components("delete", targets, components)
         self._run(finish_flow(delete_all), (list_keys(targets), where), {}, {})
+
+    def get_stored(self, key: ModelKey[Any]) -> StoredItem | None:
+        """Return an item exactly as its table stores it, or None: ``db.get_stored(Order.key("42"))``.
+
+        Nothing is decoded, converted or fetched from the archive, and an expired item is returned too.
+        """
+        from holdall.transactions.stored_item import fetch_stored
+
+        return run(fetch_stored(self._context, key), self._context)
 
     def transaction(self, **options: Unpack[TransactionArguments]) -> Transaction:
         """A transaction for a ``with`` block, which commits at the end of the block. There is only one attempt.
@@ -262,6 +272,15 @@ class AsyncRunner(AsyncBulkRunner):
 
         refuse_components("delete", targets, components)
         await self._run(delete_all, (list_keys(targets), where), {}, {})
+
+    async def get_stored(self, key: ModelKey[Any]) -> StoredItem | None:
+        """Return an item exactly as its table stores it, or None: ``db.get_stored(Order.key("42"))``.
+
+        Nothing is decoded, converted or fetched from the archive, and an expired item is returned too.
+        """
+        from holdall.transactions.stored_item import fetch_stored
+
+        return await wait(fetch_stored(self._context, key), self._context)
 
     def transaction(self, **options: Unpack[TransactionArguments]) -> AsyncTransaction:
         """A transaction for an ``async with`` block, which commits at the end of the block. There is only one attempt.

@@ -12,6 +12,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
+from holdall.web.console.file import has_thumbnail
+from holdall.web.console.value_text import show_value
 from holdall.web.console.visit import RefusedVisitError
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -28,8 +30,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"size": format_size, "count": format_count, "moment": format_moment}
-    found.globals |= {"version_of": lambda name: _read_static(name)[1]}
+    found.filters |= {"size": format_size, "count": format_count, "moment": format_moment, "text": show_value}
+    found.globals |= {"version_of": lambda name: _read_static(name)[1], "has_thumbnail": has_thumbnail}
     return found
 
 

@@ -1,0 +1,160 @@
+"""Items: what one is made of, where it is stored, its files, and its raw form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from holdall import Model, ModelKey
+from holdall.attachments import Attachment
+from holdall.core import Item
+from holdall.errors import ConfigurationError, HoldallError, InvalidFieldError
+from holdall.models import FieldFacts, ModelFacts, describe_model
+from holdall.transactions import StoredItem
+from holdall.web.console.value_text import read_text, show_value, write_text
+from holdall.web.console.visit import RefusedVisitError, Visit
+
+_HIDDEN = {"S": "(hidden)"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """A field of an item on a page. ``problem`` is why its stored value cannot be read."""
+
+    facts: FieldFacts
+    text: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    """What the pages of one item share: the model, the key, and the item as it is stored."""
+
+    name: str
+    model: type[Model]
+    facts: ModelFacts
+    key: ModelKey[Any]
+    stored: StoredItem
+
+
+def find_model(visit: Visit) -> tuple[str, type[Model]]:
+    """Return the model that the URL names, with that name."""
+    name = str(visit.request.path_params["model"])
+    found = visit.desk.models.get(name)
+    if found is None:
+        raise RefusedVisitError(404, "Not found", f"The console has no model {name:.200}.")
+    return name, found
+
+
+def link_item(visit: Visit, name: str, item: Model | ModelKey[Any], *parts: str) -> str:
+    """Return the URL of an item's page."""
+    key: ModelKey[Any] = item if isinstance(item, ModelKey) else item.key
+    texts = {
+        f"key-{field}": write_text(getattr(key.model, field), value)
+        for field, value in key.components.items()
+    }
+    return visit.url("models", name, "item", *parts, **texts)
+
+
+async def find_item(visit: Visit) -> ItemPage:
+    """Return the item that the URL names; refuse one that does not exist."""
+    name, model = find_model(visit)
+    facts = describe_model(model)
+    given = visit.request.query_params
+    texts = {field: given.get(f"key-{field}") for field in (*facts["key"], *facts["sort_key"])}
+    missing = [field for field, text in texts.items() if text is None]
+    if missing:
+        raise RefusedVisitError(400, "Bad request", f"The address lacks the key's {', '.join(missing)}.")
+    components = {
+        field: read_text(getattr(model, field), text) for field, text in texts.items() if text is not None
+    }
+    key = model.key(**components)
+    stored = await visit.db.get_stored(key)
+    if stored is None:
+        raise RefusedVisitError(404, "Not found", f"There is no {facts['name']} with this key.")
+    return ItemPage(name, model, facts, key, stored)
+
+
+async def show_item(visit: Visit) -> Response:
+    """Show an item."""
+    page = await find_item(visit)
+    item: Model | None = None
+    problem = None
+    try:
+        item = await visit.db.get(page.key)
+    except HoldallError as error:
+        problem = error.message
+    groups: list[tuple[str, list[Attachment]]] = []
+    if item is not None:
+        groups = await _load_attachments(visit, item, page.facts["attachments"])
+    return visit.render(
+        "item.html",
+        page=page,
+        item=item,
+        problem=problem,
+        fields=[] if item is None else show_fields(item, page.facts),
+        groups=groups,
+        raw=show_raw(page.stored.attributes, page.facts),
+        edit_url=link_item(visit, page.name, page.key, "edit"),
+        delete_url=link_item(visit, page.name, page.key, "delete"),
+        title=f"{page.facts['name']} {show_key(page.key)}",
+    )
+
+
+async def _load_attachments(
+    visit: Visit, item: Model, names: list[str]
+) -> list[tuple[str, list[Attachment]]]:
+    if not names:
+        return []
+    try:
+        await visit.db.load([item], *names)
+    except ConfigurationError:
+        return []  # the database has no file service
+    found = []
+    for name in names:
+        proxy = getattr(item, name)
+        files = list(proxy) if hasattr(proxy, "__iter__") else [each for each in [proxy.attachment] if each]
+        found.append((name, files))
+    return found
+
+
+def show_fields(item: Model, facts: ModelFacts) -> list[ShownField]:
+    """Return the fields of an item; one whose stored value does not fit is shown with the reason."""
+    found = []
+    for field in facts["fields"]:
+        if field["hidden"]:
+            found.append(ShownField(field, "(hidden)"))
+            continue
+        try:
+            value = getattr(item, field["name"])
+        except InvalidFieldError as error:
+            found.append(ShownField(field, None, error.message))
+        else:
+            found.append(ShownField(field, None if value is None else show_value(value)))
+    return found
+
+
+def show_key(key: ModelKey[Any]) -> str:
+    """Return a key on one line."""
+    return " · ".join(write_text(getattr(key.model, name), value) for name, value in key.components.items())
+
+
+def show_raw(attributes: Item, facts: ModelFacts) -> str:
+    """Return an item in DynamoDB's JSON, without the values of hidden fields."""
+    hidden = {
+        name
+        for field in facts["fields"]
+        if field["hidden"]
+        for name in (field["name"], field["attribute"], *field["aliases"])
+    }
+    shown = {name: _HIDDEN if name in hidden else value for name, value in sorted(attributes.items())}
+    return json.dumps(shown, ensure_ascii=False, indent=2, default=_show_bytes)
+
+
+def _show_bytes(value: Any) -> str:
+    from base64 import b64encode
+
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
