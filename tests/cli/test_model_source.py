@@ -202,3 +202,14 @@ def test_a_local_index_is_declared_without_a_key() -> None:
     names: dict[str, Any] = {"__name__": "sampled"}
     exec(source, names)
     assert [each.schema for each in names["Things"]._schema.indexes.values()] == [index]
+
+
+def test_an_index_with_keys_of_several_attributes_is_declared_with_all_of_them() -> None:
+    pk, cup, zone, rank = (KeyAttribute(name) for name in ("pk", "cup", "zone", "rank"))
+    index = IndexSchema("by_cup", cup, rank, more_partition=(zone,), more_sort=(pk,))
+    schema = TableSchema("things", pk, None, (index,))
+    source = write_source(TableSample("things", schema, None, (), True), "Things")
+    assert 'Index("by_cup", key=["cup", "zone"], sort_key=["rank", "pk"]),' in source
+    names: dict[str, Any] = {"__name__": "sampled"}
+    exec(source, names)
+    assert [each.schema for each in names["Things"]._schema.indexes.values()] == [index]

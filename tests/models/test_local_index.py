@@ -316,7 +316,10 @@ def test_a_model_of_the_shared_table_has_no_local_indexes() -> None:
         (Index("by_n", local=True), "it has no sort key"),
         (Index("by_n", ["n"], ["at"], local=True), r"a local index has the key of its table \(id\)"),
         (Index("by_n", sort_key=["words"], local=True), "words is not stored as a string"),
-        (Index("by_n", sort_key=["n", "at"], local=True), "each of its keys is one field"),
+        (
+            Index("by_n", sort_key=["n", "at"], local=True),
+            "the sort key of a local index can have 1 attribute, not 2",
+        ),
         (Index("by_n", sort_key=["n"], local=True, slot=1), "slot= does not apply"),
     ],
 )

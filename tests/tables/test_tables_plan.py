@@ -331,6 +331,7 @@ def test_the_plan_for_programs_has_what_is_wrong_and_what_is_unused(store: Stage
             "partition_key": {"name": "x", "type": "S"},
             "sort_key": None,
             "projection": "INCLUDE",
+            "keys": [{"name": "x", "type": "S", "role": "partition"}],
             "projected": ["y"],
             "local": False,
         }

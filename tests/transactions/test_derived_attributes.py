@@ -76,7 +76,7 @@ class Plain(
     ttl="until",
     indexes=[
         Index("by_kind", ["kind"], ["rank"]),
-        Index("by_tag", ["tag"], ["rank"]),
+        Index("by_tag", ["tag", "kind"], ["rank", "count"]),
         Index("by_rank", sort_key=["rank"], local=True),
     ],
 ):

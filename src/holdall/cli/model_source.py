@@ -16,7 +16,7 @@ from textwrap import wrap
 from holdall.cli.model_column import Column, TableSample, find_columns, name_fields, quote
 from holdall.cli.stored_guess import REASONS
 from holdall.cli.template_guess import TYPE_ATTRIBUTES, Design, Slot, Text, find_designs
-from holdall.core import IndexSchema, Item
+from holdall.core import IndexSchema, Item, KeyAttribute
 
 _MOST_TYPES = 20
 _SHOWN_TYPES = 5
@@ -178,14 +178,18 @@ class _IndexSource:
     def write(self, fields: Mapping[str, str]) -> str:
         parts = [quote(self.schema.name)]
         if not self.schema.local:
-            parts.append(f"key=[{quote(fields[self.schema.partition.name])}]")
+            parts.append(f"key=[{_quote_fields(fields, self.schema.partitions)}]")
         if self.schema.sort is not None:
-            parts.append(f"sort_key=[{quote(fields[self.schema.sort.name])}]")
+            parts.append(f"sort_key=[{_quote_fields(fields, self.schema.sorts)}]")
         if self.included is not None:
             parts.append(f"include=[{', '.join(quote(fields[name]) for name in self.included)}]")
         if self.schema.local:
             parts.append("local=True")
         return f"Index({', '.join(parts)})"
+
+
+def _quote_fields(fields: Mapping[str, str], keys: Sequence[KeyAttribute]) -> str:
+    return ", ".join(quote(fields[key.name]) for key in keys)
 
 
 def _write_index(index: IndexSchema, columns: Mapping[str, Column], notes: _Notes) -> _IndexSource | None:

@@ -266,6 +266,11 @@ def _index(index: IndexSchema, description: TableDescription) -> dict[str, Any]:
         "status": description.index_status.get(index.name, "ACTIVE"),
         "partition_key": _key(index.partition),
         "sort_key": None if index.sort is None else _key(index.sort),
+        "keys": [
+            {**_key(key), "role": role}
+            for role, keys in (("partition", index.partitions), ("sort", index.sorts))
+            for key in keys
+        ],
         "projection": index.projection.kind,
         "projected": list(index.projection.names),
         "local": index.local,
@@ -291,7 +296,11 @@ def _words(facts: dict[str, Any]) -> dict[str, str]:
         "size": f"{facts['size_bytes']:,} bytes",
     }
     for index in facts["indexes"]:
-        keys = ", ".join(_key_words(index[key]) for key in ("partition_key", "sort_key") if index[key])
+        roles = [
+            [_key_words(key) for key in index["keys"] if key["role"] == role]
+            for role in ("partition", "sort")
+        ]
+        keys = ", ".join(" + ".join(words) for words in roles if words)
         held = ", ".join(index["projected"]) or index["projection"]
         words[f"index {index['name']}"] = (
             f"{keys}; holds {held}; {'local; ' * index['local']}{index['status']}"

@@ -520,12 +520,19 @@ class KeyCondition:
     """The items that a query reads: one partition, and at most one range condition on the sort key.
 
     ``sort`` is a `Compare` (but not ``<>``), `Between` or `BeginsWith`. Its first operand is the sort key's path, and
-    its other operands are values.
+    its other operands are values. In an index whose keys have several attributes, ``also`` has the values of the other
+    attributes of the partition key, then of those attributes of the sort key that precede the one in ``sort``.
     """
 
     partition: str
     equals: Attribute
     sort: Compare | Between | BeginsWith | None = None
+    also: tuple[tuple[str, Attribute], ...] = ()
+
+    @property
+    def equalities(self) -> tuple[tuple[str, Attribute], ...]:
+        """All attributes that have one value."""
+        return ((self.partition, self.equals), *self.also)
 
 
 # --- rules ----------------------------------------------------------------------------------------------

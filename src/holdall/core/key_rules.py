@@ -63,21 +63,23 @@ def check_item_size(size: int, schema: TableSchema, item: Item) -> None:
 
 def check_index_key(schema: TableSchema, index: IndexSchema, item: Item) -> None:
     """Check that an index's key attributes, if present, have the right type and are neither empty nor too long."""
-    for place, part in enumerate(index.keys):
-        attribute = item.get(part.name)
-        if attribute is not None:
-            check_key_attribute(schema, index, part, attribute, MAX_SORT_KEY if place else MAX_PARTITION_KEY)
+    for keys, limit in ((index.partitions, MAX_PARTITION_KEY), (index.sorts, MAX_SORT_KEY)):
+        for part in keys:
+            attribute = item.get(part.name)
+            if attribute is not None:
+                check_key_attribute(schema, index, part, attribute, limit)
 
 
 def check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Item) -> None:
     """Check that every key attribute of the table or index is present and valid."""
+    first = 1 if keyed is schema else len(keyed.partitions)
     for place, part in enumerate(keyed.keys):
         attribute = item.get(part.name)
         if attribute is None:
             raise InvalidKeyError(
                 f"key attribute {part.name} of table {schema.name} is missing", hint=_key_hint(schema)
             )
-        limit = MAX_SORT_KEY if place else MAX_PARTITION_KEY
+        limit = MAX_PARTITION_KEY if place < first else MAX_SORT_KEY
         text = attribute.get("S")
         if part.type == "S" and text and len(text) <= limit and text.isascii():
             continue  # an ordinary key, without another call

@@ -84,17 +84,26 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
 
 def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, key: KeyCondition) -> None:
     """Check that a query's key condition uses the key attributes, with values of their types."""
-    if key.partition != keyed.partition.name:
+    names, partitions = [name for name, _ in key.equalities], keyed.partitions
+    if names[: len(partitions)] != [part.name for part in partitions]:
         raise InvalidKeyError(
-            f"{key.partition} is not the partition key of {keyed.name}",
-            hint=f"the partition key is {keyed.partition.name}",
+            f"{', '.join(names)} is not the partition key of {keyed.name}",
+            hint=f"the partition key is {', '.join(part.name for part in partitions)}",
         )
-    check_key_attribute(schema, keyed, keyed.partition, canonical_attribute(key.equals), MAX_PARTITION_KEY)
+    if names != [part.name for part in keyed.keys[: len(names)]]:
+        raise InvalidKeyError(
+            f"{', '.join(names)} is not the beginning of the key of {keyed.name}",
+            hint=f"the key is {', '.join(part.name for part in keyed.keys)}",
+        )
+    for place, (part, (_, equals)) in enumerate(zip(keyed.keys, key.equalities, strict=False)):
+        limit = MAX_PARTITION_KEY if place < len(partitions) else MAX_SORT_KEY
+        check_key_attribute(schema, keyed, part, canonical_attribute(equals), limit)
     if key.sort is None:
         return
+    sort = keyed.keys[len(names)] if len(names) < len(keyed.keys) else None
     subject, *operands = key.sort.operands
     ranged = isinstance(key.sort, Compare | Between | BeginsWith)
-    if keyed.sort is None or subject != Path((keyed.sort.name,)) or not ranged:
+    if sort is None or subject != Path((sort.name,)) or not ranged:
         raise InvalidKeyError(
             f"{subject if ranged else type(key.sort).__name__} is not the sort key of {keyed.name}",
             hint="pass conditions on other attributes as filter=",
@@ -104,14 +113,14 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
         raise InvalidExpressionError(
             "a sort key cannot be queried with <>", hint="filter the rows in your code"
         )
-    if isinstance(key.sort, BeginsWith) and keyed.sort.type == "N":
-        raise InvalidExpressionError(f"{keyed.sort.name} is a number; begins_with needs text or bytes")
+    if isinstance(key.sort, BeginsWith) and sort.type == "N":
+        raise InvalidExpressionError(f"{sort.name} is a number; begins_with needs text or bytes")
     for operand in operands:
         if not isinstance(operand, Value):
             raise InvalidExpressionError(
                 f"a key condition can compare only with values, not with {type(operand).__name__}"
             )
-        check_key_attribute(schema, keyed, keyed.sort, canonical_attribute(operand.attribute), MAX_SORT_KEY)
+        check_key_attribute(schema, keyed, sort, canonical_attribute(operand.attribute), MAX_SORT_KEY)
 
 
 def _check_projected(schema: TableSchema, index: IndexSchema | None, used: Iterable[Path], what: str) -> None:
@@ -151,7 +160,7 @@ def _check_start(schema: TableSchema, index: IndexSchema | None, start: Item) ->
 
 
 def _check_start_inside(key: KeyCondition, start: Item) -> None:
-    inside = equal(start[key.partition], key.equals)
+    inside = all(equal(start[name], equals) for name, equals in key.equalities)
     if not inside or (key.sort is not None and not holds(key.sort, start)):
         raise InvalidKeyError(
             "start_after is outside the range of the key condition",

@@ -154,8 +154,8 @@ class Renderer:
 
     def key_condition(self, key: KeyCondition) -> str:
         """Render a KeyConditionExpression."""
-        text = f"{self._name(key.partition)} = {self._operand(Value(key.equals))}"
-        return text if key.sort is None else f"{text} AND {self.condition(key.sort)}"
+        parts = [f"{self._name(name)} = {self._operand(Value(equals))}" for name, equals in key.equalities]
+        return " AND ".join(parts if key.sort is None else [*parts, self.condition(key.sort)])
 
     def _inner(self, condition: Condition) -> str:
         while isinstance(condition, And | Or) and len(condition.conditions) == 1:

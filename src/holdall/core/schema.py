@@ -53,7 +53,8 @@ class IndexSchema:
     """A secondary index. It does not hold items that lack one of its key attributes.
 
     A ``local`` index has the table's partition key and another sort key. It can be read with strong consistency, and
-    can only be created together with its table.
+    can only be created together with its table. The keys of a global index can have several attributes each:
+    ``more_partition`` and ``more_sort`` follow ``partition`` and ``sort``.
     """
 
     name: str
@@ -61,15 +62,49 @@ class IndexSchema:
     sort: KeyAttribute | None = None
     projection: Projection = Projection()
     local: bool = False
+    more_partition: tuple[KeyAttribute, ...] = ()
+    more_sort: tuple[KeyAttribute, ...] = ()
+
+    @property
+    def partitions(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of the partition key."""
+        return (self.partition, *self.more_partition)
+
+    @property
+    def sorts(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of the sort key."""
+        return () if self.sort is None else (self.sort, *self.more_sort)
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
         """The key attributes: partition key first, then the sort key."""
-        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+        return self.partitions + self.sorts
 
     def has_keys_of(self, other: IndexSchema) -> bool:
         """Whether both have the same keys. Only the sort keys of local indexes differ; the other is the table's."""
-        return self.sort == other.sort if self.local and other.local else self.keys == other.keys
+        alike = self.sorts == other.sorts
+        return alike and (self.partitions == other.partitions or (self.local and other.local))
+
+
+def make_index(
+    name: str,
+    partitions: Sequence[KeyAttribute],
+    sorts: Sequence[KeyAttribute],
+    projection: Projection,
+    local: bool = False,
+) -> IndexSchema:
+    """Return an index with keys of one or several attributes."""
+    partition, *more_partition = partitions
+    sort, *more_sort = sorts or (None,)
+    return IndexSchema(
+        name,
+        partition,
+        sort,
+        projection,
+        local,
+        tuple(more_partition),
+        tuple(key for key in more_sort if key is not None),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +115,16 @@ class TableSchema:
     partition: KeyAttribute
     sort: KeyAttribute | None = None
     indexes: tuple[IndexSchema, ...] = ()
+
+    @property
+    def partitions(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of the partition key: one."""
+        return (self.partition,)
+
+    @property
+    def sorts(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of the sort key: one or none."""
+        return () if self.sort is None else (self.sort,)
 
     @property
     def keys(self) -> tuple[KeyAttribute, ...]:
@@ -134,7 +179,7 @@ def define_table(schema: TableSchema) -> dict[str, Any]:
     definition: dict[str, Any] = {
         "TableName": schema.name,
         "AttributeDefinitions": define_attributes(keys),
-        "KeySchema": define_keys(schema.keys),
+        "KeySchema": define_keys(schema),
         "BillingMode": "PAY_PER_REQUEST",
     }
     return definition | define_indexes(schema)
@@ -159,10 +204,10 @@ def define_attributes(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
     return [{"AttributeName": key.name, "AttributeType": key.type} for key in dict.fromkeys(keys)]
 
 
-def define_keys(keys: Sequence[KeyAttribute]) -> list[dict[str, str]]:
-    """Return a key schema: which attribute is the partition key and which the sort key."""
-    kinds = zip(keys, ("HASH", "RANGE"), strict=False)
-    return [{"AttributeName": key.name, "KeyType": kind} for key, kind in kinds]
+def define_keys(keyed: TableSchema | IndexSchema) -> list[dict[str, str]]:
+    """Return a key schema: which attributes are the partition key and which the sort key."""
+    kinds = {"HASH": keyed.partitions, "RANGE": keyed.sorts}
+    return [{"AttributeName": key.name, "KeyType": kind} for kind, keys in kinds.items() for key in keys]
 
 
 def define_indexes(schema: TableSchema) -> dict[str, Any]:
@@ -180,4 +225,4 @@ def define_index(index: IndexSchema) -> dict[str, Any]:
     projection: dict[str, Any] = {"ProjectionType": index.projection.kind}
     if index.projection.names:
         projection["NonKeyAttributes"] = list(index.projection.names)
-    return {"IndexName": index.name, "KeySchema": define_keys(index.keys), "Projection": projection}
+    return {"IndexName": index.name, "KeySchema": define_keys(index), "Projection": projection}

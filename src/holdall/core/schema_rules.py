@@ -23,6 +23,7 @@ from holdall.errors import (
 
 MAX_INDEXES = 20
 MAX_LOCAL_INDEXES = 5
+MAX_KEY_ATTRIBUTES = 4
 MAX_PROJECTED = 100
 MAX_PROJECTED_PER_INDEX = 20
 
@@ -70,6 +71,7 @@ def check_schema(schema: TableSchema) -> None:
             raise ConfigurationError(f"table {schema.name} defines index {index.name} twice")
         names[index.name] = index
         _check_key_pair(index.name, index.keys, types)
+        _check_counts(index)
         if index.local:
             _check_local(schema, index)
         if (index.projection.kind == "INCLUDE") != bool(index.projection.names):
@@ -115,6 +117,18 @@ def check_ttl_attribute(request: SetTtl) -> None:
         raise ConfigurationError("the name of the TTL attribute must have 1 to 255 bytes")
 
 
+def _check_counts(index: IndexSchema) -> None:
+    for kind, keys in (("partition", index.partitions), ("sort", index.sorts)):
+        most = 1 if index.local else MAX_KEY_ATTRIBUTES
+        if len(keys) > most:
+            raise ConfigurationError(
+                f"{index.name}: the {kind} key of a {'local' if index.local else 'global'} index can have "
+                f"{most} attribute{'s' if most > 1 else ''}, not {len(keys)}"
+            )
+    if index.more_sort and index.sort is None:
+        raise ConfigurationError(f"{index.name}: the attributes of its sort key begin with more_sort")
+
+
 def _check_local(schema: TableSchema, index: IndexSchema) -> None:
     if schema.sort is None:
         raise ConfigurationError(
@@ -128,7 +142,7 @@ def _check_local(schema: TableSchema, index: IndexSchema) -> None:
 
 def _check_key_pair(owner: str, keys: Sequence[KeyAttribute], types: dict[str, str]) -> None:
     if len({part.name for part in keys}) != len(keys):
-        raise ConfigurationError(f"{owner}: the partition key and the sort key are the same attribute")
+        raise ConfigurationError(f"{owner}: an attribute is twice in the key")
     for part in keys:
         if part.type not in KEY_TYPES:
             raise ConfigurationError(f"{owner}: the type of a key must be S, N or B, not {part.type}")

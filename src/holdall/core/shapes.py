@@ -55,8 +55,12 @@ def shape_of(expression: Expression, literals: list[Attribute]) -> Hashable:
             return _shape(tuple, None, expression, literals)
         (letter,) = expression.equals
         literals.append(expression.equals)
+        also: list[str] = []
+        for name, equals in expression.also:
+            also += str(name), *equals
+            literals.append(equals)
         sort = None if expression.sort is None else shape_of(expression.sort, literals)
-        return (KeyCondition, str(expression.partition), letter, sort)
+        return (KeyCondition, str(expression.partition), letter, tuple(also), sort)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 

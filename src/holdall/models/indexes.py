@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
-from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection, TableSchema
+from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection, TableSchema, make_index
 from holdall.core.schema_rules import check_schema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, ModelDefinitionError
@@ -29,7 +29,15 @@ from holdall.models.key_form import (
     range_of_plain,
     range_of_shared,
 )
-from holdall.models.keys import NO_SORT_KEY, decode_components, foreign_part, join_sort_text, segment
+from holdall.models.keys import (
+    NO_SORT_KEY,
+    decode_components,
+    foreign_part,
+    join_sort_text,
+    own_part,
+    segment,
+)
+from holdall.models.ranges import range_of_several
 from holdall.models.stored_form import plain
 
 if TYPE_CHECKING:
@@ -93,6 +101,10 @@ class BoundIndex:
         """Return the index's partition key for these values of its key fields."""
         raise NotImplementedError
 
+    def equalities(self, values: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
+        """Return the attributes of the index's partition key, with their values."""
+        return ((self.schema.partition.name, self.partition(values)),)
+
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
         """Return the attributes that are stored for it; None for one that is absent."""
         raise NotImplementedError
@@ -130,6 +142,7 @@ class SlotIndex(BoundIndex):
         self.slot = slot
         self._head = f"{index.collection or root}#{index.name}"
         self._sort_head = f"{root}#" if index.collection else ""
+        self._names = [attribute.name for attribute in slot_schema(slot).keys]
 
     @property
     def schema(self) -> IndexSchema:
@@ -142,7 +155,7 @@ class SlotIndex(BoundIndex):
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
         """Return both attributes; None for both if a component has no value, so that the item is not in the index."""
-        partition, sort = (attribute.name for attribute in self.schema.keys)
+        partition, sort = self._names
         if any(values.get(field.name) is None for field in self.components):
             return {partition: None, sort: None}
         own = join_sort_text(self.sort_key, values) if self.sort_key else ""
@@ -208,38 +221,39 @@ class ForeignIndex(BoundIndex):
 
 
 class PlainIndex(BoundIndex):
-    """An index of a table whose key attributes are fields themselves."""
+    """An index of a table whose key attributes are fields themselves, one or several for each key."""
 
     def __init__(
         self,
         index: Index,
         key: tuple[Field[Any], ...],
         sort_key: tuple[Field[Any], ...],
-        partition: KeyAttribute,
+        partitions: Sequence[KeyAttribute],
         projection: Projection,
     ) -> None:
         super().__init__(index, key, sort_key)
-        sort = plain_attribute(sort_key[0]) if sort_key else None
-        self._schema = IndexSchema(index.name, partition, sort, projection, index.local)
+        sorts = [plain_attribute(field) for field in sort_key]
+        self._schema = make_index(index.name, partitions, sorts, projection, index.local)
 
     @property
     def schema(self) -> IndexSchema:
         """The index of the table, under its own name."""
         return self._schema
 
-    def partition(self, values: Mapping[str, Any]) -> Attribute:
-        """The value of the key field."""
-        attribute = self.key[0].encode(values[self.key[0].name])
-        assert attribute is not None
-        return attribute
+    def equalities(self, values: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
+        """The values of the key fields."""
+        found = ((field.stored, field.encode(values[field.name])) for field in self.key)
+        return tuple((name, attribute) for name, attribute in found if attribute is not None)
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
         """None: the fields are stored anyway."""
         return {}
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
-        """A range of the field's values."""
-        return range_of_plain(clause, self.sort_key, attribute)
+        """A range of the values of the field, or of several."""
+        if len(self.sort_key) < 2:
+            return range_of_plain(clause, self.sort_key, attribute)
+        return range_of_several(clause, self.sort_key, self._schema.sorts, own_part)
 
 
 def foreign_attribute(
@@ -404,15 +418,13 @@ def _plain(
 ) -> PlainIndex:
     _check_own(cls, index)
     own = sort_key if index.local else (*key, *sort_key)  # of a local index, the layout has checked the key
-    if len(index.key) > 1 or len(sort_key) > 1:
-        raise _wrong(cls, index, "each of its keys is one field of the table")
     for field in own:
         if field.codec.kind not in ("S", "N", "B"):
             raise _wrong(cls, index, f"{field.name} is not stored as a string, a number or binary")
     keys = form.table_keys() if index.local else None
-    partition = plain_attribute(key[0]) if keys is None else keys[0]
+    partitions = [plain_attribute(field) for field in key] if keys is None else [keys[0]]
     projection = projection_of(_list_included(cls, index, fields))
-    return PlainIndex(index, key, sort_key, partition, projection)
+    return PlainIndex(index, key, sort_key, partitions, projection)
 
 
 def _check_own(cls: type[Model], index: Index) -> None:
@@ -481,6 +493,8 @@ def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
                     cls, index.declared, f"slot {index.slot} is already used by {slots[index.slot].name!r}"
                 )
             slots[index.slot] = index
+        if isinstance(index, PlainIndex):
+            continue
         for attribute, part in zip(index.schema.keys, (index.key, index.sort_key), strict=False):
             names = tuple(sorted(field.name for field in part))
             if attribute.name.startswith("_c_") and made_up.setdefault(attribute.name, names) != names:

@@ -13,13 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 from holdall.core.expressions import BeginsWith, Between, Compare, Operand, Path, Value
-from holdall.core.frozen import dataclass
+from holdall.core.frozen import dataclass, replace
 from holdall.core.numbers import number_text
 from holdall.core.schema import KeyAttribute
-from holdall.core.values import Attribute, encode
+from holdall.core.values import Attribute, Item, encode
 from holdall.errors import InvalidFieldError, QueryNotSupported
 from holdall.models.codec import codec_for
-from holdall.models.conditions import Clause, Term, terms
+from holdall.models.conditions import All, Clause, Term, terms
 from holdall.models.fields import Field, FieldOptions
 
 _SEPARATOR = "\x00"
@@ -31,12 +31,22 @@ class Range:
     """A range of a sort key.
 
     ``excluded`` are stored keys inside the range that do not count, because DynamoDB has no range that excludes both
-    ends. ``empty``: no key can be in the range.
+    ends. ``empty``: no key can be in the range. ``fixed`` are the values of attributes that precede the one in the
+    condition, if the sort key has several.
     """
 
     condition: Compare | Between | BeginsWith | None = None
     excluded: tuple[Attribute, ...] = ()
     empty: bool = False
+    fixed: tuple[tuple[str, Attribute], ...] = ()
+
+    def admits(self, item: Item) -> bool:
+        """Whether an item that meets the condition is not excluded."""
+        if not self.excluded or self.condition is None:
+            return True
+        subject = self.condition.operands[0]
+        assert isinstance(subject, Path)
+        return item[str(subject.parts[0])] not in self.excluded
 
 
 EVERYTHING = Range()
@@ -80,7 +90,7 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
             "a condition on a sort key must be a single range",
             hint="combine comparisons with & in sort=, and pass all other conditions as where=",
         )
-    _check_fields(given, spelling)
+    _check_fields(given, [field.name for field in spelling.fields])
     fixed: list[Any] = []
     for place, field in enumerate(spelling.fields):
         mine = [term for term in given if term.field.name == field.name]
@@ -91,18 +101,51 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
                 continue
             return _fix(spelling, fixed)
         if given:
-            names = ", ".join(field.name for field in spelling.fields)
-            raise QueryNotSupported(
-                f"{given[0].field!r} can be compared only if {field!r}, which precedes it in the sort key, "
-                "is fixed with ==",
-                hint=f"the order of the sort key is: {names}",
-            )
+            raise _explain_order(given[0], field, spelling.fields)
         return _compare(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
     raise AssertionError("every term uses one of the fields")
 
 
-def _check_fields(given: Sequence[Term], spelling: Spelling) -> None:
-    names = [field.name for field in spelling.fields]
+def range_of_several(
+    clause: Clause | None,
+    fields: Sequence[Field[Any]],
+    attributes: Sequence[KeyAttribute],
+    piece: Callable[[Field[Any], Any], Any],
+) -> Range:
+    """The range of a sort key of several attributes: the first ones are fixed with ==, and the next one is compared."""
+    given = [] if clause is None else terms(clause)
+    if given is None:
+        return range_of(
+            clause, Spelling(attributes[0], tuple(fields), piece, lambda field: True)
+        )  # refuses it
+    _check_fields(given, [field.name for field in fields])
+    fixed: list[tuple[str, Attribute]] = []
+    for field, attribute in zip(fields, attributes, strict=True):
+        mine = [term for term in given if term.field.name == field.name]
+        given = [term for term in given if term.field.name != field.name]
+        spelling = Spelling(attribute, (field,), piece, lambda field: True)
+        found = range_of(All(tuple(mine)) if mine else None, spelling)
+        if not given:
+            return replace(found, fixed=tuple(fixed))
+        if len(mine) != 1 or mine[0].operator != "=":
+            raise _explain_order(given[0], field, fields)
+        if found.empty:
+            return NOTHING
+        assert isinstance(found.condition, Compare)
+        assert isinstance(found.condition.right, Value)
+        fixed.append((attribute.name, found.condition.right.attribute))
+    raise AssertionError("every term uses one of the fields")
+
+
+def _explain_order(term: Term, field: Field[Any], fields: Sequence[Field[Any]]) -> QueryNotSupported:
+    names = ", ".join(field.name for field in fields)
+    return QueryNotSupported(
+        f"{term.field!r} can be compared only if {field!r}, which precedes it in the sort key, is fixed with ==",
+        hint=f"the order of the sort key is: {names}",
+    )
+
+
+def _check_fields(given: Sequence[Term], names: Sequence[str]) -> None:
     for term in given:
         if term.field.name not in names or term.inside or term.sized:
             there = ", ".join(names) or "none"

@@ -121,7 +121,7 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
                     each.model,
                     f"declare the index {index.name} as local and as global",
                 )
-            if known.index.keys != index.keys:
+            if not known.index.has_keys_of(index):
                 raise _refuse_odds(
                     table, known.models[0], each.model, f"need different keys of the index {index.name}"
                 )

@@ -114,7 +114,7 @@ def _table(schema: TableSchema, ttl: str | None) -> dict[str, Any]:
         "TableName": schema.name,
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": define_attributes(keys),
-        "KeySchema": define_keys(schema.keys),
+        "KeySchema": define_keys(schema),
     }
     properties |= define_indexes(schema)
     if ttl is not None:

@@ -6,7 +6,7 @@ Pure values; `holdall.tables.provision` makes them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from holdall.core.frozen import dataclass
@@ -102,7 +102,7 @@ def _lines(table: PlannedTable) -> Iterator[str]:
     whose = f", for {', '.join(table.models)}" if table.models else ""
     yield f"table {table.name}{whose}: {_verdict(table)}"
     if not table.exists:
-        yield f"  missing     the table: {_keys_text(table.schema.keys)}"
+        yield f"  missing     the table: {keys_text(table.schema)}"
     if table.problem is not None:
         yield f"  wrong       {table.problem}"
     for planned in table.wrong:
@@ -133,11 +133,13 @@ def _verdict(table: PlannedTable) -> str:
 def index_text(index: IndexSchema) -> str:
     """Describe an index in a few words."""
     held = ", ".join(index.projection.names) or index.projection.kind
-    return f"{index.name}: {_keys_text(index.keys)}; holds {held}{'; local' if index.local else ''}"
+    return f"{index.name}: {keys_text(index)}; holds {held}{'; local' if index.local else ''}"
 
 
-def _keys_text(keys: Sequence[KeyAttribute]) -> str:
-    return ", ".join(f"{key.name} ({key.type})" for key in keys)
+def keys_text(keyed: TableSchema | IndexSchema, between: str = ", ") -> str:
+    """Name the key attributes: the partition key, then the sort key; several attributes of one key with +."""
+    keys = filter(None, (keyed.partitions, keyed.sorts))
+    return between.join(" + ".join(f"{each.name} ({each.type})" for each in key) for key in keys)
 
 
 def define_missing_text(table: PlannedTable, index: IndexSchema) -> str:
@@ -192,6 +194,11 @@ def _index(index: IndexSchema) -> dict[str, Any]:
         "name": index.name,
         "partition_key": _key(index.partition),
         "sort_key": None if index.sort is None else _key(index.sort),
+        "keys": [
+            {**_key(key), "role": role}
+            for role, keys in (("partition", index.partitions), ("sort", index.sorts))
+            for key in keys
+        ],
         "projection": index.projection.kind,
         "projected": list(index.projection.names),
         "local": index.local,

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from holdall.core.frozen import replace
 from holdall.core.requests import AddIndex, CreateTable, TableDescription
-from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.schema import IndexSchema, TableSchema
 from holdall.core.schema_rules import check_added_index, check_removed_index
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
@@ -18,8 +18,9 @@ from holdall.tables.definition import (
 )
 from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
-from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan, define_missing_text
+from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan, define_missing_text, keys_text
 
+AND = " and "
 _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 
 
@@ -158,7 +159,7 @@ def _otherwise(wanted: IndexSchema, found: IndexSchema) -> str | None:
     if found.local is not wanted.local:
         return f"it is {'local' if found.local else 'global'}, not {'local' if wanted.local else 'global'}"
     if not found.has_keys_of(wanted):
-        return f"its keys are {_keys(found.keys)}, not {_keys(wanted.keys)}"
+        return f"its keys are {keys_text(found, AND)}, not {keys_text(wanted, AND)}"
     if not found.projection.covers(wanted.projection):
         return f"it holds {_describe_projection(found)} of each item, not {_describe_projection(wanted)}"
     return None
@@ -192,15 +193,12 @@ def _unfit_own(wanted: WantedTable, description: TableDescription) -> Configurat
     )
     if fits:
         return None
+    have, want = keys_text(description.schema, AND), keys_text(wanted.schema, AND)
     return ConfigurationError(
-        f"table {wanted.name} cannot hold {', '.join(wanted.models)}: its keys are {_keys(found)}, not {_keys(keys)}",
+        f"table {wanted.name} cannot hold {', '.join(wanted.models)}: its keys are {have}, not {want}",
         hint="the key of a table cannot be changed: give the model another table, "
         f"or delete this one and create it again:\n{create_table_text(wanted.schema)}",
     )
-
-
-def _keys(keys: Sequence[KeyAttribute]) -> str:
-    return " and ".join(f"{key.name} ({key.type})" for key in keys)
 
 
 # --- refusals -------------------------------------------------------------------------------------------

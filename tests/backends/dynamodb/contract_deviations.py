@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 __all__ = ["DEVIATIONS"]
 
+_ONE_ATTRIBUTE = "version 2.6.1 does not know keys of several attributes, which DynamoDB has had since 2025"
+
 DEVIATIONS: Mapping[str, Mapping[str, str]] = {
     "ministack": {
         "tables: an index added later holds the items that fit it": (
@@ -42,5 +44,10 @@ DEVIATIONS: Mapping[str, Mapping[str, str]] = {
         "queries: a page ends after a megabyte before filters": (
             "counts only the items that pass the filter towards the megabyte"
         ),
+        "indexes: a table is described with keys of several attributes": _ONE_ATTRIBUTE,
+        "indexes: attributes of a sort key order one after the other": _ONE_ATTRIBUTE,
+        "indexes: the first attributes of a sort key are fixed and the next one has a range": _ONE_ATTRIBUTE,
+        "indexes: pages of an index with keys of several attributes fit together": _ONE_ATTRIBUTE,
+        "indexes: a key condition has all attributes of a partition and no gap": _ONE_ATTRIBUTE,
     },
 }

@@ -30,7 +30,7 @@ from holdall.core.requests import (
     UpdateItem,
     WriteReply,
 )
-from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
+from holdall.core.schema import KeyAttribute, Projection, TableSchema, make_index
 from holdall.core.values import Item, canonical_item
 from holdall.errors import MalformedReplyError
 
@@ -221,11 +221,13 @@ def decode_table(table: Payload) -> TableDescription:
         for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
         for index in table.get(kind) or ()
     ]
+    (partition,), sort = _keys(table["KeySchema"], types)
     schema = TableSchema(
         table["TableName"],
-        *_keys(table["KeySchema"], types),
+        partition,
+        sort[0] if sort else None,
         indexes=tuple(
-            IndexSchema(index["IndexName"], *_keys(index["KeySchema"], types), _projection(index), local)
+            make_index(index["IndexName"], *_keys(index["KeySchema"], types), _projection(index), local)
             for index, local in indexes
             if not _is_vanishing(index, types)
         ),
@@ -246,14 +248,13 @@ def _is_vanishing(index: Payload, types: Mapping[str, Any]) -> bool:
     return undefined and index.get("IndexStatus") == "DELETING"
 
 
-def _keys(schema: list[Payload], types: Mapping[str, Any]) -> tuple[KeyAttribute, KeyAttribute | None]:
-    by_kind = {part["KeyType"]: part["AttributeName"] for part in schema}
-    sort = by_kind.get("RANGE")
-    partition = by_kind["HASH"]
-    return (
-        KeyAttribute(partition, types[partition]),
-        None if sort is None else KeyAttribute(sort, types[sort]),
-    )
+def _keys(schema: list[Payload], types: Mapping[str, Any]) -> tuple[list[KeyAttribute], list[KeyAttribute]]:
+    """The attributes of the partition key and of the sort key."""
+    found: dict[str, list[KeyAttribute]] = {"HASH": [], "RANGE": []}
+    for part in schema:
+        name = part["AttributeName"]
+        found[part["KeyType"]].append(KeyAttribute(name, types[name]))
+    return found["HASH"], found["RANGE"]
 
 
 def _projection(index: Payload) -> Projection:

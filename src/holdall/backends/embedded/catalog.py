@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
+from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema, make_index
 from holdall.core.schema_rules import check_table_name
 from holdall.errors import StoreCorruptError, TableNotFoundError
 
@@ -78,22 +78,23 @@ class Catalog:
 
 def _table(name: str, parts: Mapping[str, Any]) -> Table:
     indexes = tuple(
-        IndexSchema(
+        make_index(
             index["name"],
-            *_keys(index["keys"]),
-            projection=Projection(index["projection"], tuple(index["names"])),
-            local=index.get("local", False),
+            _keys(index["keys"])[: index.get("partitions", 1)],
+            _keys(index["keys"])[index.get("partitions", 1) :],
+            Projection(index["projection"], tuple(index["names"])),
+            index.get("local", False),
         )
         for index in parts["indexes"]
     )
-    schema = TableSchema(name, *_keys(parts["keys"]), indexes=indexes)
+    partition, *sort = _keys(parts["keys"])
+    schema = TableSchema(name, partition, sort[0] if sort else None, indexes)
     numbers = {index["name"]: index["number"] for index in parts["indexes"]}
     return Table(parts["number"], schema, numbers, parts["ttl"])
 
 
-def _keys(pairs: list[list[Any]]) -> tuple[KeyAttribute, KeyAttribute | None]:
-    partition, *rest = (KeyAttribute(name, kind) for name, kind in pairs)
-    return partition, rest[0] if rest else None
+def _keys(pairs: list[list[Any]]) -> list[KeyAttribute]:
+    return [KeyAttribute(name, kind) for name, kind in pairs]
 
 
 def _definition(table: Table) -> dict[str, Any]:
@@ -106,6 +107,7 @@ def _definition(table: Table) -> dict[str, Any]:
                 "number": number,
                 "name": index.name,
                 "keys": [[part.name, part.type] for part in index.keys],
+                "partitions": len(index.partitions),
                 "projection": index.projection.kind,
                 "names": list(index.projection.names),
                 "local": index.local,

@@ -6,6 +6,7 @@ Pure. A table's key attribute has one type, so no type mark is needed.
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdall.core.expressions import BeginsWith, Between, Compare, Value
@@ -37,9 +38,30 @@ def index_key(index: IndexSchema, item: Item) -> tuple[bytes, bytes] | None:
 
     New items that do not fit are refused earlier; existing items that do not fit a new index are left out.
     """
-    first = _part(index.partition, item, MAX_PARTITION_KEY)
-    second = b"" if index.sort is None else _part(index.sort, item, MAX_SORT_KEY)
-    return None if first is None or second is None else (first, second)
+    if not (index.more_partition or index.more_sort):
+        first = _part(index.partition, item, MAX_PARTITION_KEY)
+        second = b"" if index.sort is None else _part(index.sort, item, MAX_SORT_KEY)
+        return None if first is None or second is None else (first, second)
+    found = [_part(key, item, MAX_PARTITION_KEY) for key in index.partitions]
+    found += [_part(key, item, MAX_SORT_KEY) for key in index.sorts]
+    parts = [part for part in found if part is not None]
+    if len(parts) < len(found):
+        return None
+    count = len(index.partitions)
+    return join_parts(parts[:count]), join_parts(parts[count:])
+
+
+def join_parts(parts: Sequence[bytes]) -> bytes:
+    """The attributes of one key as bytes; the order is that of the first attribute, then of the second, and so on."""
+    return parts[0] if len(parts) == 1 else b"".join(map(_end, parts))
+
+
+def _end(part: bytes) -> bytes:
+    return _escape(part) + b"\x00\x01"
+
+
+def _escape(part: bytes) -> bytes:
+    return part.replace(b"\x00", b"\x00\xff")
 
 
 def _part(key: KeyAttribute, item: Item, most: int) -> bytes | None:
@@ -78,6 +100,27 @@ def sort_range(condition: Compare | Between | BeginsWith | None) -> Range:
                 return Range(high=edge, high_open=comparator == "<")
             return Range(low=edge, low_open=comparator == ">")
     raise TypeError(f"not a sort condition: {condition!r}")
+
+
+def join_range(fixed: Sequence[bytes], condition: Compare | Between | BeginsWith | None) -> Range:
+    """The joined sort keys whose first attributes are fixed, and whose next one a (checked) condition admits."""
+    head = b"".join(map(_end, fixed))
+    within = Range(head, _after_prefix(head), high_open=True)
+    if condition is None:
+        return within
+    if isinstance(condition, BeginsWith):
+        assert isinstance(condition.prefix, Value)
+        start = head + _escape(key_bytes(condition.prefix.attribute))
+        return Range(start, _after_prefix(start), high_open=True)
+    one = sort_range(condition)
+    low, high = within.low, within.high
+    if one.low is not None:
+        low = head + _end(one.low)
+        low = _after_prefix(low) if one.low_open else low
+    if one.high is not None:
+        high = head + _end(one.high)
+        high = high if one.high_open else _after_prefix(high)
+    return Range(low, high, high_open=True)
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:

@@ -8,12 +8,21 @@ from contextlib import closing
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.lookup import snapshot
-from holdall.backends.embedded.order import Range, index_key, key_bytes, sort_range, table_key
+from holdall.backends.embedded.order import (
+    Range,
+    index_key,
+    join_parts,
+    join_range,
+    key_bytes,
+    sort_range,
+    table_key,
+)
 from holdall.backends.embedded.row import Work, load, restrict
 from holdall.core.evaluation import holds, project
+from holdall.core.expressions import KeyCondition
 from holdall.core.key_rules import canonical_attribute
 from holdall.core.requests import Page, Query, Scan
-from holdall.core.schema import IndexSchema
+from holdall.core.schema import IndexSchema, TableSchema
 from holdall.core.validation import Checked
 from holdall.core.values import Item, canonical_item, item_size, read_units
 
@@ -26,8 +35,7 @@ def plan_query(catalog: Catalog, request: Query, found: Sequence[Checked]) -> Wo
     """A page of one partition."""
     table = catalog.tables[request.table]
     index = None if request.index is None else table.schema.index(request.index)
-    pk = key_bytes(canonical_attribute(request.key.equals))
-    within = sort_range(request.key.sort)
+    pk, within = _look_up(table.schema if index is None else index, request.key)
     start = None if request.start_after is None else canonical_item(request.start_after)[0]
     sql = _query_sql(table, index, pk, within, start, request.reverse)
     return _page_plan(catalog, table, index, request, sql)
@@ -40,6 +48,21 @@ def plan_scan(catalog: Catalog, request: Scan, found: Sequence[Checked]) -> Work
     start = None if request.start_after is None else canonical_item(request.start_after)[0]
     sql = _scan_sql(table, index, start, request.segment, request.segments)
     return _page_plan(catalog, table, index, request, sql)
+
+
+def _look_up(keyed: TableSchema | IndexSchema, key: KeyCondition) -> tuple[bytes, Range]:
+    """The partition, and the range of its sort keys."""
+    if len(keyed.keys) <= 2 and not key.also:
+        return key_bytes(canonical_attribute(key.equals)), sort_range(key.sort)
+    fixed = [key_bytes(canonical_attribute(equals)) for _, equals in key.equalities]
+    count = len(keyed.partitions)
+    if len(keyed.sorts) > 1:
+        within = join_range(fixed[count:], key.sort)
+    elif fixed[count:]:
+        within = Range(fixed[count], fixed[count])
+    else:
+        within = sort_range(key.sort)
+    return join_parts(fixed[:count]), within
 
 
 def _query_sql(

@@ -31,9 +31,11 @@ from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, TableSchema
 from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import HoldallError
 
-Capability: TypeAlias = Literal["add_index", "capacity", "immediate_indexes", "remove_index", "ttl"]
+Capability: TypeAlias = Literal[
+    "add_index", "capacity", "immediate_indexes", "multi_attribute_keys", "remove_index", "ttl"
+]
 """What a backend need not be able to do: add an index to a table, report what a request cost, read an index right after
-a write, remove an index, expire items."""
+a write, have indexes with several attributes in a key, remove an index, expire items."""
 
 Calls: TypeAlias = Literal["blocking", "awaiting"]
 """The two ways of waiting."""

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from holdall.core.expressions import Add, Compare, Exists, KeyCondition, Remove, Set, Update, path, value
-from holdall.core.requests import PutItem, Query, Scan, TransactWrite, UpdateItem
-from holdall.core.schema import IndexSchema, KeyAttribute, Projection
+from collections.abc import Callable
+from typing import Any
+
+from holdall.core.expressions import (
+    Add,
+    BeginsWith,
+    Between,
+    Compare,
+    Exists,
+    KeyCondition,
+    Remove,
+    Set,
+    Update,
+    path,
+    value,
+)
+from holdall.core.requests import (
+    CreateTable,
+    DescribeTable,
+    PutItem,
+    Query,
+    Scan,
+    TransactWrite,
+    UpdateItem,
+)
+from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.values import decode_item, encode, encode_item
-from holdall.errors import InvalidExpressionError, InvalidKeyError, InvalidRequestError
+from holdall.errors import ConfigurationError, InvalidExpressionError, InvalidKeyError, InvalidRequestError
 from holdall.testing.table_contract.check import Store, check, refused
 
 BY_OWNER = IndexSchema("by-owner", KeyAttribute("owner"), KeyAttribute("rank", "N"))
@@ -221,3 +244,115 @@ async def a_key_of_a_local_index_has_its_type(store: Store) -> None:
     table = await store.table("S", "N", indexes=[BY_RANK])
     with refused(InvalidKeyError):
         await store.put(table, pk="a", sk=0, rank="first")
+
+
+# --- keys of several attributes ---------------------------------------------------------------------------
+
+BY_PLACE = IndexSchema(
+    "by-place",
+    KeyAttribute("country"),
+    KeyAttribute("people", "N"),
+    more_partition=(KeyAttribute("zone", "N"),),
+    more_sort=(KeyAttribute("city"), KeyAttribute("mark", "B")),
+)
+ROWS = [
+    (people, city, mark) for people in (-1, 2, 10) for city in ("a", "a\0", "ab") for mark in (b"\0", b"\xff")
+]
+
+
+async def _put_places(store: Store) -> str:
+    table = await store.table("N", None, [BY_PLACE])
+    for number, (people, city, mark) in enumerate(reversed(ROWS)):
+        await store.put(table, pk=number, country="ch", zone=1, people=people, city=city, mark=mark)
+    await store.put(table, pk=100, country="ch", zone=2, people=1, city="z", mark=b"z")
+    await store.put(table, pk=101, country="c", zone=11, people=1, city="z", mark=b"z")
+    await store.put(table, pk=102, country="ch", zone=1, people=1, city="no mark")
+    return table
+
+
+async def _list_places(
+    store: Store, table: str, *fixed: object, sort: Any = None, **options: Any
+) -> list[Any]:
+    names = [key.name for key in BY_PLACE.keys]
+    values = [encode(each) for each in ("ch", 1, *fixed)]
+    also = tuple(zip(names[1:], values[1:], strict=False))
+    query = Query(table, KeyCondition("country", values[0], sort, also), index="by-place", **options)
+    pages = await store.pages(query)
+    items = [decode_item(item) for page in pages for item in page.items]
+    return [(item["people"], item["city"], item["mark"]) for item in items]
+
+
+@check("multi_attribute_keys")
+async def a_table_is_described_with_keys_of_several_attributes(store: Store) -> None:
+    table = await store.table("S", "N", [BY_PLACE])
+    assert (await store.send(DescribeTable(table))).schema.indexes == (BY_PLACE,)
+
+
+@check("multi_attribute_keys", "immediate_indexes")
+async def attributes_of_a_sort_key_order_one_after_the_other(store: Store) -> None:
+    table = await _put_places(store)
+    assert await _list_places(store, table) == ROWS
+    assert await _list_places(store, table, reverse=True) == ROWS[::-1]
+
+
+@check("multi_attribute_keys", "immediate_indexes")
+async def the_first_attributes_of_a_sort_key_are_fixed_and_the_next_one_has_a_range(store: Store) -> None:
+    table = await _put_places(store)
+
+    async def agree(fixed: tuple[object, ...], sort: Any, expected: Callable[[Any], bool]) -> None:
+        wanted = [row for row in ROWS if row[: len(fixed)] == fixed and expected(row)]
+        assert await _list_places(store, table, *fixed, sort=sort) == wanted
+
+    people, city, mark = path("people"), path("city"), path("mark")
+    await agree((), Compare("=", people, value(2)), lambda row: row[0] == 2)
+    await agree((), Compare("<", people, value(2)), lambda row: row[0] < 2)
+    await agree((), Compare("<=", people, value(2)), lambda row: row[0] <= 2)
+    await agree((), Compare(">", people, value(2)), lambda row: row[0] > 2)
+    await agree((), Between(people, value(-1), value(2)), lambda row: row[0] <= 2)
+    await agree((2,), None, lambda row: True)
+    await agree((2,), Compare("=", city, value("a")), lambda row: row[1] == "a")
+    await agree((2,), Compare(">", city, value("a")), lambda row: row[1] > "a")
+    await agree((2,), Compare("<=", city, value("a\0")), lambda row: row[1] <= "a\0")
+    await agree((2,), BeginsWith(city, value("a")), lambda row: True)
+    await agree((2,), BeginsWith(city, value("a\0")), lambda row: row[1] == "a\0")
+    await agree((2, "a"), Compare(">=", mark, value(b"\x01")), lambda row: row[2] == b"\xff")
+    await agree((2, "a"), BeginsWith(mark, value(b"\xff")), lambda row: row[2] == b"\xff")
+    await agree((2, "a", b"\0"), None, lambda row: True)
+
+
+@check("multi_attribute_keys", "immediate_indexes")
+async def pages_of_an_index_with_keys_of_several_attributes_fit_together(store: Store) -> None:
+    table = await _put_places(store)
+    for reverse in (False, True):
+        found = await _list_places(store, table, 2, sort=None, limit=2, reverse=reverse)
+        wanted = [row for row in ROWS if row[0] == 2]
+        assert found == (wanted[::-1] if reverse else wanted)
+
+
+@check("multi_attribute_keys")
+async def a_key_condition_has_all_attributes_of_a_partition_and_no_gap(store: Store) -> None:
+    table = await store.table("N", None, [BY_PLACE])
+    ch, one = encode("ch"), encode(1)
+    for key in (
+        KeyCondition("country", ch),
+        KeyCondition("zone", one, None, (("country", ch),)),
+        KeyCondition("country", ch, Compare("=", path("city"), value("a")), (("zone", one),)),
+        KeyCondition("country", ch, None, (("zone", one), ("city", encode("a")))),
+        KeyCondition("country", ch, None, (("zone", encode("one")),)),
+    ):
+        with refused(InvalidKeyError):
+            await store.send(Query(table, key, index="by-place"))
+
+
+@check()
+async def a_key_has_at_most_four_attributes(store: Store) -> None:
+    five = tuple(KeyAttribute(f"k{number}") for number in range(5))
+    pk, sk = KeyAttribute("pk"), KeyAttribute("sk")
+    for index in (
+        IndexSchema("by-five", five[0], more_partition=five[1:]),
+        IndexSchema("by-five", pk, five[0], more_sort=five[1:]),
+        IndexSchema("by-twice", pk, sk, more_sort=(pk,)),
+        IndexSchema("by-local", pk, five[0], local=True, more_sort=five[1:2]),
+    ):
+        with refused(ConfigurationError):
+            await store.send(CreateTable(TableSchema("holdall-bad", pk, sk, (index,))))

@@ -374,10 +374,8 @@ class _Run:
         question, binding = self.question, self.binding
         if isinstance(question, ScanQuestion):
             return list(items)
-        excluded = question.range(binding).excluded
-        sort = binding.sort if question.index is None else question.index.schema.sort
-        if excluded and sort is not None:
-            items = [raw for raw in items if raw[sort.name] not in excluded]
+        within = question.range(binding)
+        items = [raw for raw in items if within.admits(raw)]
         if question.expires_unseen(binding):
             now = self.context.port.now()
             items = [raw for raw in items if not has_expired(binding, raw, now)]

@@ -186,9 +186,9 @@ class RowCursor(Generic[M]):
             items = [
                 item for item in await self._reread(binding, items) if filter is None or holds(filter, item)
             ]
-        sort = binding.sort if self._question.index is None else self._question.index.schema.sort
-        if self._excluded and sort is not None:
-            items = [raw for raw in items if raw[sort.name] not in self._excluded]
+        if self._excluded:
+            within = self._question.range(binding)
+            items = [raw for raw in items if within.admits(raw)]
         if self._question.expires_unseen(binding):
             now = self._context.port.now()
             items = [raw for raw in items if not has_expired(binding, raw, now)]

@@ -24,7 +24,7 @@ from holdall.core.renderer import render
 from holdall.core.requests import Query, Scan
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidFieldError, InvalidOptionsError
+from holdall.errors import InvalidFieldError, InvalidOptionsError, QueryNotSupported
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.key_form import CollectionForm
@@ -185,6 +185,10 @@ class Question:
             )
             for schema, components in zip(self.schemas, self._parts, strict=True)
         ]
+        if len(found) > 1 and any(each.fixed for each in found):
+            raise QueryNotSupported(
+                "a query of several models cannot compare several attributes of an index", hint="use where="
+            )
         return found[0] if len(found) == 1 else span(found)
 
     def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
@@ -192,12 +196,11 @@ class Question:
         found = self.range(binding)
         if found.empty:
             return None
-        partition = self._keys(binding)[0].name
-        equals = self._partition(binding)
+        (partition, equals), *others = self._equalities(binding)
         filter = self.filter(binding, now)
         return Query(
             binding.table,
-            KeyCondition(partition, equals, found.condition),
+            KeyCondition(partition, equals, found.condition, (*others, *found.fixed)),
             index=None if self.index is None else self.index.schema.name,
             filter=filter,
             projection=self.projection(binding, names_in(filter) if hold else ()),
@@ -306,10 +309,13 @@ class Question:
 
     def identity(self, binding: Binding) -> list[Any]:
         """What identifies this query, as JSON: a page token belongs to one query."""
-        conditions = {"sort": self.range(binding).condition, "where": self.condition}
+        found = self.range(binding)
+        conditions = {"sort": found.condition, "where": self.condition}
         texts = render({name: each for name, each in conditions.items() if each is not None})
-        place = [binding.table, self.index_name, self.name, dict(self._partition(binding))]
-        return [*place, texts, self.reverse]
+        (_, equals), *others = self._equalities(binding)
+        place = [binding.table, self.index_name, self.name, dict(equals)]
+        several = [[*others, *found.fixed]] if others or found.fixed else []
+        return [*place, texts, self.reverse, *several]
 
     # --- where it looks -------------------------------------------------------------------------------------
 
@@ -326,10 +332,11 @@ class Question:
         keys = self.schema.form.table_keys()
         return KeyAttribute("the sort key") if keys is None or keys[1] is None else keys[1]
 
-    def _partition(self, binding: Binding) -> Attribute:
+    def _equalities(self, binding: Binding) -> tuple[tuple[str, Attribute], ...]:
+        """The attributes of the partition key, with their values."""
         if self.index is None or self.index.local:
-            return binding.partition_key(self.components)
-        return self.index.partition(self.components)
+            return ((binding.partition.name, binding.partition_key(self.components)),)
+        return self.index.equalities(self.components)
 
 
 def family_condition(schema: ModelSchema) -> Condition:
