@@ -173,6 +173,7 @@ class Database(Runner):
         paused: see ``db.jobs.resume``. An item or object that another program has changed in the target is reported
         and left alone; ``overwrite=True`` replaces it. ``delete=True`` deletes from the target what an earlier call
         copied and is no longer here. Unless ``verify=False``, both sides are then read again and compared.
+        Objects of each file service go to the target's service of the same name; ``files=False`` leaves them out.
 
         Each table is read in ``segments`` parts in parallel. ``rate`` limits how many items are written per second.
         ``dry_run=True`` writes nothing, and returns what would be copied. ``progress`` is called with the report so

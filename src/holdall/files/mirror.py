@@ -7,47 +7,29 @@ Deletions go to all services at once.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from holdall.core.context import Context
-from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import MAX_PARTS
 from holdall.core.objects import (
-    BeginUpload,
-    CompleteUpload,
     DeleteObject,
     DescribeService,
-    GetObject,
-    GetTags,
-    HeadObject,
     ListedObject,
     ListObjects,
-    ObjectInfo,
-    Part,
-    PutObject,
-    ServiceTraits,
-    Upload,
-    UploadPart,
 )
 from holdall.errors import (
-    ConfigurationError,
     HoldallError,
-    IntegrityError,
     InvalidOptionsError,
     ObjectNotFoundError,
     PreconditionFailedError,
     ServiceUnavailableError,
 )
-from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf
-from holdall.files.source import hash_bytes, split_parts
+from holdall.files.transfer import compare_bytes, copy_object, find_object, is_digest
 
 _TOLD = 100
 _TRIES = 5
-_DIGEST = re.compile(r"[0-9a-f]{32}(-[0-9]+)?")
 
 
 async def mirror(context: Context, service: str, key: str) -> None:
@@ -81,92 +63,25 @@ async def _follow(context: Context, service: str, name: str, key: str) -> int:
     """
     copies = 0
     for _ in range(_TRIES):
-        info = await _find_object(context, service, key)
+        info = await find_object(context, service, key)
         if info is None and copies:
             await context.port.send(DeleteObject(name, key))
         if info is not None:
-            there = await _find_object(context, name, key)
-            if there is None or _same(info, there) is not True or info.headers != there.headers:
+            there = await find_object(context, name, key)
+            if there is None or compare_bytes(info, there) is not True or info.headers != there.headers:
                 try:
-                    await _copy(context, service, info, name)
+                    await copy_object(Shelf(context, service), info, Shelf(context, name))
                 except (ObjectNotFoundError, PreconditionFailedError):
                     continue
                 copies += 1
         elif not copies:
             return 0
-        now = await _find_object(context, service, key)
+        now = await find_object(context, service, key)
         if (now and now.etag) == (info and info.etag):
             return copies
     raise ServiceUnavailableError(
         f"the object {key!r:.80} changed during each of {_TRIES} attempts to copy it to {name}",
         hint="try again later",
-    )
-
-
-async def _find_object(context: Context, service: str, key: str) -> ObjectInfo | None:
-    try:
-        return await context.port.send(HeadObject(service, key))
-    except ObjectNotFoundError:
-        return None
-
-
-def _same(one: ObjectInfo, other: ObjectInfo) -> bool | None:
-    """Whether two services have the same bytes; None if they have no digest in common to compare."""
-    if one.size != other.size:
-        return False
-    if _is_digest(one.etag) and one.etag == other.etag:
-        return True
-    known = [
-        (getattr(one, name), getattr(other, name))
-        for name in ("sha256", "md5")
-        if getattr(one, name) is not None and getattr(other, name) is not None
-    ]
-    return all(ours == theirs for ours, theirs in known) if known else None
-
-
-def _is_digest(etag: str) -> bool:
-    """Whether an etag is a digest of the bytes, as S3's are; any other etag is meaningful only to its own service."""
-    return _DIGEST.fullmatch(etag) is not None
-
-
-async def _copy(context: Context, service: str, info: ObjectInfo, to: str) -> None:
-    """Copy an object from one service to another, a part at a time, on condition that it stays the same."""
-    port = context.port
-    traits: ServiceTraits = await port.send(DescribeService(to))
-    tags = await _read_tags(context, service, info.key)
-    if info.size <= traits.single_put:
-        body = b""
-        if info.size:
-            body = (await port.send(GetObject(service, info.key, if_match=info.etag))).body
-        await port.send(PutObject(to, info.key, body, info.headers, info.md5, info.sha256, tags=tags))
-        return
-
-    async def fill(upload: Upload, have: Have) -> CompleteUpload:
-        digests = Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
-        parts: list[Part] = []
-        for number, start, size in split_parts(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
-            piece = await port.send(GetObject(service, info.key, start, size, info.etag))
-            await hash_bytes(port, digests, piece.body)
-            parts.append(await port.send(UploadPart(to, upload, number, piece.body)))
-        if digests.size != info.size or digests.md5 not in (None, info.md5):
-            raise _refuse_damaged(info)
-        if digests.sha256 not in (None, info.sha256):
-            raise _refuse_damaged(info)
-        return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
-
-    await upload_parts(port, BeginUpload(to, info.key, info.headers, tags), fill)
-
-
-async def _read_tags(context: Context, service: str, key: str) -> Mapping[str, str]:
-    try:
-        return await context.port.send(GetTags(service, key))
-    except ConfigurationError:  # its server does not support tags
-        return {}
-
-
-def _refuse_damaged(info: ObjectInfo) -> IntegrityError:
-    return IntegrityError(
-        f"the bytes of {info.key!r:.80} do not have the digests stored with it, so it was not copied"
     )
 
 
@@ -265,10 +180,10 @@ async def _has_same(
     assert other is not None
     if one.size != other.size:
         return False
-    if _is_digest(one.etag) and one.etag == other.etag:
+    if is_digest(one.etag) and one.etag == other.etag:
         return True
-    ours, theirs = await _find_object(context, service, one.key), await _find_object(context, name, one.key)
-    return ours is None or (theirs is not None and _same(ours, theirs) is not False)
+    ours, theirs = await find_object(context, service, one.key), await find_object(context, name, one.key)
+    return ours is None or (theirs is not None and compare_bytes(ours, theirs) is not False)
 
 
 class _Walk:

@@ -17,6 +17,7 @@ from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
 from holdall.local.manifest import Manifest, close_manifest, finish_pass, locate_manifest, open_manifest
+from holdall.maintenance.copy.file import FileCopy, list_services
 from holdall.maintenance.copy.item import Route, plan_route
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.table import TableCopy
@@ -33,6 +34,7 @@ class CopyArguments(TypedDict, total=False):
 
     models: Sequence[NeedsTable]
     tables: Sequence[str]
+    files: bool
     create: bool | None
     delete: bool
     overwrite: bool
@@ -51,6 +53,7 @@ async def copy_database(
     *,
     models: Sequence[NeedsTable] = (),
     tables: Sequence[str] = (),
+    files: bool = True,
     create: bool | None = None,
     delete: bool = False,
     overwrite: bool = False,
@@ -73,6 +76,7 @@ async def copy_database(
     create = theirs.settings.manage_table if create is None else create
     pairs = _pair_tables(ours.settings, theirs.settings, models, tables)
     plans = [await _plan_table(ours, theirs, *pair, create=create) for pair in pairs]
+    services = await list_services(source, target) if files else []
     port = ours.port
     brief = manifest is None and "memory" in (ours.settings.scheme, theirs.settings.scheme)
     identity = f"{_identify(ours.settings)} to {_identify(theirs.settings)}"
@@ -91,7 +95,10 @@ async def copy_database(
             return CopyReport(tuple(parts.values()), dry_run, None if brief or dry_run else str(path))
 
         work = Work(ours, theirs, kept, options, collect, progress)
-        copies = [TableCopy(work, plan.route, exists=plan.exists or not dry_run) for plan in plans]
+        copies: list[TableCopy | FileCopy] = [
+            TableCopy(work, plan.route, exists=plan.exists or not dry_run) for plan in plans
+        ]
+        copies += [FileCopy(work, name) for name in services]
         for each in copies:
             await each.copy()
             await work.show(each.part)

@@ -1,0 +1,104 @@
+"""Copying an object from one service to another, which may belong to another database, with its headers and tags.
+
+A large object is copied a part at a time, so that memory use does not depend on its size. Each read demands that the
+object is still the same; its digests are checked before the copy becomes visible.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from holdall.core.context import Context
+from holdall.core.digests import Digests
+from holdall.core.object_rules import MAX_PARTS
+from holdall.core.objects import (
+    BeginUpload,
+    CompleteUpload,
+    DescribeService,
+    GetObject,
+    GetTags,
+    HeadObject,
+    ObjectInfo,
+    Part,
+    PutObject,
+    ServiceTraits,
+    Upload,
+    UploadPart,
+)
+from holdall.errors import ConfigurationError, IntegrityError, ObjectNotFoundError
+from holdall.files.multipart import Have, upload_parts
+from holdall.files.shelf import Shelf
+from holdall.files.source import hash_bytes, split_parts
+
+_DIGEST = re.compile(r"[0-9a-f]{32}(-[0-9]+)?")
+
+
+async def find_object(context: Context, service: str, key: str) -> ObjectInfo | None:
+    """An object without its bytes; None if it is missing."""
+    try:
+        return await context.port.send(HeadObject(service, key))
+    except ObjectNotFoundError:
+        return None
+
+
+def compare_bytes(one: ObjectInfo, other: ObjectInfo) -> bool | None:
+    """Whether two services have the same bytes; None if they have no digest in common to compare."""
+    if one.size != other.size:
+        return False
+    if is_digest(one.etag) and one.etag == other.etag:
+        return True
+    known = [
+        (getattr(one, name), getattr(other, name))
+        for name in ("sha256", "md5")
+        if getattr(one, name) is not None and getattr(other, name) is not None
+    ]
+    return all(ours == theirs for ours, theirs in known) if known else None
+
+
+def is_digest(etag: str) -> bool:
+    """Whether an etag is a digest of the bytes, as S3's are; any other etag is meaningful only to its own service."""
+    return _DIGEST.fullmatch(etag) is not None
+
+
+async def copy_object(source: Shelf, info: ObjectInfo, target: Shelf) -> ObjectInfo:
+    """Copy an object, on condition that it stays the same, replacing any object with its key; return the copy."""
+    port, service = source.context.port, source.service
+    theirs, to = target.context.port, target.service
+    traits: ServiceTraits = await theirs.send(DescribeService(to))
+    tags = await _read_tags(source.context, service, info.key)
+    if info.size <= traits.single_put:
+        body = b""
+        if info.size:
+            body = (await port.send(GetObject(service, info.key, if_match=info.etag))).body
+        return await theirs.send(
+            PutObject(to, info.key, body, info.headers, info.md5, info.sha256, tags=tags)
+        )
+
+    async def fill(upload: Upload, have: Have) -> CompleteUpload:
+        digests = Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
+        parts: list[Part] = []
+        for number, start, size in split_parts(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
+            piece = await port.send(GetObject(service, info.key, start, size, info.etag))
+            await hash_bytes(port, digests, piece.body)
+            parts.append(await theirs.send(UploadPart(to, upload, number, piece.body)))
+        if digests.size != info.size or digests.md5 not in (None, info.md5):
+            raise _refuse_damaged(info)
+        if digests.sha256 not in (None, info.sha256):
+            raise _refuse_damaged(info)
+        return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
+
+    return await upload_parts(theirs, BeginUpload(to, info.key, info.headers, tags), fill)
+
+
+async def _read_tags(context: Context, service: str, key: str) -> Mapping[str, str]:
+    try:
+        return await context.port.send(GetTags(service, key))
+    except ConfigurationError:  # its server does not support tags
+        return {}
+
+
+def _refuse_damaged(info: ObjectInfo) -> IntegrityError:
+    return IntegrityError(
+        f"the bytes of {info.key!r:.80} do not have the digests stored with it, so it was not copied"
+    )

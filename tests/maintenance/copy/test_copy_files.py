@@ -1,0 +1,133 @@
+"""Copies of files: bytes, headers and tags, to the service of the same name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from copy_rig import Rig, Way, everywhere, opening
+from rig.files import pattern
+
+from holdall import Database
+from holdall.backends.memory import MemoryService
+from holdall.core.objects import GetTags
+from holdall.errors import ConfigurationError
+from holdall.maintenance import CopyReport
+
+
+def files(db: Database) -> dict[str, tuple[Any, ...]]:
+    """All objects of the default service, with what is stored with them."""
+    found = {}
+    for each in db.files.list():
+        headers = db.files.head(each.key).headers
+        tags = db.send(GetTags(db.files.service, each.key))
+        found[each.key] = db.files.get(each.key), headers.content_type, dict(headers.metadata), dict(tags)
+    return found
+
+
+def counts(report: CopyReport, *names: str) -> tuple[int | None, ...]:
+    return tuple(getattr(report.parts[-1], name) for name in names)
+
+
+def put(db: Database, *keys: str, body: bytes = b"bytes", **more: Any) -> None:
+    for key in keys:
+        db.files.put(key, body + key.encode(), content_type="text/plain", **more)
+
+
+@everywhere
+async def test_files_are_copied_with_headers_and_tags(rig: Rig) -> None:
+    put(rig.source, "a/ü b.txt", "c", metadata={"colour": "red"}, tags={"kind": "x"})
+    rig.source.files.put("empty", b"", content_type="image/png")
+    report = await rig.copy()
+    assert files(rig.target) == files(rig.source)
+    assert counts(report, "kind", "scanned", "copied", "verified") == ("files", 3, 3, 3)
+    assert report.is_current
+    report = await rig.copy()
+    assert counts(report, "copied", "unchanged", "verified") == (0, 3, 3)
+
+
+@everywhere
+async def test_only_what_differs_is_copied_and_the_rest_deleted(rig: Rig) -> None:
+    put(rig.source, "a", "b", "c")
+    await rig.copy()
+    put(rig.source, "b", body=b"other")
+    rig.source.files.delete("c")
+    report = await rig.copy()
+    assert counts(report, "copied", "unchanged", "gone") == (1, 1, 1)
+    report = await rig.copy(delete=True)
+    assert counts(report, "deleted", "gone") == (1, 0)
+    assert files(rig.target) == files(rig.source)
+
+
+@everywhere
+async def test_files_that_another_program_changed_in_the_target_are_left(rig: Rig) -> None:
+    put(rig.source, "a", "b", "c")
+    put(rig.target, "c")
+    await rig.copy()
+    put(rig.target, "a", "b", body=b"theirs")
+    put(rig.source, "a", body=b"ours")
+    rig.source.files.delete("b")
+    report = await rig.copy(delete=True)
+    assert counts(report, "copied", "deleted", "differing") == (0, 0, 2)
+    assert report.parts[-1].differences[:2] == (
+        "a: changed in the target, so it was not replaced",
+        "b: changed in the target, so it was not deleted",
+    )
+    report = await rig.copy(overwrite=True)
+    assert counts(report, "copied", "differing") == (1, 0)
+    assert rig.target.files.get("a") == b"oursa"
+
+
+@everywhere
+async def test_lost_files_are_found_and_copied_again(rig: Rig) -> None:
+    put(rig.source, "a", "b")
+    await rig.copy()
+    rig.target.files.delete("a")
+    report = await rig.copy()
+    assert counts(report, "missing", "verified", "differences") == (1, 1, ("a: missing in the target",))
+    assert counts(await rig.copy(), "copied", "missing", "verified") == (1, 0, 2)
+
+
+@everywhere
+async def test_a_dry_run_copies_no_files(rig: Rig) -> None:
+    put(rig.source, "a", "b")
+    report = await rig.copy(dry_run=True)
+    assert counts(report, "copied", "copied_bytes") == (2, 12)
+    assert files(rig.target) == {}
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
+    from rig.colour import finish
+    from rig.files import Meddler
+
+    from holdall.core.objects import ServiceTraits, UploadPart
+
+    small = Meddler(MemoryService(), ServiceTraits(single_put=200, part_size=100))
+    with opening(Way("file-to-file", colour), target={"files": small}) as rig:
+        rig.source.files.put("large", pattern(1050))
+        report = finish(colour, rig.copy())
+        assert counts(report, "copied", "copied_bytes", "verified") == (1, 1050, 1)
+        assert [len(each.body) for each in small.sent(UploadPart)] == [100] * 10 + [50]
+        assert rig.target.files.get("large") == pattern(1050)
+
+
+def test_a_missing_service_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    services = {"main": MemoryService(), "more": MemoryService(), "none": MemoryService()}
+    with opening(Way("file-to-file", "blocking"), {"files": services}, {"files": {"main": "memory:"}}) as rig:
+        put(rig.source, "a")
+        rig.source.files["more"].put("b", b"b")
+        with pytest.raises(ConfigurationError, match="the target has no service more, only: main"):
+            rig.source.copy_to(rig.target)
+        assert not rig.target.table.exists()
+        report = rig.source.copy_to(rig.target, files=False, manifest=tmp_path / "m")
+        assert [part.kind for part in report.parts] == ["table"]
+
+
+def test_a_shared_service_is_left_out(tmp_path: Path) -> None:
+    shared = f"file:{tmp_path}/files"
+    with opening(Way("file-to-file", "blocking"), {"files": shared}, {"files": shared}) as rig:
+        put(rig.source, "a")
+        report = rig.source.copy_to(rig.target, manifest=tmp_path / "m")
+        assert [part.kind for part in report.parts] == ["table"]
