@@ -19,22 +19,21 @@ from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 import pytest
-from rig.clock import Clock, TimedPort
+from rig.clock import Clock
 from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
+from rig.database import find_address, open_recorded
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 from rig.torture import TORTURE
 
-from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey, field
+from holdall import Index, Key, Model, SortKey, field
 from holdall.archive import Archive
 from holdall.archive.pointer import POINTER
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
-from holdall.backends.configuration import open_backend
 from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.backends.s3.service import S3Service
-from holdall.core.frozen import replace
 from holdall.core.port import Backend, run
 from holdall.core.requests import GetItem, PutItem, UpdateItem
 
@@ -50,7 +49,6 @@ __all__ = [
     "assign",
     "every_write",
     "everywhere",
-    "find_address",
     "in_between",
     "in_memory",
     "opening",
@@ -300,18 +298,10 @@ def in_between(db: Rig, what: Callable[[], Awaitable[Any]], *kinds: type[Any], w
 def opening(way: Way) -> Iterator[Rig]:
     """A database of its own for a test."""
     with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
-        url, credentials, settings = find_address(way.store, directory)
-        inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
-        table = Recorder(inner)
-        recorded = Recorder(service, beside=table)
-        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
-        db = kind(url, backend=table, files=recorded, **settings)
-        clock = Clock(ticking=True)
-        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
-        try:
+        address = find_address(way.store, directory, "archived")
+        address[2]["manage_table"] = True
+        with open_recorded(way.colour, address, service) as (db, table, recorded, clock):
             yield Rig(db, way, table, recorded, clock)
-        finally:
-            inner.close()
 
 
 @contextmanager
@@ -327,24 +317,6 @@ def serving(store: str, directory: str) -> Iterator[Backend]:
         with closing(S3Service("archived", endpoint, source, prefix=uuid4().hex)) as service:
             service.create_bucket()
             yield service
-
-
-def find_address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
-    """The URL of a store, with credentials and settings."""
-    if store == "memory":
-        return "memory:", None, {"manage_table": True}
-    if store == "file":
-        url = f"embedded:{Path(directory, 'store.db')}"
-        return url, None, {"durability": "normal", "manage_table": True}
-    unique = uuid4().hex
-    keys = ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
-    settings = {
-        "endpoint": started(store),
-        "region": ENVIRONMENT["AWS_REGION"],
-        "manage_table": True,
-        "table_prefix": f"archived-{unique}-",
-    }
-    return f"dynamodb://archived-{unique}", lambda: keys, settings
 
 
 def _in_memory(name: str) -> list[Way]:

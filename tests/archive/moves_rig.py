@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from archive_rig import find_address, serving
-from rig.clock import Clock, TimedPort
+from archive_rig import serving
+from rig.clock import Clock
 from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
+from rig.database import find_address, open_recorded
 from rig.recorder import Recorder
 from rig.torture import TORTURE
 
-from holdall import AsyncDatabase, Database, Key, Model, SortKey
+from holdall import Key, Model, SortKey
 from holdall.archive import Archive
-from holdall.backends.configuration import open_backend
-from holdall.core.frozen import replace
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.port import run
 from holdall.core.requests import BatchWrite, GetItem, PutItem, UpdateItem
@@ -170,17 +169,10 @@ class Rig:
 def opening(way: Way) -> Iterator[Rig]:
     """A database of its own for a test."""
     with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
-        url, credentials, settings = find_address(way.store, directory)
-        inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
-        recorder = Recorder(inner)
-        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
-        db = kind(url, backend=recorder, files=Recorder(service, beside=recorder), **settings)
-        clock = Clock(ticking=True)
-        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
-        try:
+        address = find_address(way.store, directory, "moved")
+        address[2]["manage_table"] = True
+        with open_recorded(way.colour, address, service) as (db, recorder, _, clock):
             yield Rig(db, way, recorder, clock)
-        finally:
-            inner.close()
 
 
 def _with_files(name: str) -> list[Way]:

@@ -3,29 +3,24 @@ the sweep leaves no object over."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
 from archive_rig import OLD, Order
-from rig.clock import Clock, TimedPort
+from rig.database import die, open_directory
 from rig.recorder import Recorder
 from rig.torture import TORTURE
 
 from holdall import Database, col
 from holdall.archive.pointer import POINTER, read_pointer
-from holdall.backends.disk import DiskService
-from holdall.backends.embedded import EmbeddedBackend
-from holdall.core.frozen import replace
 from holdall.core.objects import ObjectRequest
 from holdall.core.requests import Scan, UpdateItem
 from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError
 
-DEAD = 9
 WHENS = ("before", "after") if TORTURE else ("after",)
 """A death right before a request leaves what one right after the request before it left."""
 
@@ -33,16 +28,9 @@ HOT, COLD, LIKE_IT = (Order.key(customer="ada", number=number) for number in ("1
 """A hot item, a cold one, and a hot one that would go to the same object."""
 
 
-@contextmanager
-def opened(directory: Path, days: float = 0) -> Iterator[tuple[Database, Recorder]]:
+def opened(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
     """The database of a directory, some days later."""
-    table = Recorder(EmbeddedBackend(directory / "app.db", durability="normal"))
-    service = Recorder(DiskService(directory / "files"), beside=table)
-    with Database("memory:", backend=table, files=service, manage_table=True) as db:
-        clock = Clock(ticking=True)
-        clock.forward(days * 86400)
-        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
-        yield db, table
+    return open_directory(directory, days, manage_table=True)
 
 
 def archive(db: Database) -> None:
@@ -141,32 +129,6 @@ def named_in(db: Database) -> list[str]:
     return [read_pointer(item).key for item in items if POINTER in item]
 
 
-def die(directory: Path, change: Callable[[Database], None], step: int, when: str) -> bool:
-    """Make a change in a child that dies at a step; returns whether it died."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            with opened(directory, 8 if change is sweep else 0) as (db, recorder):
-                left = step
-
-                def count(request: Any) -> None:
-                    nonlocal left
-                    left -= request.writes or TORTURE
-                    if left == 0:
-                        os._exit(DEAD)
-
-                setattr(recorder, when, count)
-                change(db)
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    assert code in (0, DEAD)
-    return code == DEAD
-
-
 @pytest.mark.torture
 @pytest.mark.parametrize("when", WHENS)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.__name__))
@@ -178,7 +140,8 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
     for step in range(1, 100):
         directory = tmp_path / str(step)
         copytree(tmp_path / "before", directory)
-        died = die(directory, change, step, when)
+        database = opened(directory, 8 if change is sweep else 0)
+        died = die(database, change, step, when, only_writes=not TORTURE)
         look(directory, change, before)
         rmtree(directory)
         if not died:

@@ -14,19 +14,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
 from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
+from rig.database import find_address, open_recorded
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, started
 from rig.torture import TORTURE
 
-from holdall import AsyncDatabase, Database, Model, has_many_attached, has_one_attached
+from holdall import Database, Model, has_many_attached, has_one_attached
 from holdall.attachments import Accept, Attachment, Blob
-from holdall.backends.configuration import open_backend
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService, ServiceTraits
@@ -206,21 +203,13 @@ def in_between(db: Rig, what: Any, *kinds: type[Any]) -> None:
 def opening(way: Way) -> Iterator[Rig]:
     """A database of its own for a test, in a table of the mode."""
     with tempfile.TemporaryDirectory() as directory:
-        url, credentials, settings = _address(way.store, directory)
-        inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
-        table = Recorder(inner)
-        service = Recorder(MemoryService(secret=[SECRET], base_url=BASE_URL), beside=table)
-        services = {"default": service, "other": MemoryService()}
-        kind: Any = Database if way.colour == "blocking" else AsyncDatabase
-        db = kind(url, backend=table, files=services, default_service="default", secret=SECRET, **settings)
-        clock = Clock(ticking=True)
-        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
-        with Database(url, backend=_Unclosed(inner), **settings) as plain:
-            plain.table.create(mode=way.mode)
-        try:
-            yield Rig(db, way, table, service, clock)
-        finally:
-            inner.close()
+        address = find_address(way.store, directory, "attached")
+        service, others = MemoryService(secret=[SECRET], base_url=BASE_URL), {"other": MemoryService()}
+        given = {"default_service": "default", "secret": SECRET}
+        with open_recorded(way.colour, address, service, others, **given) as (db, table, recorded, clock):
+            with Database(address[0], backend=_Unclosed(table.inner), **address[2]) as plain:
+                plain.table.create(mode=way.mode)
+            yield Rig(db, way, table, recorded, clock)
 
 
 class _Unclosed:
@@ -232,22 +221,6 @@ class _Unclosed:
 
     def close(self) -> None:
         pass
-
-
-def _address(store: str, directory: str) -> tuple[str, Any, dict[str, Any]]:
-    if store == "memory":
-        return "memory:", None, {}
-    if store == "file":
-        return f"embedded:{Path(directory, 'store.db')}", None, {"durability": "normal"}
-    unique = uuid4().hex
-    keys = ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
-    settings = {
-        "endpoint": started(store),
-        "region": ENVIRONMENT["AWS_REGION"],
-        "manage_table": True,
-        "table_prefix": f"attached-{unique}-",
-    }
-    return f"dynamodb://attached-{unique}", lambda: keys, settings
 
 
 def _in_memory(name: str) -> list[Way]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 import pytest
 from attachments_rig import SECRET, User, file
 from PIL import Image
-from rig.clock import Clock, TimedPort
+from rig.clock import TimedPort
+from rig.database import die, open_directory
 from rig.recorder import Recorder
 from rig.torture import TORTURE
 
@@ -24,14 +24,11 @@ from holdall.attachments import Filename
 from holdall.attachments.derived import variant_owner
 from holdall.attachments.upload import GRACE
 from holdall.attachments.variant import complete_variant
-from holdall.backends.disk import DiskService
-from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.frozen import replace
 from holdall.core.requests import Scan
 from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError
 from holdall.worker import Worker
 
-DEAD = 9
 WHENS = ("before", "after") if TORTURE else ("after",)
 """A death right before a request leaves what one right after the request before it left."""
 
@@ -58,16 +55,9 @@ class Note(Attachable):
         return self.path.exists()
 
 
-@contextmanager
-def opened(directory: Path, days: float = 0) -> Iterator[tuple[Database, Recorder]]:
+def opened(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
     """The database of a directory, some days later."""
-    table = Recorder(EmbeddedBackend(directory / "app.db", durability="normal"))
-    service = Recorder(DiskService(directory / "files"), beside=table)
-    with Database("memory:", backend=table, files=service, secret=SECRET) as db:
-        clock = Clock(ticking=True)
-        clock.forward(days * 86400)
-        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
-        yield db, table
+    return open_directory(directory, days, secret=SECRET)
 
 
 def attach(db: Database, user: str) -> None:
@@ -159,40 +149,6 @@ def prepare(directory: Path) -> str:
         return str(user.id)
 
 
-def die(
-    directory: Path,
-    user: str,
-    change: Callable[[Database, str], None],
-    step: int,
-    when: str,
-    *,
-    only_writes: bool = True,
-) -> bool:
-    """Make a change in a child that dies at a step; returns whether it died. After a read all is as before it."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            with opened(directory) as (db, recorder):
-                left = step
-
-                def count(request: Any) -> None:
-                    nonlocal left
-                    left -= request.writes or not only_writes
-                    if left == 0:
-                        os._exit(DEAD)
-
-                setattr(recorder, when, count)
-                change(db, user)
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    assert code in (0, DEAD)
-    return code == DEAD
-
-
 def look(directory: Path) -> None:
     """Nothing is wrong now; and nothing is left over once the jobs have run and the time of grace is over."""
     with opened(directory) as (db, _):
@@ -249,7 +205,7 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
         copytree(before, directory)
         # a process that draws takes a while to start, and no table is written until it has drawn
         only_writes = change is shrink or (when == "after" and not TORTURE)
-        died = die(directory, user, change, step, when, only_writes=only_writes)
+        died = die(opened(directory), lambda db: change(db, user), step, when, only_writes=only_writes)
         look(directory)
         if not died:
             assert step > 1
@@ -345,7 +301,7 @@ def test_a_death_while_many_files_leave_shows_all_or_none_and_another_worker_goe
     for step in range(1, 1000):
         directory = tmp_path / str(step)
         copytree(before, directory)
-        died = die(directory, crate, change, step, "after")
+        died = die(opened(directory), lambda db: change(db, crate), step, "after")
         look_at_crate(directory, crate, emptied=change is work)
         rmtree(directory)
         if not died:

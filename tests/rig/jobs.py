@@ -21,7 +21,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from inspect import isawaitable
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
@@ -38,8 +37,9 @@ from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 from rig.clock import Clock, TimedPort
 from rig.colour import Awaited, Colour, Test, finish_body, here_and_elsewhere, run_in
+from rig.database import find_address
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.servers import NAMES
 
 __all__ = [
     "JobClock",
@@ -290,22 +290,11 @@ class Way:
 def opening(way: Way, **given: Any) -> Iterator[Rig]:
     """A rig with a new, empty store."""
     with tempfile.TemporaryDirectory() as directory:
-        url, settings, credentials = _address(way.store, Path(directory))
+        url, credentials, settings = find_address(way.store, directory, "jobs")
         settings |= given
         store = Database(url, credentials=credentials, **settings)
         with store:
             yield Rig(way.colour, JobClock(), Meddler(store._backend), url, **settings)
-
-
-def _address(store: str, directory: Path) -> tuple[str, dict[str, Any], Callable[[], Any] | None]:
-    if store == "memory":
-        return "memory:", {}, None
-    if store == "file":
-        return f"embedded:{directory / 'store.db'}", {"durability": "normal"}, None
-    credentials = None if store == GIVEN else sign_in
-    region = None if store == GIVEN else ENVIRONMENT["AWS_REGION"]
-    settings: dict[str, Any] = {"endpoint": started(store), "region": region, "manage_table": True}
-    return f"dynamodb://jobs-{uuid4().hex}", settings, credentials
 
 
 def _on(others: list[str]) -> Callable[[Test], Callable[..., None]]:

@@ -1,0 +1,113 @@
+"""Databases of their own for tests: where a store is, one with recorders, and a process that dies in one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from holdall import AsyncDatabase, Database
+from holdall.backends.configuration import open_backend
+from holdall.backends.disk import DiskService
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.frozen import replace
+from holdall.core.port import Backend
+from rig.clock import Clock, TimedPort
+from rig.colour import Colour
+from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, GIVEN, sign_in, started
+
+__all__ = ["die", "find_address", "open_directory", "open_recorded"]
+
+DEAD = 9
+
+Address = tuple[str, Callable[[], Any] | None, dict[str, Any]]
+"""A URL, credentials and settings."""
+
+
+def find_address(store: str, directory: str | Path, name: str) -> Address:
+    """The address of a new store; its tables on a server are called ``name`` and so on."""
+    if store == "memory":
+        return "memory:", None, {}
+    if store == "file":
+        return f"embedded:{Path(directory, 'store.db')}", None, {"durability": "normal"}
+    unique = f"{name}-{uuid4().hex}"
+    settings = {
+        "endpoint": started(store),
+        "region": None if store == GIVEN else ENVIRONMENT["AWS_REGION"],
+        "manage_table": True,
+        "table_prefix": f"{unique}-",
+    }
+    return f"dynamodb://{unique}", None if store == GIVEN else sign_in, settings
+
+
+@contextmanager
+def open_recorded(
+    colour: Colour,
+    address: Address,
+    service: Backend,
+    others: Mapping[str, Backend] | None = None,
+    **more: Any,
+) -> Iterator[tuple[Any, Recorder, Recorder, Clock]]:
+    """A database with recorders of its table and its default service, and with a clock; ``others`` are more services,
+    ``more`` are settings of the database alone."""
+    url, credentials, settings = address
+    inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
+    table, clock = Recorder(inner), Clock(ticking=True)
+    recorded = Recorder(service, beside=table)
+    files: Any = recorded if others is None else {"default": recorded, **others}
+    kind: Any = Database if colour == "blocking" else AsyncDatabase
+    db = kind(url, backend=table, files=files, **settings, **more)
+    db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+    try:
+        yield db, table, recorded, clock
+    finally:
+        inner.close()
+
+
+@contextmanager
+def open_directory(directory: Path, days: float = 0, **settings: Any) -> Iterator[tuple[Database, Recorder]]:
+    """The database of a directory, some days later, with its recorder."""
+    table = Recorder(EmbeddedBackend(directory / "app.db", durability="normal"))
+    service = Recorder(DiskService(directory / "files"), beside=table)
+    with Database("memory:", backend=table, files=service, **settings) as db:
+        clock = Clock(ticking=True)
+        clock.forward(days * 86400)
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        yield db, table
+
+
+def die(
+    database: AbstractContextManager[tuple[Database, Recorder]],
+    change: Callable[[Database], None],
+    step: int,
+    when: str,
+    *,
+    only_writes: bool = True,
+) -> bool:
+    """Make a change in a child that dies at a step; returns whether it died. After a read all is as before it."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with database as (db, recorder):
+                left = step
+
+                def count(request: Any) -> None:
+                    nonlocal left
+                    left -= request.writes or not only_writes
+                    if left == 0:
+                        os._exit(DEAD)
+
+                setattr(recorder, when, count)
+                change(db)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, DEAD)
+    return code == DEAD
