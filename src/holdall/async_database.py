@@ -17,6 +17,8 @@ from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from holdall.archive.api import AsyncArchiveActions
     from holdall.artifacts import AsyncArtifacts
     from holdall.attachments.api import AsyncBlobs
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from holdall.database import Database
     from holdall.files import AsyncFiles
     from holdall.jobs import AsyncJobs
+    from holdall.maintenance.backup.flow import BackupReport
     from holdall.maintenance.copy.flow import CopyArguments
     from holdall.maintenance.copy.report import CopyReport
     from holdall.tables import AsyncTable
@@ -107,6 +110,24 @@ class AsyncDatabase(AsyncRunner):
         from holdall.archive.api import AsyncArchiveActions
 
         return AsyncArchiveActions(self._context)
+
+    async def backup(
+        self, target: str | PathLike[str], *, progress: Callable[[BackupReport], Any] | None = None
+    ) -> BackupReport:
+        """Make a backup of an embedded database and its files in the new directory ``target``.
+
+        The database can be in use. The backup shows it as of one moment, and was read back and verified when this
+        returns. ``progress`` is called with a `BackupReport` as files are copied.
+        """
+        from holdall.maintenance.backup.flow import back_up
+
+        return await wait(back_up(self._context, target, progress), self._context)
+
+    async def restore(self, source: str | PathLike[str]) -> BackupReport:
+        """Restore a backup into this database, which must be new: without a table, and without files."""
+        from holdall.maintenance.backup.flow import restore
+
+        return await wait(restore(self._context, source), self._context)
 
     def saving(self, owner: Attachable) -> Saving:
         """``async with db.saving(owner):`` stores the attachments of an owner that the block saves by other means."""

@@ -16,6 +16,8 @@ from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from holdall.archive.api import ArchiveActions
     from holdall.artifacts import Artifacts
     from holdall.async_database import AsyncDatabase
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from holdall.backends.services import FilesArgument, Services
     from holdall.files import Files
     from holdall.jobs import Jobs
+    from holdall.maintenance.backup.flow import BackupReport
     from holdall.maintenance.copy.flow import CopyArguments
     from holdall.maintenance.copy.report import CopyReport
     from holdall.tables import Table
@@ -125,6 +128,24 @@ class Database(Runner):
         from holdall.archive.api import ArchiveActions
 
         return ArchiveActions(self._context)
+
+    def backup(
+        self, target: str | PathLike[str], *, progress: Callable[[BackupReport], Any] | None = None
+    ) -> BackupReport:
+        """Make a backup of an embedded database and its files in the new directory ``target``.
+
+        The database can be in use. The backup shows it as of one moment, and was read back and verified when this
+        returns. ``progress`` is called with a `BackupReport` as files are copied.
+        """
+        from holdall.maintenance.backup.flow import back_up
+
+        return run(back_up(self._context, target, progress), self._context)
+
+    def restore(self, source: str | PathLike[str]) -> BackupReport:
+        """Restore a backup into this database, which must be new: without a table, and without files."""
+        from holdall.maintenance.backup.flow import restore
+
+        return run(restore(self._context, source), self._context)
 
     def saving(self, owner: Attachable) -> Saving:
         """``with db.saving(owner):`` stores the attachments of an owner that the block saves by other means."""

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 import holdall
+from holdall.cli.backup import backup, restore
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
 from holdall.cli.output import Refusal, escape_lines, show
@@ -68,6 +69,8 @@ for _command in (
     models,
     migrate,
     serve,
+    backup,
+    restore,
     completion,
     *(load(place) for each in FEATURES for place in each.commands),
 ):

@@ -7,6 +7,7 @@ on first use. Flows here may read and write everything that a database holds, an
 
 from __future__ import annotations
 
+from holdall.maintenance.backup.flow import BackupReport
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 
-__all__ = ["CopiedPart", "CopyReport"]
+__all__ = ["BackupReport", "CopiedPart", "CopyReport"]

@@ -13,6 +13,8 @@
    because a journal keeps their order.
 6. The attributes of the old bytes are removed. A crash before that leaves a small file that no reader looks for.
 
+Step 4 and deletions wait while a snapshot is being linked (`holdall.backends.disk.snapshot`).
+
 A process that replaces or deletes bytes holds a lock on their directory while it looks at the old bytes and replaces
 them; so it knows which attributes step 6 removes. Without locks, such a small file may remain. Only operations with
 ``if_match`` depend on the lock, and are refused without it. One gap remains: a process that is stopped for more than a
@@ -26,7 +28,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import groupby
 from typing import NamedTuple
 
@@ -35,6 +37,7 @@ from holdall.backends.disk.copy import Copies
 from holdall.backends.disk.directory import Directories, lock_for_order, lock_for_sure
 from holdall.backends.disk.path import permanent, place_of
 from holdall.backends.disk.scratch import Draft, Scratch
+from holdall.backends.disk.snapshot import Gate
 from holdall.backends.disk.transfer import read_range, write_at
 from holdall.core.objects import ObjectInfo
 from holdall.errors import ObjectNotFoundError, OutcomeUnknown, PreconditionFailedError
@@ -62,9 +65,10 @@ class Found(NamedTuple):
 class Objects:
     """The objects below a root."""
 
-    def __init__(self, directories: Directories, scratch: Scratch) -> None:
+    def __init__(self, directories: Directories, scratch: Scratch, gate: Gate) -> None:
         self._directories = directories
         self._scratch = scratch
+        self._gate = gate
         self._copies = Copies()
 
     @contextmanager
@@ -101,7 +105,7 @@ class Objects:
             for attempt in range(_ATTEMPTS):
                 with self._directories.make(directories) as directory:
                     try:
-                        publication = _Publication(key, name, directory, draft, note, attributes)
+                        publication = _Publication(key, name, directory, draft, note, attributes, self._gate)
                         return publication.make(absent, if_match)
                     except FileNotFoundError:
                         # a deletion may remove the empty directory before anything is put into it
@@ -116,7 +120,7 @@ class Objects:
         for directories, group in groupby(places, lambda pair: pair[0].directories):
             names = {place.name: key for place, key in group}
             try:
-                with self._directories.open(directories) as directory:
+                with self._gate.enter(), self._directories.open(directories) as directory:
                     failures |= {names[name]: error for name, error in _delete_in(directory, names).items()}
             except (FileNotFoundError, NotADirectoryError):
                 continue
@@ -130,7 +134,7 @@ class Objects:
         """Delete the object with that etag; `PreconditionFailedError` if it has another one."""
         directories, name = place_of(key)
         try:
-            with self._directories.open(directories) as directory:
+            with self._gate.enter(), self._directories.open(directories) as directory:
                 _delete_match_in(directory, name, key, etag)
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -197,6 +201,7 @@ class _Publication(NamedTuple):
     draft: Draft
     note: Draft
     attributes: Attributes
+    gate: Gate
 
     def make(self, absent: bool, if_match: str | None) -> ObjectInfo:
         """Take all steps, or leave everything as it was."""
@@ -253,7 +258,8 @@ class _Publication(NamedTuple):
         """Make the bytes visible; returns the identity of those that they replaced."""
         take = os.link if absent else os.rename
         lock = lock_for_order if if_match is None else lock_for_sure
-        with lock(self.directory):
+        # a new object replaces nothing, so it need not wait for a snapshot
+        with nullcontext() if absent else self.gate.enter(), lock(self.directory):
             before = _etag_at(self.directory, self.name)
             if if_match is not None and if_match != before:
                 raise _refuse_other(self.key)

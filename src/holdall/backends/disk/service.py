@@ -14,6 +14,7 @@ from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.listing import Listings
 from holdall.backends.disk.object import Objects
 from holdall.backends.disk.scratch import Scratch
+from holdall.backends.disk.snapshot import Gate, Snapshots, adopt_tree
 from holdall.backends.disk.transfer import copy_range, read_range, write_at
 from holdall.backends.disk.upload import Uploads
 from holdall.core.digests import Digests
@@ -52,6 +53,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
+from holdall.core.snapshots import AdoptObjects, BeginSnapshot, EndSnapshot, LinkSnapshot
 from holdall.errors import (
     HoldallError,
     InvalidRequestError,
@@ -87,7 +89,9 @@ class DiskService:
         self._closed = False
         self._directories = Directories(self.root)
         self._scratch = Scratch(self._directories, clock)
-        self._objects = Objects(self._directories, self._scratch)
+        gate = Gate(self._directories)
+        snapshots = Snapshots(self.root, gate)
+        self._objects = Objects(self._directories, self._scratch, gate)
         self._uploads = uploads = Uploads(self._directories, self._scratch, self._objects)
         self._answers: dict[type, Callable[[Any], Any]] = {
             DescribeService: lambda r: ServiceTraits(place=str(self.root)),
@@ -108,17 +112,24 @@ class DiskService:
             AbortUpload: self._abort,
             SignUrl: lambda r: sign_url(r, secret, base_url, clock()),
         }
+        self._upkeep: dict[type, Callable[[Any], Any]] = {
+            BeginSnapshot: lambda r: snapshots.begin(),
+            LinkSnapshot: lambda r: snapshots.link(r.id),
+            EndSnapshot: lambda r: snapshots.end(r.id),
+            AdoptObjects: lambda r: adopt_tree(Path(r.directory), self.root),
+        }
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request in this thread."""
         if self._closed:
             raise StoreClosedError(f"the file service of {self.root} is closed", hint="open it again")
         answer = self._answers.get(type(request))
-        if answer is None:
+        if answer is not None:
+            check_object_request(cast("ObjectRequest[object]", request))
+        elif (answer := self._upkeep.get(type(request))) is None:
             raise InvalidRequestError(
                 f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
             )
-        check_object_request(cast("ObjectRequest[object]", request))
         try:
             return cast("R", answer(request))
         except HoldallError:

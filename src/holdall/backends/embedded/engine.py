@@ -16,6 +16,7 @@ from holdall.backends.embedded import layout, lookup, page, table, write
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.connection import Connections
 from holdall.backends.embedded.row import Row, Stale, Work, replace_row
+from holdall.backends.embedded.snapshot import read_copy, write_copy
 from holdall.backends.embedded.token import TOKEN_SECONDS
 from holdall.backends.embedded.writer import Writer
 from holdall.backends.fork import call_after_fork
@@ -30,6 +31,7 @@ from holdall.core.requests import (
     DeleteTable,
     DescribeTable,
     DescribeTtl,
+    Done,
     GetItem,
     PutItem,
     Query,
@@ -42,6 +44,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.settings import Durability
+from holdall.core.snapshots import RestoreStore, StoreRequest
 from holdall.core.validation import Checked, check
 from holdall.errors import (
     ConfigurationError,
@@ -49,6 +52,7 @@ from holdall.errors import (
     InvalidRequestError,
     OutcomeUnknown,
     StoreBusyError,
+    StoreError,
     TableNotFoundError,
 )
 
@@ -108,6 +112,8 @@ class EmbeddedBackend:
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request in this thread."""
+        if isinstance(request, StoreRequest):
+            return self._answer_whole(request)  # type: ignore[no-any-return]
         do = self._connections.write if request.writes else self._connections.read
         while True:
             catalog, work = self._plan_request(request)
@@ -164,6 +170,16 @@ class EmbeddedBackend:
         """Finish running requests and close the file."""
         self._connections.close()
         self._threads.close()
+
+    def _answer_whole(self, request: StoreRequest[Any]) -> Any:
+        """Copy the whole store to a file, or from one."""
+        act = read_copy if isinstance(request, RestoreStore) else write_copy
+        try:
+            self._connections.read(lambda connection: act(connection, Path(request.path)))
+        except OSError as error:
+            raise StoreError(f"{request.path} cannot be used: {error.strerror}") from error
+        self._catalog = self._connections.read(_current_catalog)
+        return Done()
 
     def _get_at_once(self, request: GetItem) -> Any | None:
         try:

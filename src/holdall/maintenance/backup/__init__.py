@@ -1,0 +1,1 @@
+"""Backups of an embedded database with its files."""
