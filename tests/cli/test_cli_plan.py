@@ -11,7 +11,7 @@ import pytest
 from cli_rig import call, start
 
 from holdall import Database
-from holdall.core import CreateTable, DescribeTable, IndexSchema, KeyAttribute, TableSchema
+from holdall.core import AddIndex, CreateTable, DescribeTable, IndexSchema, KeyAttribute, TableSchema
 
 URL = "embedded:app.db"
 MODELS = """
@@ -85,6 +85,27 @@ def test_plan_is_a_success_when_the_tables_have_what_the_models_need() -> None:
     ended = call("table", "plan", "--models", "shop.models")
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert ended.stdout == "table holdall, for Order: ready\ntable Payouts, for Payout: ready\n"
+
+
+def test_an_index_that_no_model_needs_is_listed_with_the_command_that_removes_it() -> None:
+    call("table", "create", "--models", "shop.models")
+    with Database(URL) as db:
+        db.send(AddIndex("Payouts", IndexSchema("spare", KeyAttribute("x"))))
+    ended = call("table", "plan", "--models", "shop.models")
+    assert ended.exit_code == 0
+    assert ended.stdout.endswith(
+        "table Payouts, for Payout: ready\n  unused      index spare: x (S); holds ALL\n"
+    )
+    assert "table remove-index NAME` removes an index that no program needs\n" in ended.stderr
+    kept = call("table", "remove-index", "byAdmin", "--table", "Payouts", "--models", "shop.models", "--yes")
+    assert (kept.exit_code, kept.stderr) == (
+        2,
+        "error: index byAdmin of table Payouts was not removed: Payout needs it\n"
+        "hint: remove the index from the model first\n",
+    )
+    gone = call("table", "remove-index", "spare", "--table", "Payouts", "--models", "shop.models", "--yes")
+    assert gone.exit_code == 0
+    assert call("table", "plan", "--models", "shop.models").stderr == ""
 
 
 def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:

@@ -86,6 +86,8 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
         show_json(found.to_dict())
     else:
         show(found.text())
+    if any(table.unused for table in found.tables):
+        say(f"hint: {command_text('table remove-index NAME')} removes an index that no program needs")
     if found.ok:
         return
     create = command_text(f"table create {' '.join(f'--models {name}' for name in names)}")

@@ -147,24 +147,23 @@ async def remove_index(
         found = find_removable(description, name, wanted, settings)
         if found is None or dry_run:
             return found
-        context.forget_tables()
         try:
             await context.port.send(RemoveIndex(target, name))
-        except (
-            TableExistsError,
-            ThrottledError,
-        ):  # the service reports this while another client changes the table
+        except (TableExistsError, ThrottledError):  # another client is changing the table
             await context.port.sleep(pause)
         except (IndexNotFoundError, OutcomeUnknown):
             left = await await_table(context, target, indexes=True)
             if left is not None and any(index.name == name for index in left.schema.indexes):
                 raise  # a second attempt might remove an index that another process has just added
-            return found
+            break
         else:
-            return found
-    raise _explain_wait(
-        f"index {name} of table {target} could not be removed, because other processes keep changing it"
-    )
+            break
+    else:
+        raise _explain_wait(
+            f"index {name} of table {target} could not be removed, because other processes keep changing it"
+        )
+    context.forget_tables()
+    return found
 
 
 async def describe(context: Context) -> TableDescription:
