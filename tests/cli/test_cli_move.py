@@ -17,7 +17,7 @@ from holdall.core import PutItem, Scan, encode_item
 
 URL = "embedded:app.db?durability=normal"
 MODELS = """
-from holdall import Key, Model, field
+from holdall import Key, Model, col, field
 
 stopping = []
 
@@ -26,6 +26,9 @@ class OldProduct(Model, table="products", layout="plain"):
     sku: Key[int]
     price: int
     colour: str = "red"
+
+
+cheap = col(OldProduct.price) < 2
 
 
 class Product(Model):
@@ -140,6 +143,10 @@ def test_a_function_converts_and_a_stopped_run_goes_on(models: Any) -> None:
     )
 
 
+def test_a_condition_chooses_items(models: Any) -> None:
+    assert "2 items, 2 copied\n" in move("--where", "moving:cheap").stdout
+
+
 def test_programs_get_json(models: Any) -> None:
     told = json.loads(move("--dry-run", "--json").stdout)
     assert (told["source"], told["destination"]) == ("moving:OldProduct", "moving:Product")
@@ -151,6 +158,7 @@ def test_programs_get_json(models: Any) -> None:
     [
         (("moving", "moving:Product"), "'moving' is a module; name one model of it"),
         (("moving:OldProduct", "moving:Product", "--convert", "moving"), "'moving' does not name a function"),
+        (("moving:OldProduct", "moving:Product", "--where", "moving:convert"), "does not name a condition"),
         (("moving:OldProduct", "moving:OldProduct"), "are in the same table, products"),
     ],
 )

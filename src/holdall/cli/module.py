@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from holdall import Model
+    from holdall.models import Clause
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,6 +99,20 @@ def load_function(name: str) -> Callable[..., Any]:
     if not callable(found):
         raise _refuse_name(f"{module.__name__} has no function {path!r}", "write it as module:function")
     return found  # type: ignore[no-any-return]
+
+
+def load_condition(name: str) -> Clause:
+    """The condition that ``module:name`` names."""
+    from holdall.models import Clause
+
+    place, colon, path = name.partition(":")
+    found = _part(load_module(place), path) if colon else None
+    if not isinstance(found, Clause):
+        raise _refuse_name(
+            f"{name!r} does not name a condition",
+            "write it as module:name, and in the module: name = col(Order.quantity) >= 3",
+        )
+    return found
 
 
 def _part(module: ModuleType, path: str) -> Any:

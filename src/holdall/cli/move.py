@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdall.cli.cost import format_money
-from holdall.cli.module import load_function, load_model
+from holdall.cli.module import load_condition, load_function, load_model
 from holdall.cli.output import json_option, refuse_failures, say, show, show_json
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import count_roughly, interruptible, run_progress
@@ -36,6 +36,9 @@ _COUNTS = {
     help="A function that returns the values of the new item for each old one, or None to leave it out.",
 )
 @click.option(
+    "--where", metavar="MODULE:CONDITION", help="A condition: copy only the source's items that meet it."
+)
+@click.option(
     "--update",
     is_flag=True,
     help="Replace items that an earlier move wrote, that no program has changed, and that differ now.",
@@ -56,6 +59,7 @@ def move_items(
     source: str,
     target: str,
     convert: str | None,
+    where: str | None,
     update: bool,
     segments: int,
     rate: float | None,
@@ -75,6 +79,7 @@ def move_items(
     """
     old, new = load_model(source), load_model(target)
     function = None if convert is None else load_function(convert)
+    condition = None if where is None else load_condition(where)
     if function is None:
         _name_unmatched(old, new)
     with (
@@ -86,6 +91,7 @@ def move_items(
             old,
             new,
             function,
+            where=condition,
             update=update,
             segments=segments,
             rate=rate,
