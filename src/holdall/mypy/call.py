@@ -15,7 +15,7 @@ from mypy.nodes import CallExpr, DictExpr, Expression, StrExpr
 from mypy.plugin import CheckerPluginInterface, MethodSigContext
 from mypy.subtypes import is_subtype
 from mypy.typeops import make_simplified_union
-from mypy.types import Instance, LiteralType, NoneType, Type, get_proper_type
+from mypy.types import Instance, LiteralType, NoneType, TupleType, Type, TypeType, get_proper_type
 
 from holdall.core.nearest_name import find_nearest
 from holdall.mypy.model import KEY, ModelType, find_model
@@ -162,7 +162,7 @@ def check_query(context: MethodSigContext) -> None:
     """Check ``query(Order, customer="ada")`` and ``query(Order, index="by_product", product="tea")``."""
     call = _open(context, "components")
     model = None if call is None else call.find_model()
-    if call is None or model is None:
+    if call is None or model is None or not _is_overload_for(context, call):
         return
     if len(call.positional) > 1:
         if "change" not in context.default_signature.arg_names:
@@ -178,6 +178,14 @@ def check_query(context: MethodSigContext) -> None:
     what = f'The partition key of "{model.name}"' if name is None else f'The index "{name}" of "{model.name}"'
     expected = {each: model.fields[each] for each in key if each in model.fields}
     call.check_key(model, what, expected, call.named)
+
+
+def _is_overload_for(context: MethodSigContext, call: Call) -> bool:
+    """Whether the overload is for as many models as the call names: the options for one and for several differ."""
+    expected, given = context.default_signature.arg_types[0], call.type_of(call.positional[0])
+    return isinstance(get_proper_type(expected), TypeType) is not isinstance(
+        get_proper_type(given), TupleType
+    )
 
 
 def _find_index(call: Call, model: ModelType, given: Expression) -> tuple[str | None, list[str] | None]:

@@ -22,7 +22,7 @@ from key_models import (
     Visit,
 )
 
-from holdall import AsyncDatabase, Database, Model, Transaction
+from holdall import AsyncDatabase, Database, Model, Transaction, col
 
 M = TypeVar("M", bound=Model)
 G = TypeVar("G", bound=Order)
@@ -75,6 +75,7 @@ def make_keys() -> None:
 
 def query(name: str, size: Literal["by_size"]) -> None:
     reveal_type(db.query(Order, customer="ada", limit=3).first())  # R: Order | None
+    db.query(Order, customer="ada", sort=Order.number > 3, where=col(Order.note).exists(), reverse=True)
     db.query(Order, index="by_product", product="tea")
     db.query(Order, index=size, product="tea", quantity=3)
     db.query(Order, index=name, anything="tea")  # E[pyright]
