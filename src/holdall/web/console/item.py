@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +96,7 @@ async def show_item(visit: Visit) -> Response:
         page=page,
         item=item,
         problem=problem,
-        fields=[] if item is None else show_fields(item, page.facts),
+        fields=[] if item is None else show_fields(item, page.facts["fields"]),
         groups=groups,
         raw=show_raw(page.stored.attributes, page.facts),
         edit_url=link_item(visit, page.name, page.key, "edit"),
@@ -121,10 +122,10 @@ async def _load_attachments(
     return found
 
 
-def show_fields(item: Model, facts: ModelFacts) -> list[ShownField]:
-    """Return the fields of an item; one whose stored value does not fit is shown with the reason."""
+def show_fields(item: Model, fields: Iterable[FieldFacts]) -> list[ShownField]:
+    """Return fields of an item; one whose stored value does not fit is shown with the reason."""
     found = []
-    for field in facts["fields"]:
+    for field in fields:
         if field["hidden"]:
             found.append(ShownField(field, "(hidden)"))
             continue

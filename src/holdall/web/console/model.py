@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
 from holdall import Model
 from holdall.errors import HoldallError
-from holdall.models import ModelFacts, describe_model
+from holdall.models import FieldFacts, ModelFacts, describe_model
 from holdall.web.console.change import confirm_deletion, delete_item, edit_item, save_item
 from holdall.web.console.file import send_file, send_thumbnail
-from holdall.web.console.item import find_model, link_item, show_fields, show_item
+from holdall.web.console.item import ShownField, find_model, link_item, show_fields, show_item
 from holdall.web.console.search import OPERATORS, SIZES, explain_problem, fetch_page, read_search
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit
@@ -27,9 +29,10 @@ async def _show(visit: Visit) -> Response:
     facts = describe_model(model)
     search = read_search(visit, facts)
     found, problem = None, None
+    columns = _choose_columns(facts, search.index)
     try:
         found = await fetch_page(visit, model, search)
-        rows = [] if found is None else [_show_row(visit, name, item, facts) for item in found.items]
+        rows = [] if found is None else [_show_row(visit, name, item, columns) for item in found.items]
     except (HoldallError, RefusedVisitError) as error:
         found, rows, problem = None, [], explain_problem(error)
     again = {
@@ -44,7 +47,7 @@ async def _show(visit: Visit) -> Response:
         search=search,
         found=found,
         problem=problem,
-        columns=_choose_columns(facts, search.index),
+        columns=columns,
         rows=rows,
         operators=OPERATORS,
         sizes=SIZES,
@@ -57,26 +60,26 @@ async def _show(visit: Visit) -> Response:
     )
 
 
-def _choose_columns(facts: ModelFacts, index: str | None) -> list[str]:
+def _choose_columns(facts: ModelFacts, index: str | None) -> list[FieldFacts]:
     """Return the fields that a list of items shows: the keys, then others, as many as fit."""
+    fields = {field["name"]: field for field in facts["fields"] if not field["hidden"] or field["key"]}
     keys = [*facts["key"], *facts["sort_key"]]
     for each in facts["indexes"]:
         if each["name"] == index:
             keys += [*each["key"], *each["sort_key"]]
-    others = [field["name"] for field in facts["fields"] if not field["hidden"]]
-    return list(dict.fromkeys([*keys, *others]))[: max(_MOST_COLUMNS, len(set(keys)))]
+    names = list(dict.fromkeys([*keys, *fields]))[: max(_MOST_COLUMNS, len(set(keys)))]
+    return [fields[name] for name in names if name in fields]
 
 
-def _show_row(visit: Visit, name: str, item: Model, facts: ModelFacts) -> tuple[str, dict[str, str]]:
-    """Return the URL of an item, and its fields on one line each."""
-    texts = {each.facts["name"]: _shorten(each.text, each.problem) for each in show_fields(item, facts)}
-    return link_item(visit, name, item), texts
+def _show_row(visit: Visit, name: str, item: Model, columns: Sequence[FieldFacts]) -> tuple[str, list[str]]:
+    """Return the URL of an item, and some of its fields, each on one line."""
+    return link_item(visit, name, item), [_shorten(each) for each in show_fields(item, columns)]
 
 
-def _shorten(text: str | None, problem: str | None) -> str:
-    if problem is not None:
+def _shorten(field: ShownField) -> str:
+    if field.problem is not None:
         return "(unreadable)"
-    line = " ".join((text or "")[:400].split())
+    line = " ".join((field.text or "")[:400].split())
     return line if len(line) <= 120 else f"{line[:120]}…"
 
 

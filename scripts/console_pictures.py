@@ -1,0 +1,149 @@
+"""Take the pictures of the console that the docs show: python scripts/console_pictures.py (needs chromium).
+
+A small shop is stored in memory, its console is looked at in a browser, and the pictures are reduced to 256 colours.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import uvicorn
+from PIL import Image, ImageDraw
+from playwright.sync_api import Browser, sync_playwright
+
+from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached
+from holdall.web import Console, create_app
+
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+
+
+class Customer(Model):
+    """A person who buys from us."""
+
+    name: Key[str]
+    email: str = field(description="Where invoices are sent")
+    tags: set[str] = field(default_factory=set)
+    documents = has_many_attached()
+
+
+class Order(
+    Model,
+    archive=Archive(after_days=365, timestamp="placed_at"),
+    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
+):
+    """An order of one product."""
+
+    customer: Key[str]
+    number: SortKey[int]
+    product: str
+    quantity: int = 1
+    price: Decimal = Decimal("9.90")
+    note: str | None = None
+    placed_at: datetime = field(read_only=True)
+
+
+def fill(db: Database) -> None:
+    """Store customers and their orders."""
+    db.table.create(models=[Customer, Order])
+    products = ["Espresso", "Filter roast", "Oolong", "Cocoa"]
+    now = datetime(2026, 11, 16, 9, tzinfo=UTC)
+    for customer in ("Ada", "Grace", "Linus"):
+        with db.transaction() as tx:
+            for number in range(1, 31):
+                tx.create(
+                    Order,
+                    customer=customer,
+                    number=number,
+                    product=products[number % 4],
+                    quantity=number % 5 + 1,
+                    note="Please ring twice" if number % 7 == 3 else None,
+                    placed_at=now - timedelta(days=19 * (30 - number), minutes=37 * number),
+                )
+    with db.transaction() as tx:
+        ada = tx.create(Customer, name="Ada", email="ada@example.com", tags={"early", "wholesale"})
+        for name, colours in {
+            "Shop window.jpg": ("#274c5e", "#f4c37d"),
+            "Counter.jpg": ("#8f3b24", "#f7ead6"),
+        }.items():
+            ada.documents.attach(draw(*colours), filename=name)
+        ada.documents.attach(b"Payable within 30 days.\n" * 40, filename="Terms.txt")
+    db.archive.run(Order, force=True)
+
+
+def draw(back: str, front: str) -> bytes:
+    """Draw a picture."""
+    image = Image.new("RGB", (800, 600), back)
+    pen = ImageDraw.Draw(image)
+    for step in range(6):
+        pen.ellipse(
+            (90 + 60 * step, 330 - 45 * step, 330 + 60 * step, 570 - 45 * step), outline=front, width=14
+        )
+    target = io.BytesIO()
+    image.save(target, "JPEG")
+    return target.getvalue()
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Serve an application in a thread; gives its URL."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def take(
+    browser: Browser, link: str, name: str, path: str, scheme: Literal["light", "dark"], height: int
+) -> None:
+    """Take one picture, after signing in with a link."""
+    context = browser.new_context(viewport={"width": 1180, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(link)
+    page.goto(f"{link.partition('/sign-in')[0]}{path}")
+    page.wait_for_load_state("networkidle")
+    target = PICTURES / f"{name}.png"
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    image.quantize(256).save(target, optimize=True)
+    context.close()
+    print(f"{target}: {target.stat().st_size:,} bytes")
+
+
+def main() -> None:
+    """Take all pictures."""
+    items = "/models/__main__:Order?key-customer=Ada&op-number=ge&from-number=5&size=25"
+    with (
+        TemporaryDirectory() as folder,
+        Database("memory:", files=f"file:{folder}", secret="a secret of some length") as db,
+        sync_playwright() as playwright,
+    ):
+        fill(db)
+        console = Console(models=[Customer, Order], read_only=False)
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        with serving(create_app(db, console=console)) as address:
+            for name, path, scheme, height in (
+                ("console-items", items, "light", 760),
+                ("console-item", "/models/__main__:Customer/item?key-name=Ada", "light", 860),
+                ("console-dark", "/models/__main__:Order/item?key-customer=Ada&key-number=3", "dark", 660),
+            ):
+                take(browser, console.sign_in_link(address), name, path, scheme, height)  # type: ignore[arg-type]
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
