@@ -34,13 +34,13 @@ from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import (
     Blind,
     BlindDelete,
-    BlindPut,
     BlindUpdate,
     check_unhooked,
     find_field,
     keep_value,
     split_key,
 )
+from holdall.transactions.entry.blind_put import BlindPut
 from holdall.transactions.entry.blind_update import plan_blind_update
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.entry.requirement import Requirement
