@@ -31,7 +31,7 @@ from holdall.core.requests import (
     Query,
     Scan,
 )
-from holdall.core.schema import IndexSchema, TableSchema
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Item, canonical_item
 from holdall.errors import (
     InvalidExpressionError,
@@ -84,23 +84,20 @@ def check_page(schema: TableSchema, request: Query | Scan) -> None:
 
 def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, key: KeyCondition) -> None:
     """Check that a query's key condition uses the key attributes, with values of their types."""
-    names, partitions = [name for name, _ in key.equalities], keyed.partitions
-    if names[: len(partitions)] != [part.name for part in partitions]:
-        raise InvalidKeyError(
-            f"{', '.join(names)} is not the partition key of {keyed.name}",
-            hint=f"the partition key is {', '.join(part.name for part in partitions)}",
+    sort = keyed.sort
+    if key.also or (isinstance(keyed, IndexSchema) and keyed.more_partition):
+        sort = _check_equalities(schema, keyed, key)
+    else:
+        if key.partition != keyed.partition.name:
+            raise InvalidKeyError(
+                f"{key.partition} is not the partition key of {keyed.name}",
+                hint=f"the partition key is {keyed.partition.name}",
+            )
+        check_key_attribute(
+            schema, keyed, keyed.partition, canonical_attribute(key.equals), MAX_PARTITION_KEY
         )
-    if names != [part.name for part in keyed.keys[: len(names)]]:
-        raise InvalidKeyError(
-            f"{', '.join(names)} is not the beginning of the key of {keyed.name}",
-            hint=f"the key is {', '.join(part.name for part in keyed.keys)}",
-        )
-    for place, (part, (_, equals)) in enumerate(zip(keyed.keys, key.equalities, strict=False)):
-        limit = MAX_PARTITION_KEY if place < len(partitions) else MAX_SORT_KEY
-        check_key_attribute(schema, keyed, part, canonical_attribute(equals), limit)
     if key.sort is None:
         return
-    sort = keyed.keys[len(names)] if len(names) < len(keyed.keys) else None
     subject, *operands = key.sort.operands
     ranged = isinstance(key.sort, Compare | Between | BeginsWith)
     if sort is None or subject != Path((sort.name,)) or not ranged:
@@ -121,6 +118,27 @@ def check_key_condition(schema: TableSchema, keyed: TableSchema | IndexSchema, k
                 f"a key condition can compare only with values, not with {type(operand).__name__}"
             )
         check_key_attribute(schema, keyed, sort, canonical_attribute(operand.attribute), MAX_SORT_KEY)
+
+
+def _check_equalities(
+    schema: TableSchema, keyed: TableSchema | IndexSchema, key: KeyCondition
+) -> KeyAttribute | None:
+    """Check the values of a key of several attributes; return the attribute that may have a range, if one is left."""
+    names, partitions = [name for name, _ in key.equalities], keyed.partitions
+    if names[: len(partitions)] != [part.name for part in partitions]:
+        raise InvalidKeyError(
+            f"{', '.join(names)} is not the partition key of {keyed.name}",
+            hint=f"the partition key is {', '.join(part.name for part in partitions)}",
+        )
+    if names != [part.name for part in keyed.keys[: len(names)]]:
+        raise InvalidKeyError(
+            f"{', '.join(names)} is not the beginning of the key of {keyed.name}",
+            hint=f"the key is {', '.join(part.name for part in keyed.keys)}",
+        )
+    for place, (part, (_, equals)) in enumerate(zip(keyed.keys, key.equalities, strict=False)):
+        limit = MAX_PARTITION_KEY if place < len(partitions) else MAX_SORT_KEY
+        check_key_attribute(schema, keyed, part, canonical_attribute(equals), limit)
+    return keyed.keys[len(names)] if len(names) < len(keyed.keys) else None
 
 
 def _check_projected(schema: TableSchema, index: IndexSchema | None, used: Iterable[Path], what: str) -> None:

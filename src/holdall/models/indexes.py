@@ -142,12 +142,13 @@ class SlotIndex(BoundIndex):
         self.slot = slot
         self._head = f"{index.collection or root}#{index.name}"
         self._sort_head = f"{root}#" if index.collection else ""
-        self._names = [attribute.name for attribute in slot_schema(slot).keys]
+        self._schema = slot_schema(slot)
+        self._names = [attribute.name for attribute in self._schema.keys]
 
     @property
     def schema(self) -> IndexSchema:
         """The shared index of its slot."""
-        return slot_schema(self.slot)
+        return self._schema
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the partition key in the shared index."""
@@ -182,13 +183,13 @@ class ForeignIndex(BoundIndex):
         super().__init__(index, key, sort_key)
         self._partition = foreign_attribute(key, keys, sort_keys)
         self._sort = foreign_attribute(sort_key, keys, sort_keys) if sort_key else None
-        self._included = included
+        projection = projection_of(included)
+        self._schema = IndexSchema(self.name, self._partition, self._sort, projection, self.local)
 
     @property
     def schema(self) -> IndexSchema:
         """The index of the table, with the name of the model's index."""
-        projection = projection_of(self._included)
-        return IndexSchema(self.name, self._partition, self._sort, projection, self.local)
+        return self._schema
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the partition key in the index."""
