@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, cast
 from uuid import uuid4
 
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, Awaited, Colour, here_and_elsewhere, run_in
+from rig.colour import Awaited, Colour, here_and_elsewhere, in_turn, run_in
 from rig.files import bucket_service
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, sign_in, started
@@ -55,7 +55,6 @@ __all__ = [
 R = TypeVar("R")
 Kind = Literal["memory", "disk", "wire"]
 
-_HERE: list[Kind] = ["memory", "disk"]
 _SERVICE = "main"
 
 
@@ -212,10 +211,10 @@ def opening(way: Way, **more: Any) -> Iterator[Rig]:
         yield Rig(way.colour, store, **more)
 
 
-def _everywhere(name: str) -> list[Way]:
-    return [Way(cast("Kind", kind), colour) for kind, colour in here_and_elsewhere(["disk", "wire"], name)]
+def _ways(others: list[str], name: str) -> list[Way]:
+    return [Way(cast("Kind", kind), colour) for kind, colour in here_and_elsewhere(others, name)]
 
 
-everywhere = run_in(_everywhere, opening)
-here = run_in(lambda name: [Way(kind, colour) for kind in _HERE for colour in COLOURS], opening)
-in_memory = run_in(lambda name: [Way("memory", colour) for colour in COLOURS], opening)
+everywhere = run_in(lambda name: _ways(["disk", "wire"], name), opening)
+here = run_in(lambda name: _ways(["disk"], name), opening)
+in_memory = run_in(lambda name: [Way("memory", colour) for colour in in_turn(name)], opening)

@@ -40,7 +40,7 @@ from holdall.core.settings import SettingArguments
 from holdall.errors import HoldallError
 from holdall.testing import Fault, FaultyBackend
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Colour, Test, finish_body, here_and_elsewhere, run_in
+from rig.colour import AsyncView, Colour, Test, finish_body, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 
@@ -228,8 +228,8 @@ def store_address(store: str, directory: str) -> tuple[str, Callable[[], Any] | 
 Ways: TypeAlias = "Callable[[str], list[Way]]"
 
 
-def _in_memory(*colours: Colour) -> Ways:
-    return lambda name: [Way("memory", colour) for colour in colours]
+def _by_turns(name: str) -> list[Way]:
+    return [Way("memory", colour) for colour in in_turn(name)]
 
 
 def _everywhere(name: str) -> list[Way]:
@@ -241,7 +241,7 @@ def _on(ways: Ways, faults: Mapping[Fault, float] | None = None) -> Callable[[Te
 
 
 everywhere = _on(_everywhere)
-in_memory = _on(_in_memory(*COLOURS))
-in_memory_with_stale_reads = _on(_in_memory(*COLOURS), {Fault.STALE: 0.0})
-awaiting = _on(_in_memory("awaiting"))
-blocking = _on(_in_memory("blocking"))
+in_memory = _on(_by_turns)
+in_memory_with_stale_reads = _on(_by_turns, {Fault.STALE: 0.0})
+awaiting = _on(lambda name: [Way("memory", "awaiting")])
+blocking = _on(lambda name: [Way("memory", "blocking")])

@@ -75,14 +75,12 @@ def elsewhere(stores: Sequence[str], *names: str) -> list[tuple[str, Colour]]:
 
 
 def here_and_elsewhere(stores: Sequence[str], *names: str) -> list[tuple[str, Colour]]:
-    """Where a test of behaviour runs: in memory in one colour, and `elsewhere` in the other; under torture in all ways.
-
-    Without another store it runs in memory in both colours.
-    """
+    """Where a test of behaviour runs: in memory in one colour, `elsewhere` in the other; under torture in all ways."""
     others = elsewhere(stores, *names)
+    if not others:
+        return [("memory", colour) for colour in in_turn(*names)]
     colours = {colour for _, colour in others}
-    memory = [colour for colour in COLOURS if TORTURE or colour not in colours]
-    return [*(("memory", colour) for colour in memory), *others]
+    return [*(("memory", colour) for colour in COLOURS if TORTURE or colour not in colours), *others]
 
 
 def _turn(count: int, names: tuple[str, ...]) -> int:

@@ -43,7 +43,7 @@ from holdall.core.port import Backend
 from holdall.core.requests import Request
 from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
+from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, in_turn, run_in, take_turns
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 
@@ -286,6 +286,6 @@ def _small(name: str) -> list[Way]:
     ]
 
 
-in_memory = run_in(lambda name: [Way("memory", colour) for colour in COLOURS], opening)
+in_memory = run_in(lambda name: [Way("memory", colour) for colour in in_turn(name)], opening)
 everywhere = run_in(_all_kinds, opening)
 in_small_parts = run_in(_small, opening)

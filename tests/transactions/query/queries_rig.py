@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 from hypothesis import settings
-from rig.colour import COLOURS, AsyncView, Colour, Test, elsewhere, here_and_elsewhere, run_in
+from rig.colour import AsyncView, Colour, Test, elsewhere, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 from rig.torture import TORTURE
@@ -196,9 +196,6 @@ def table_of(db: Db, model: type[Model]) -> str:
 # --- where a test runs ----------------------------------------------------------------------------------
 
 
-_MEMORY = [Way("memory", colour) for colour in COLOURS]
-
-
 def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
     return run_in(ways, _opening, lambda colour, flow: finish(Way("", colour), flow))
 
@@ -233,5 +230,5 @@ def examples(count: int) -> settings:
 
 
 everywhere = _on(lambda name: [Way(*way) for way in here_and_elsewhere(NAMES, name)])
-in_memory = _on(lambda name: _MEMORY)
+in_memory = _on(lambda name: [Way("memory", colour) for colour in in_turn(name)])
 on_servers = _on(lambda name: [Way(*way) for server in NAMES for way in elsewhere([server], name)])

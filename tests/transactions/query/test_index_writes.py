@@ -32,7 +32,6 @@ from queries_rig import (
     table_of,
     watch_of,
 )
-from rig.colour import AsyncView
 from rig.servers import NAMES
 
 from holdall import Index, Key, Model, col, field
@@ -336,9 +335,9 @@ ALL = [*READERS, change, remove, put]
 INDEPENDENT = {set_note, append_to_log}
 
 
-def seconds(db: Db, town: type[Any], first: Change, changes: Sequence[Change]) -> list[Change]:
-    """The changes that one meets: all under torture; else every second, in the other colour or layout the others."""
-    turn = READERS.index(first) + (town is OwnTown) + isinstance(db, AsyncView)
+def seconds(town: type[Any], first: Change, changes: Sequence[Change]) -> list[Change]:
+    """The changes that one meets: all under torture; else every second, and the others in the other layout."""
+    turn = READERS.index(first) + (town is OwnTown)
     return [each for place, each in enumerate(changes) if TORTURE or (place + turn) % 2]
 
 
@@ -346,7 +345,7 @@ def seconds(db: Db, town: type[Any], first: Change, changes: Sequence[Change]) -
 @both_layouts
 @pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
 async def test_two_writers_at_once_never_leave_an_index_wrong(db: Db, town: type[Any], first: Change) -> None:
-    for second in seconds(db, town, first, ALL):
+    for second in seconds(town, first, ALL):
         await _interleave(db, town, first, second)
 
 
@@ -386,7 +385,7 @@ async def _interleave(db: Db, town: type[Any], first: Change, second: Change) ->
 @both_layouts
 @pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
 async def test_run_again_both_changes_are_there(db: Db, town: type[Any], first: Change) -> None:
-    for second in seconds(db, town, first, ALL[:8]):
+    for second in seconds(town, first, ALL[:8]):
         await _run_again(db, town, first, second)
 
 
