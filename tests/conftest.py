@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -44,6 +45,16 @@ settings.load_profile("torture" if TORTURE else "fixed")
 _seconds: dict[str, float] = defaultdict(float)
 _results: dict[str, Counter[str]] = defaultdict(Counter)
 _skips: Counter[str] = Counter()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import the package itself as it is: pytest would rewrite its assertions, as those of any plugin.
+
+    In a fresh clone that takes each process longer than to compile it.
+    """
+    hook: Any = config.pluginmanager.rewrite_hook
+    getattr(hook, "_must_rewrite", set()).discard("holdall")
+    getattr(hook, "_marked_for_rewrite_cache", {}).clear()
 
 
 @pytest.hookimpl(optionalhook=True)
