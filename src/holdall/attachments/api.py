@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from holdall.attachments import analysis, audit, flow, owner, picture, resolution, resumable
+from holdall.attachments import (
+    analysis,
+    audit,
+    content,
+    creation,
+    flow,
+    owner,
+    picture,
+    resolution,
+    resumable,
+)
 from holdall.attachments import sweep as sweep_flow
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
@@ -41,7 +51,7 @@ class Blobs:
         piece; the pieces themselves are not verified against its digests. A slow reader holds no connection, and at
         most 2 MB in memory.
         """
-        return BlockingPages(flow.new_pieces(self._context, blob, start, size), self._context)
+        return BlockingPages(content.new_pieces(self._context, blob, start, size), self._context)
 
     def list(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
         """Iterate over an owner's attachments, or those under one name, in key order.
@@ -52,8 +62,8 @@ class Blobs:
         while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
 
-    create_and_upload = blocking(flow.create_and_upload)
-    create_before_direct_upload = blocking(flow.create_before_direct_upload)
+    create_and_upload = blocking(creation.create_and_upload)
+    create_before_direct_upload = blocking(creation.create_before_direct_upload)
     start_upload = blocking(resumable.start_upload)
     find_upload = blocking(resumable.find_upload)
     find_signed_upload = blocking(resumable.find_signed_upload)
@@ -67,13 +77,13 @@ class Blobs:
     attach = blocking(owner.attach)
     detach = blocking(owner.detach)
     owners = blocking(resolution.owners)
-    download = blocking(flow.download)
-    url = blocking(flow.url)
+    download = blocking(content.download)
+    url = blocking(content.url)
     analyze = blocking(analysis.analyze)
     variant = blocking(picture.variant)
     preview = blocking(picture.preview)
     representation = blocking(picture.representation)
-    compose = blocking(flow.compose)
+    compose = blocking(creation.compose)
     update_metadata = blocking(flow.update_metadata)
     delete = blocking(flow.delete)
     purge = blocking(flow.purge_now)
@@ -106,7 +116,7 @@ class AsyncBlobs:
         piece; the pieces themselves are not verified against its digests. A slow reader holds no connection, and at
         most 2 MB in memory.
         """
-        return AwaitingPages(flow.new_pieces(self._context, blob, start, size), self._context)
+        return AwaitingPages(content.new_pieces(self._context, blob, start, size), self._context)
 
     async def list(
         self, record_type: str, record_id: str, name: str | None = None
@@ -120,8 +130,8 @@ class AsyncBlobs:
             for each in page:
                 yield each
 
-    create_and_upload = awaiting(flow.create_and_upload)
-    create_before_direct_upload = awaiting(flow.create_before_direct_upload)
+    create_and_upload = awaiting(creation.create_and_upload)
+    create_before_direct_upload = awaiting(creation.create_before_direct_upload)
     start_upload = awaiting(resumable.start_upload)
     find_upload = awaiting(resumable.find_upload)
     find_signed_upload = awaiting(resumable.find_signed_upload)
@@ -135,13 +145,13 @@ class AsyncBlobs:
     attach = awaiting(owner.attach)
     detach = awaiting(owner.detach)
     owners = awaiting(resolution.owners)
-    download = awaiting(flow.download)
-    url = awaiting(flow.url)
+    download = awaiting(content.download)
+    url = awaiting(content.url)
     analyze = awaiting(analysis.analyze)
     variant = awaiting(picture.variant)
     preview = awaiting(picture.preview)
     representation = awaiting(picture.representation)
-    compose = awaiting(flow.compose)
+    compose = awaiting(creation.compose)
     update_metadata = awaiting(flow.update_metadata)
     delete = awaiting(flow.delete)
     purge = awaiting(flow.purge_now)

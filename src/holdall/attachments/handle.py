@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from holdall.attachments.blob import Blob
-from holdall.attachments.flow import find, request_bytes
+from holdall.attachments.content import request_bytes
+from holdall.attachments.flow import find
 from holdall.core.context import Context
 from holdall.core.internal import internal
 from holdall.core.port import run, wait

@@ -18,8 +18,8 @@ from typing import Any
 
 from holdall.attachments.arrival import Arrival, conflict_at
 from holdall.attachments.completion import complete
+from holdall.attachments.creation import service_of
 from holdall.attachments.filename import Filename
-from holdall.attachments.flow import service_of
 from holdall.attachments.given import own_metadata
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import purge_blobs
