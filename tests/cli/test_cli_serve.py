@@ -54,6 +54,7 @@ def test_the_printed_link_signs_in_and_a_signal_ends_the_server(tmp_path: Path) 
             page = client.get(link)
             assert (page.status_code, page.url.path) == (200, "/console/")
             assert "Read-only" in page.text
+            assert client.get(page.url.join("/")).url == page.url
             models = client.get(page.url.join("models")).text
             assert "What is sent." in models
             uploads = page.url.join("/attachments/direct_uploads")

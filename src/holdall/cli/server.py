@@ -72,6 +72,8 @@ async def _serve(
     async with open_database(default_secret=default_secret).aio as db:
         await db.table.layout()  # fail now if the database is unreachable
         app = create_app(db, authorize=authorize, console=console)
+        if console is not None:
+            app.add_route("/", _lead_to(console.path))
         server, listening = _bind(app, host, port)
         address = f"http://{host if ':' not in host else f'[{host}]'}:{listening.getsockname()[1]}"
         if console is None:
@@ -85,6 +87,16 @@ async def _serve(
                 say(f"the link works once; afterwards sign in with the token {console.token}")
         _stop_on_signals(server)
         await server.serve(sockets=[listening])
+
+
+def _lead_to(path: str) -> Any:
+    """Return an endpoint that redirects to the console."""
+    from starlette.responses import RedirectResponse
+
+    async def redirect(request: Any) -> Any:
+        return RedirectResponse(f"{path}/")
+
+    return redirect
 
 
 def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:

@@ -53,6 +53,8 @@ class FigureKeeper:
             self._task = asyncio.ensure_future(self._fetch())
         if self._task is not None and not self._task.done():
             await asyncio.wait([self._task], timeout=_PATIENCE)
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()  # raises an error that nobody expected
         return self._last
 
     async def _fetch(self) -> None:

@@ -1,0 +1,92 @@
+"""The overview: figures with their date, without waiting for a store that counts slowly."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from console_rig import Station, open_visitor
+from web_rig import awaited
+
+from holdall import Database, Index, Key, Model
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import DescribeTable, Request
+from holdall.errors import AccessDeniedError
+from holdall.web.console.figure import FigureKeeper
+
+R = TypeVar("R")
+
+
+class Slow:
+    """A store that describes tables only when the test lets it, and may refuse."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.refuses = False
+        self._inner = EmbeddedBackend(None)
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self._inner.send_blocking(request)
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        if isinstance(request, DescribeTable):
+            await self.go.wait()
+            if self.refuses:
+                raise AccessDeniedError("not permitted: DescribeTable")
+        return await self._inner.send_awaiting(request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@awaited
+async def test_a_page_does_not_wait_for_figures() -> None:
+    store = Slow()
+    with Database(backend=store) as db:
+        db.table.create()
+        keeper = FigureKeeper(db.aio, [])
+        assert await keeper.get() is None
+        store.go.set()
+        while (found := await keeper.get()) is None:
+            await asyncio.sleep(0)
+        (table,) = found.tables
+        assert table.description is not None
+        assert table.description.item_count == 0
+        assert await keeper.get() is found, "they are fresh"
+
+
+@awaited
+async def test_a_store_that_refuses_is_reported() -> None:
+    store = Slow()
+    store.refuses = True
+    store.go.set()
+    with Database(backend=store, manage_table=False) as db:
+        found = await FigureKeeper(db.aio, []).get()
+    assert found is not None
+    assert found.problem == "not permitted: DescribeTable"
+
+
+class Parcel(Model, name="ConsoleParcel", indexes=[Index("by_place", key=["place"])]):
+    number: Key[str]
+    place: str
+
+
+def read_overview(db: Database, models: list[Any]) -> str:
+    """The page, once the figures are there."""
+    visitor = open_visitor(db, models=models)
+    while "Counting…" in (page := visitor.get("/").text):
+        pass
+    return page
+
+
+def test_missing_tables_and_indexes_are_reported() -> None:
+    with Database("memory:", manage_table=False) as db:
+        assert "missing" in read_overview(db, [])
+        db.table.create()
+        page = read_overview(db, [Parcel, Station])
+        assert "Index gsi1 is missing; it is needed by ConsoleParcel." in page
+        assert "console-stations" in page
+        db.table.create(models=[Parcel, Station])
+        page = read_overview(db, [Parcel, Station])
+        assert "missing" not in page
+        assert page.count('class="badge good">active') == 2
