@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -16,6 +17,7 @@ import pytest
 from console_rig import Customer, Order, Reading, Station, Visitor, make_visitor, open_visitor, opened_shop
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from web_rig import STORES, Counter, count_of, database
 
 from holdall import Database, Key, Model
 from holdall.core import Set, Update, UpdateItem, Value, path
@@ -150,6 +152,19 @@ def test_a_wrong_search_is_explained_above_its_form(
     alert = re.search(r'role="alert">.*?<span>(.*?)</span>', reply.text, re.DOTALL)
     assert alert is not None
     assert words in unescape(alert[1])
+
+
+def test_without_a_secret_there_is_one_page() -> None:
+    with Database("memory:") as db:
+        with db.bulk(Reading) as bulk:
+            for month in range(30):
+                bulk.put(Reading(sensor=b"x", year=1, month=month))
+        visitor = open_visitor(db)
+        page = find(visitor, READINGS, key__sensor="x")
+        assert len(list_links(page)) == 25
+        assert find_next(page) is None
+        assert "give the database a <code>secret</code>" in page
+        assert visitor.get(f"{READINGS}?key-sensor=x&after=y").status_code == 422
 
 
 def test_an_unknown_index_is_not_found(visitor: Visitor) -> None:
@@ -398,3 +413,20 @@ def test_what_is_written_as_text_is_read_again(kind: type) -> None:
         assert read_text(field, write_text(field, value)) == value
 
     check()
+
+
+# --- stores -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_the_console_works_on_each_store(store: str, tmp_path: Path) -> None:
+    counters = "/models/web_rig:Counter"
+    with database(store, tmp_path) as db:
+        visitor = open_visitor(db, models=[Counter], read_only=False)
+        assert list_links(find(visitor, counters, key__name="c")) == ["key-name=c"]
+        assert list_links(find(visitor, counters, browse=1)) == ["key-name=c"]
+        address = f"{counters}/item/edit?key-name=c"
+        assert visitor.post(address, read_form(visitor, address) | {"n": "7"}).status_code == 303
+        assert count_of(db) == 7
+        assert visitor.post(f"{counters}/item/delete?key-name=c").status_code == 303
+        assert db.get(Counter, "c") is None
