@@ -144,12 +144,12 @@ def test_jobs_are_counted_by_queue_and_state() -> None:
     enqueue(once, key="a")
     ended = call("jobs", "counts")
     assert [line.split() for line in ended.stdout.splitlines()] == [
-        ["queue", "waiting", "running", "dead"],
-        ["default", "1", "0", "2"],
-        ["slow", "1", "0", "0"],
+        ["queue", "waiting", "running", "dead", "paused"],
+        ["default", "1", "0", "2", "0"],
+        ["slow", "1", "0", "0", "0"],
     ]
     told = json.loads(call("jobs", "counts", "--queue", "slow", "--json").stdout)
-    assert told == {"queues": {"slow": {"waiting": 1, "running": 0, "dead": 0}}}
+    assert told == {"queues": {"slow": {"waiting": 1, "running": 0, "dead": 0, "paused": 0}}}
 
 
 def test_without_queues_there_is_nothing_to_count() -> None:

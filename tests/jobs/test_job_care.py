@@ -83,7 +83,7 @@ async def test_a_running_job_is_listed_as_running(db: Rig) -> None:
         (record,) = await db.jobs.list(state="running")
         assert (record.id, record.state, record.attempts) == (handle.id, "running", 1)
         assert await db.waiting() == []
-        assert (await db.jobs.counts())["default"] == (0, 1, 0)
+        assert (await db.jobs.counts())["default"] == (0, 1, 0, 0)
         go_on.set()
 
 
@@ -123,9 +123,9 @@ async def test_counts_are_by_queue_and_state(db: Rig) -> None:
     await db.enqueue(hopeless, queue="b")
     await db.drain(queues=["b"])
     counts = await db.jobs.counts()
-    assert counts == {"a": (2, 0, 0), "b": (0, 0, 1)}
+    assert counts == {"a": (2, 0, 0, 0), "b": (0, 0, 1, 0)}
     assert counts["a"].waiting == 2
-    assert await db.jobs.counts(queue="b") == {"b": (0, 0, 1)}
+    assert await db.jobs.counts(queue="b") == {"b": (0, 0, 1, 0)}
 
 
 @everywhere
@@ -181,7 +181,7 @@ async def test_all_dead_jobs_of_a_queue_or_a_name_can_be_tried_again(db: Rig) ->
     await db.enqueue(note, delay=60, queue="a")
     assert await db.jobs.retry_all(queue="a", name="care-note") == 0
     assert await db.jobs.retry_all(queue="a") == 3
-    assert await db.jobs.counts() == {"a": (4, 0, 0), "b": (0, 0, 1)}
+    assert await db.jobs.counts() == {"a": (4, 0, 0, 0), "b": (0, 0, 1, 0)}
     assert await db.jobs.retry_all(name="care-hopeless") == 1
     assert await db.jobs.retry_all() == 0
 
@@ -212,9 +212,9 @@ async def test_many_jobs_are_changed_page_by_page(db: Rig) -> None:
     for _ in range(8):  # of which three fit into a page
         await db.enqueue(hopeless, "x" * 290_000)
     await db.drain()
-    assert (await db.jobs.counts())["default"] == (0, 0, 8)
+    assert (await db.jobs.counts())["default"] == (0, 0, 8, 0)
     assert await db.jobs.retry_all() == 8
-    assert (await db.jobs.counts())["default"] == (8, 0, 0)
+    assert (await db.jobs.counts())["default"] == (8, 0, 0, 0)
     assert len(await db.jobs.list(name="care-hopeless")) == 8
     assert await db.jobs.purge(state="waiting") == 8
     assert await db.jobs.list() == []
@@ -286,7 +286,7 @@ async def test_a_purge_deletes_the_dead(db: Rig) -> None:
     assert await db.jobs.purge(queue="b") == 1
     assert await db.jobs.purge(name="care-note") == 0
     assert await db.jobs.purge() == 3
-    assert await db.jobs.counts() == {"a": (1, 0, 0), "b": (0, 0, 0)}
+    assert await db.jobs.counts() == {"a": (1, 0, 0, 0), "b": (0, 0, 0, 0)}
 
 
 @everywhere

@@ -114,7 +114,7 @@ async def test_a_command_that_meets_it_first_moves_it(db: Rig) -> None:
     raw = await put(db, await malformed_item(db))
     waiting, dead = await db.jobs.list()
     assert (waiting.name, dead.raw, dead.state, dead.name) == (fine.name, raw, "dead", "malformed")
-    assert (await db.jobs.counts())["default"] == (1, 0, 1)
+    assert (await db.jobs.counts())["default"] == (1, 0, 1, 0)
     await db.jobs.delete(dead.id)
     with pytest.raises(JobNotFoundError):
         await db.jobs.delete(dead.id)

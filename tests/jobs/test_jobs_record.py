@@ -27,6 +27,7 @@ from holdall.jobs.record import (
     locate_occurrence,
     locate_queue,
     partitions,
+    pause_item,
     postpone_job,
     shard_of,
 )
@@ -146,6 +147,25 @@ def test_the_partitions_of_a_queue_are_those_of_its_states() -> None:
     assert list(partitions("q", ("waiting",))) == list(partitions("q", ("running",))) == alive
     assert list(partitions("q", ("dead",))) == dead
     assert sorted(partitions("q", ("waiting", "running", "dead"))) == sorted(alive + dead)
+    assert list(partitions("q", ("paused",))) == [f"holdall#PausedJob#q#{shard}" for shard in SHARDS]
+
+
+@LAYOUTS
+@given(record=RECORDS)
+def test_a_paused_record_comes_back_as_it_was(layout: Layout, record: JobRecord) -> None:
+    paused = replace(record, paused=True, lease=None)
+    assert decode_job(layout, encode_job(layout, paused).stored) == paused
+    assert (paused.state, postpone_job(paused, NOW, None).state) == ("paused", "waiting")
+
+
+@given(record=RECORDS)
+def test_the_item_of_a_job_becomes_that_of_a_paused_one(record: JobRecord) -> None:
+    paused = pause_item(encode_job(MODE_A, record).stored, "pk")
+    assert paused is not None
+    assert decode_job(MODE_A, paused) == replace(record, paused=True, lease=None)
+    assert pause_item(paused, "pk") is None
+    assert pause_item({"pk": {"S": "Job#queue#7"}, "sk": {"S": "x"}}, "pk") is None
+    assert pause_item({"pk": {"N": "7"}}, "pk") is None
 
 
 # --- other items ----------------------------------------------------------------------------------------

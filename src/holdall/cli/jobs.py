@@ -1,4 +1,4 @@
-"""``holdall jobs``: list and show jobs, retry dead ones, delete them."""
+"""``holdall jobs``: list and show jobs, retry dead ones, resume paused ones, delete them."""
 
 from __future__ import annotations
 
@@ -45,16 +45,20 @@ def _name_option(function: F) -> F:
 
 @click.group()
 def jobs() -> None:
-    """List and show jobs, retry dead ones, and delete them.
+    """List and show jobs, retry dead ones, resume paused ones, and delete them.
 
-    A job is waiting (for a worker, or for its scheduled time), running (a worker has taken it), or dead (its last
-    permitted attempt failed). Jobs that succeed are deleted.
+    A job is waiting (for a worker, or for its scheduled time), running (a worker has taken it), dead (its last
+    permitted attempt failed), or paused (it was copied from another database). Jobs that succeed are deleted.
     """
 
 
 @jobs.command("list")
 @_queue_option
-@click.option("--state", type=click.Choice(["waiting", "running", "dead"]), help="Only jobs in this state.")
+@click.option(
+    "--state",
+    type=click.Choice(["waiting", "running", "dead", "paused"]),
+    help="Only jobs in this state.",
+)
 @_name_option
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most jobs to list."
@@ -92,7 +96,7 @@ def counts(queue: str | None, as_json: bool) -> None:
         say("there are no queues")
         return
     rows = [(name, *(f"{number:,}" for number in count)) for name, count in found.items()]
-    show_table(("queue", "waiting", "running", "dead"), rows)
+    show_table(("queue", "waiting", "running", "dead", "paused"), rows)
 
 
 @jobs.command("show")
@@ -148,6 +152,19 @@ def retry(ids: tuple[str, ...], every: bool, queue: str | None, name: str | None
 
 
 @jobs.command()
+@_queue_option
+@_name_option
+@url_option
+def resume(queue: str | None, name: str | None) -> None:
+    """Let paused jobs run: those that `holdall copy` brought here, or those that match the options.
+
+    A job is deleted instead if another one with its key is already waiting here.
+    """
+    with open_database() as db:
+        say(f"{_jobs(db.jobs.resume(queue=queue, name=name))} resumed")
+
+
+@jobs.command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @url_option
 def delete(ids: tuple[str, ...]) -> None:
@@ -159,7 +176,7 @@ def delete(ids: tuple[str, ...]) -> None:
 @jobs.command()
 @click.option(
     "--state",
-    type=click.Choice(["dead", "waiting"]),
+    type=click.Choice(["dead", "waiting", "paused"]),
     default="dead",
     show_default=True,
     help="Which jobs to delete.",
@@ -185,7 +202,7 @@ def purge(
     older_than: timedelta | None,
     yes: bool,
 ) -> None:
-    """Delete all dead jobs, or all waiting ones, that match the options.
+    """Delete all dead jobs, or all waiting or paused ones, that match the options.
 
     You are asked for confirmation. Without a terminal, nothing is deleted unless you pass --yes.
     """

@@ -45,22 +45,27 @@ def open_database(
     ``missing`` is for an embedded database without a file, as in the wrong directory: the command is refused, works as
     on an empty database, or creates the file. ``default_secret`` signs tokens and URLs if the settings have no secret.
     """
+    secret = None if default_secret is None or _has_secret() else default_secret
+    return open_at(_url(), missing=missing, artifacts=artifacts, secret=secret)
+
+
+def open_at(url: str | None, *, missing: Literal["refuse", "create", "empty"], **options: Any) -> Database:
+    """The database of a URL, for commands that name several; ``missing`` is as for `open_database`."""
     from holdall import Database
 
-    if missing != "create" and (path := _find_missing_file()) is not None:
+    if missing != "create" and (path := _find_missing_file(url)) is not None:
         from holdall.backends.embedded import EmbeddedBackend
         from holdall.errors import TableNotFoundError
 
         if missing == "empty":
-            return Database(_url(), manage_table=False, backend=EmbeddedBackend(None))
-        with settings_only() as db:
+            return Database(url, manage_table=False, backend=EmbeddedBackend(None), **options)
+        with _without_store(url) as db:
             name = db.table.name
         raise TableNotFoundError(
             f"there is no table {name}, because there is no file {path}",
-            hint=f"run {command_text('table create')} to create both, or this command where the file is",
+            hint=f"run {_format_command(url, 'table create')} to create both, or this command where the file is",
         )
-    secret = None if default_secret is None or _has_secret() else default_secret
-    return Database(_url(), manage_table=False, artifacts=artifacts, secret=secret)
+    return Database(url, manage_table=False, **options)
 
 
 def _has_secret() -> bool:
@@ -73,11 +78,11 @@ def _has_secret() -> bool:
     return True
 
 
-def _find_missing_file() -> Path | None:
-    """The file that the command's embedded database should have; None if it exists, or if it cannot exist there."""
+def _find_missing_file(url: str | None) -> Path | None:
+    """The file that an embedded database should have; None if it exists, or if it cannot exist there."""
     from pathlib import Path
 
-    with settings_only() as db:
+    with _without_store(url) as db:
         path = None if db.path is None else Path(db.path).absolute()
     if path is None or path.exists():
         return None
@@ -87,9 +92,13 @@ def _find_missing_file() -> Path | None:
 
 def settings_only() -> Database:
     """A database with the settings of this command, but without a store: it opens no file and no connection."""
+    return _without_store(_url())
+
+
+def _without_store(url: str | None) -> Database:
     from holdall import Database
 
-    return Database(_url(), manage_table=False, backend=_Nothing())
+    return Database(url, manage_table=False, backend=_Nothing())
 
 
 class _Nothing:
@@ -107,9 +116,12 @@ class _Nothing:
 
 def command_text(words: str) -> str:
     """A command on this command's database, for a hint; settings from the environment apply to it, too."""
+    return _format_command(_url(), words)
+
+
+def _format_command(url: str | None, words: str) -> str:
     from shlex import quote
 
-    url = _url()
     return f"`holdall {words}`" if url is None else f"`holdall --url {quote(url)} {words}`"
 
 

@@ -1,4 +1,4 @@
-"""``db.jobs``: enqueue, list, retry and delete jobs, sync and async."""
+"""``db.jobs``: enqueue, list, retry, resume and delete jobs, sync and async."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Jobs:
     get = blocking(flow.find)
     retry = blocking(flow.retry)
     retry_all = blocking(flow.retry_all)
+    resume = blocking(flow.resume)
     delete = blocking(flow.delete)
     purge = blocking(flow.purge)
 
@@ -75,5 +76,6 @@ class AsyncJobs:
     get = awaiting(flow.find)
     retry = awaiting(flow.retry)
     retry_all = awaiting(flow.retry_all)
+    resume = awaiting(flow.resume)
     delete = awaiting(flow.delete)
     purge = awaiting(flow.purge)

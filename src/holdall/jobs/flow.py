@@ -1,4 +1,4 @@
-"""Flows that list, count, find, retry and delete jobs.
+"""Flows that list, count, find, retry, resume and delete jobs.
 
 Each reads only the queues that it concerns; finding a job by its id reads one shard of each queue.
 """
@@ -16,7 +16,7 @@ from holdall.core.requests import Page, Query
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
 from holdall.jobs.declaration import Job, check_queue
 from holdall.jobs.lease import move_job
-from holdall.jobs.outbox import register_queues
+from holdall.jobs.outbox import register_queues, ring
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (
     QUEUES,
@@ -33,6 +33,7 @@ from holdall.jobs.record import (
     locate_key,
     locate_occurrence,
     partitions,
+    paused_partition,
     postpone_job,
     shard_of,
 )
@@ -42,18 +43,20 @@ from holdall.tables.commit.lock import all_of
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch
 
-_STATES: tuple[JobState, ...] = ("waiting", "running", "dead")
+_STATES: tuple[JobState, ...] = ("waiting", "running", "dead", "paused")
 _LONGEST_ID = 100
+_KEY = "key"
 _FREE = JobItem.id.exists & JobItem.lease.absent
 """The job exists and no worker holds it."""
 
 
 class JobCounts(NamedTuple):
-    """How many jobs of a queue are waiting (including for their time), running, and dead (given up)."""
+    """How many jobs of a queue are waiting (including for their time), running, dead (given up), and paused."""
 
     waiting: int
     running: int
     dead: int
+    paused: int = 0
 
 
 # --- looking ----------------------------------------------------------------------------------------------
@@ -121,9 +124,13 @@ async def counts(context: Context, *, queue: str | None = None) -> dict[str, Job
     for each in await _choose_queues(context, queue):
         alive = [_count(context, layout.listing(h)) for h in partitions(each, ("waiting",))]
         dead = [_count(context, layout.listing(h)) for h in partitions(each, ("dead",))]
-        parts = [outcome.result() for outcome in await context.port.gather([*alive, *dead])]
+        paused = [_count(context, layout.listing(h)) for h in partitions(each, ("paused",))]
+        parts = [outcome.result() for outcome in await context.port.gather([*alive, *dead, *paused])]
         total, leased = (sum(part[place] for part in parts[: len(alive)]) for place in range(2))
-        found[each] = JobCounts(total - leased, leased, sum(part[0] for part in parts[len(alive) :]))
+        given_up, kept = parts[len(alive) : -len(paused)], parts[-len(paused) :]
+        found[each] = JobCounts(
+            total - leased, leased, sum(part[0] for part in given_up), sum(part[0] for part in kept)
+        )
     return found
 
 
@@ -147,7 +154,8 @@ async def find(context: Context, id: str) -> JobRecord | None:
     layout = await discover(context)
     same = JobItem.id.equals(id)
     for queue in await queues(context):
-        for h in (job_partition(queue, shard_of(id)), dead_partition(queue, shard_of(id))):
+        for partition in (job_partition, dead_partition, paused_partition):
+            h = partition(queue, shard_of(id))
             found = await _fetch_first(context, replace(layout.listing(h), filter=same), 1)
             if found:
                 return found[0]
@@ -158,7 +166,7 @@ async def find(context: Context, id: str) -> JobRecord | None:
 
 
 async def retry(context: Context, id: str) -> JobRecord:
-    """Run a job again: a dead job waits with all its attempts ahead of it, a waiting job is due at once.
+    """Run a job again: a dead job waits with all its attempts ahead of it, a waiting or paused job is due at once.
 
     A job that is dead because its item could not be read (``raw``) is read again; `MalformedJobError` if that fails.
     """
@@ -200,6 +208,32 @@ async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
     return again if await commit_once(change) is None else None
 
 
+async def resume(context: Context, *, queue: str | None = None, name: str | None = None) -> int:
+    """Let paused jobs wait for a worker again, optionally only those of a queue or a name; return how many do.
+
+    Jobs arrive paused when a database is copied. They keep their time and their attempts. If another job with its key
+    is waiting meanwhile, a paused job is deleted, because the other one does its work.
+    """
+    return await _each_job(context, queue, ("paused",), _make_filter(None, name), _resume)
+
+
+async def _resume(context: Context, record: JobRecord) -> JobRecord | None:
+    layout, waiting = await discover(context), replace(record, paused=False)
+    change = Change(context)
+    move_job(change, layout, locate_job(layout, record), waiting, expect=[_FREE])
+    if waiting.key is not None:
+        key = JobKey.of(layout, waiting)
+        until = JobKey.until.below(context.port.now())
+        change.put(key, expect=[key.address.absent | JobKey.job.equals(waiting.id) | until], label=_KEY)
+    refused = await commit_once(change)
+    if refused is None:
+        ring(context, waiting.queue, shard_of(waiting.id))
+        return waiting
+    if refused.found.keys() == {_KEY}:
+        await _forget(context, record)
+    return None
+
+
 async def delete(context: Context, id: str) -> JobRecord:
     """Delete a job that is not running, and return it."""
     record = await _fetch_one(context, id)
@@ -216,13 +250,14 @@ async def purge(
     state: JobState = "dead",
     before: datetime | None = None,
 ) -> int:
-    """Delete all dead or all waiting jobs, optionally only those of a queue or a name.
+    """Delete all dead, waiting or paused jobs, optionally only those of a queue or a name.
 
     ``before`` limits this to jobs that died, or were due, before a time. Returns how many jobs were deleted.
     """
-    if state not in ("dead", "waiting"):
+    if state not in ("dead", "waiting", "paused"):
         raise InvalidOptionsError(
-            f"jobs in the state {state!r} cannot be purged", hint='pass state="dead" or state="waiting"'
+            f"jobs in the state {state!r} cannot be purged",
+            hint='pass state="dead", state="waiting" or state="paused"',
         )
     if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
         raise InvalidOptionsError(

@@ -3,9 +3,9 @@
 Pure. A waiting or running job is one item in one of the sixteen shards of its queue, chosen by its random id, and
 sorted by the time it is due: ``holdall#Job#<queue>#<0..f>`` / ``<due>#<id>``. Running a job does not move its item,
 which then carries the worker's lease. A job that failed for good is stored under ``holdall#DeadJob#…`` /
-``<died>#<id>``, which workers do not read. The item of a job's key is ``holdall#JobKey#<job>#<key>``, that of an
-occurrence of a recurring job ``holdall#Schedule#<job>`` / ``<schedule>#<due>``, and the name of a queue is in
-``holdall#Queues`` / ``<queue>``.
+``<died>#<id>``, and a paused job under ``holdall#PausedJob#…`` / ``<due>#<id>``; workers read neither. The item of a
+job's key is ``holdall#JobKey#<job>#<key>``, that of an occurrence of a recurring job ``holdall#Schedule#<job>`` /
+``<schedule>#<due>``, and the name of a queue is in ``holdall#Queues`` / ``<queue>``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from holdall.tables.record import Column, Record, inner_item, number, real, text
 SHARDS = "0123456789abcdef"
 QUEUES = "holdall#Queues"
 _LONGEST_KEY = 500
+_PAUSED = "PausedJob"
 
-JobState: TypeAlias = Literal["waiting", "running", "dead"]
-"""``waiting`` (including for its time), ``running`` (a worker holds it, or held it and died) or ``dead`` (given up)."""
+JobState: TypeAlias = Literal["waiting", "running", "dead", "paused"]
+"""``waiting`` (including for its time), ``running`` (a worker holds it, or held it and died), ``dead`` (given up) or
+``paused`` (no worker takes it until it is resumed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,15 @@ class JobRecord:
     error: str | None = None
     died: datetime | None = None
     raw: Item | None = None
+    paused: bool = False
 
     @property
     def state(self) -> JobState:
-        """Whether the job is waiting, running or dead."""
+        """Whether the job is waiting, running, dead or paused."""
         if self.died is not None:
             return "dead"
+        if self.paused:
+            return "paused"
         return "waiting" if self.lease is None else "running"
 
 
@@ -75,7 +80,7 @@ def lend_job(job: JobRecord, token: str, now: datetime, seconds: float) -> JobRe
 
 def postpone_job(job: JobRecord, due: datetime, error: str | None) -> JobRecord:
     """The job, waiting for another attempt."""
-    return replace(job, due=due, lease=None, error=error, died=None)
+    return replace(job, due=due, lease=None, error=error, died=None, paused=False)
 
 
 def bury_job(job: JobRecord, now: datetime, error: str) -> JobRecord:
@@ -209,8 +214,22 @@ def _parse(h: str, r: str, item: Item) -> JobRecord:
     elif due is None:
         raise KeyError(JobItem.due.name)
     return JobRecord(
-        *(id, name, queue, arguments, due, enqueued, attempts or 0, key, once_for, lease, error, died, raw)
+        *(id, name, queue, arguments, due, enqueued, attempts or 0, key, once_for, lease, error, died, raw),
+        paused=kind == _PAUSED,
     )
+
+
+def pause_item(item: Item, partition: str) -> Item | None:
+    """The item of a waiting or running job as that of a paused one, without a lease; None for any other item.
+
+    ``partition`` is the attribute that holds the partition key. The item is not checked: it may be malformed.
+    """
+    kind, _, rest = item[partition].get("S", "").removeprefix("holdall#").partition("#")
+    if kind != "Job" or not item[partition]["S"].startswith("holdall#"):
+        return None
+    lease = {column.name for column in LEASE}
+    kept = {name: attribute for name, attribute in item.items() if name not in lease}
+    return {**kept, partition: {"S": f"holdall#{_PAUSED}#{rest}"}}
 
 
 # --- where they are ---------------------------------------------------------------------------------------
@@ -231,6 +250,11 @@ def dead_partition(queue: str, shard: str) -> str:
     return f"holdall#DeadJob#{queue}#{shard}"
 
 
+def paused_partition(queue: str, shard: str) -> str:
+    """The partition of the paused jobs of a queue's shard."""
+    return f"holdall#{_PAUSED}#{queue}#{shard}"
+
+
 def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
     """All partitions that hold a queue's jobs in these states."""
     for shard in SHARDS:
@@ -238,11 +262,13 @@ def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
             yield job_partition(queue, shard)
         if "dead" in states:
             yield dead_partition(queue, shard)
+        if "paused" in states:
+            yield paused_partition(queue, shard)
 
 
 def locate_job(layout: Layout, job: JobRecord) -> Address:
     """Where a job is stored."""
-    kind, when = ("Job", job.due) if job.died is None else ("DeadJob", job.died)
+    kind, when = (_PAUSED if job.paused else "Job", job.due) if job.died is None else ("DeadJob", job.died)
     h, r = f"holdall#{kind}#{job.queue}#{job.id[0]}", f"{format_moment(when)}#{job.id}"
     return layout.address(h, r, f"holdall.Job#{job.id}")
 

@@ -26,7 +26,7 @@ def files(db: Database) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def counts(report: CopyReport, *names: str) -> tuple[int | None, ...]:
+def counts(report: CopyReport, *names: str) -> tuple[Any, ...]:
     return tuple(getattr(report.parts[-1], name) for name in names)
 
 

@@ -19,6 +19,7 @@ from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoun
 from holdall.local.manifest import Manifest, close_manifest, finish_pass, locate_manifest, open_manifest
 from holdall.maintenance.copy.file import FileCopy, list_services
 from holdall.maintenance.copy.item import Route, plan_route
+from holdall.maintenance.copy.job import make_conversion
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.table import TableCopy
 from holdall.maintenance.copy.work import Options, Side, Work
@@ -96,7 +97,8 @@ async def copy_database(
 
         work = Work(ours, theirs, kept, options, collect, progress)
         copies: list[TableCopy | FileCopy] = [
-            TableCopy(work, plan.route, exists=plan.exists or not dry_run) for plan in plans
+            TableCopy(work, plan.route, exists=plan.exists or not dry_run, holds_jobs=plan.is_main)
+            for plan in plans
         ]
         copies += [FileCopy(work, name) for name in services]
         for each in copies:
@@ -178,6 +180,7 @@ async def _plan_table(source: Context, target: Context, name: str, own: str, *, 
     is_main = name == source.settings.table_name
     if is_main and layout_of(found, source.settings).mode != "A":
         raise _refuse_mode(name)
+    convert = make_conversion(found.schema.partition.name) if is_main else None
     ttl = (await source.port.send(DescribeTtl(name))).attribute
     there = await find_table(target, own)
     if there is None:
@@ -188,10 +191,10 @@ async def _plan_table(source: Context, target: Context, name: str, own: str, *, 
                 hint="allow Holdall to create it (create=True, or --create), or create it yourself:\n"
                 f"{create_table_text(wanted)}",
             )
-        return _Plan(plan_route(found.schema, wanted), exists=False, ttl=ttl, is_main=is_main)
+        return _Plan(plan_route(found.schema, wanted, convert), exists=False, ttl=ttl, is_main=is_main)
     if is_main and layout_of(there, target.settings).mode != "A":
         raise _refuse_mode(own)
-    route = plan_route(found.schema, there.schema)
+    route = plan_route(found.schema, there.schema, convert)
     lacking = [
         index
         for index in found.schema.indexes

@@ -30,6 +30,7 @@ from holdall.local.manifest import (
     record_things,
 )
 from holdall.maintenance.copy.item import Route, Transfer
+from holdall.maintenance.copy.job import is_following, make_description
 from holdall.maintenance.copy.report import CopiedPart
 from holdall.maintenance.copy.work import PassMarks, Work
 from holdall.transactions.table_run import TableRun, Tally
@@ -43,11 +44,7 @@ _COUNTS = (
 
 
 class TableCopy:
-    """One table in one pass. ``describe`` counts and notes what is special about an item, such as a leased job.
-
-    ``follows`` is whether an item of the target, given by its partition key, is deleted even without ``delete`` once it
-    is no longer in the source.
-    """
+    """One table in one pass. ``exists``: the target's table does. ``holds_jobs``: it is the database's own table."""
 
     def __init__(
         self,
@@ -55,14 +52,13 @@ class TableCopy:
         route: Route,
         *,
         exists: bool,
-        describe: Callable[[Tally, Item], None] | None = None,
-        follows: Callable[[str], bool] | None = None,
+        holds_jobs: bool,
     ) -> None:
         self._work = work
         self._route = route
         self._exists = exists
-        self._describe = describe
-        self._follows = follows
+        self._describe = make_description(route.source.partition.name) if holds_jobs else None
+        self._holds_jobs = holds_jobs
         self._place = f"table {route.source.name} to {route.target.name}"
         self._is_blank = False
         self._recorded = 0
@@ -267,7 +263,7 @@ class TableCopy:
 
     def _is_following(self, key: Item) -> bool:
         text = key[self._route.target.partition.name].get("S", "")
-        return self._follows is not None and self._follows(text)
+        return self._holds_jobs and is_following(text)
 
     def _parse_key(self, key: str) -> dict[str, Attribute]:
         return {
@@ -337,14 +333,18 @@ class TableCopy:
         return run
 
     async def _find_missing(self) -> list[str]:
-        """Look for what the target lost. It is forgotten, so that the next pass copies it again."""
+        """Look for what the target lost. It is forgotten, so that the next pass copies it again.
+
+        A job that is no longer paused was resumed, so it is not missing.
+        """
         work, lines, after = self._work, list[str](), ""
         while page := await work.source.port.offload(list_things, work.manifest, self._place, after, True):
             after = page[-1][0]
             for start in range(0, len(page), BatchGet.most):
-                keys = [key for key, _ in page[start : start + BatchGet.most]]
-                found = await self._fetch([self._parse_key(key) for key in keys])
-                gone = [key for key, item in zip(keys, found, strict=True) if item is None]
+                keys = {key: self._parse_key(key) for key, _ in page[start : start + BatchGet.most]}
+                found = await self._fetch(list(keys.values()))
+                pairs = zip(keys.items(), found, strict=True)
+                gone = [key for (key, each), item in pairs if item is None and not self._is_following(each)]
                 await work.source.port.offload(forget_things, work.manifest, self._place, gone)
                 lines += [f"{show_key(key)}: missing in the target" for key in gone]
         return lines

@@ -1,0 +1,196 @@
+"""``holdall copy``: copy a whole database to another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdall.cli.cost import format_money
+from holdall.cli.exit_status import ExitStatus
+from holdall.cli.module import load_models, models_option
+from holdall.cli.output import Refusal, json_option, say, show, show_json
+from holdall.cli.phrase import format_count, format_size
+from holdall.cli.progress import interruptible, run_progress
+from holdall.cli.session import open_at
+
+if TYPE_CHECKING:
+    from holdall import Database
+    from holdall.maintenance import CopiedPart, CopyReport
+
+_COUNTS = {
+    "copied": ("would be copied", "copied"),
+    "unchanged": ("unchanged since the last pass", "unchanged since the last pass"),
+    "same": ("already there", "already there"),
+    "differing": ("changed in the target", "changed in the target and left alone"),
+    "failed": ("would fail", "failed"),
+    "deleted": ("would be deleted from the target", "deleted from the target"),
+    "gone": ("only in the target now", "only in the target now"),
+}
+
+
+@click.command(name="copy")
+@click.argument("source", metavar="SRC")
+@click.argument("target", metavar="DST")
+@models_option()
+@click.option(
+    "--table", "tables", metavar="NAME", multiple=True, help="Another table to copy; can be repeated."
+)
+@click.option("--source-files", metavar="URL", help="Where the source's files are, unless its URL says so.")
+@click.option("--target-files", metavar="URL", help="Where the target's files are, unless its URL says so.")
+@click.option("--no-files", is_flag=True, help="Copy tables only.")
+@click.option(
+    "--create", is_flag=True, help="Create tables that DST lacks; an embedded DST needs no such permission."
+)
+@click.option("--delete", is_flag=True, help="Delete from DST what came from SRC and is no longer there.")
+@click.option("--overwrite", is_flag=True, help="Replace what another program has changed in DST.")
+@click.option("--no-verify", is_flag=True, help="Do not read both sides again at the end.")
+@click.option(
+    "--segments",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    help="How many parts of a table to copy in parallel.",
+)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write per second.")
+@click.option("--manifest", metavar="FILE", help="The file that records what was copied.")
+@click.option("--restart", is_flag=True, help="Forget what earlier runs recorded, and compare everything.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing; report what would be copied, and what it would cost."
+)
+@json_option
+def copy_database(
+    source: str,
+    target: str,
+    names: tuple[str, ...],
+    tables: tuple[str, ...],
+    source_files: str | None,
+    target_files: str | None,
+    no_files: bool,
+    create: bool,
+    delete: bool,
+    overwrite: bool,
+    no_verify: bool,
+    segments: int,
+    rate: float | None,
+    manifest: str | None,
+    restart: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Copy everything in the database SRC to the database DST: tables, jobs and files.
+
+    SRC and DST are URLs like embedded:app.db or dynamodb://my-app?region=eu-central-1. SRC is not changed. Models with
+    tables of their own are named by --models.
+
+    You can run it while programs use SRC, and as often as you like: each run copies what has changed since the last
+    one, which a manifest in the current directory records. After an interruption, the same command continues where it
+    stopped. Jobs arrive paused: `holdall jobs resume` lets them run.
+
+    The exit status is 1 if something could not be copied, was changed in DST by another program, or is missing there.
+    """
+    models = load_models(names)
+    with (
+        open_at(source, files=source_files, missing="refuse") as ours,
+        open_at(target, files=target_files, missing="empty" if dry_run else "create") as theirs,
+        _progress(ours) as progress,
+        interruptible(dry_run),
+    ):
+        report = ours.copy_to(
+            theirs,
+            models=models,
+            tables=tables,
+            files=not no_files,
+            create=create or theirs.path is not None or target == "memory:",
+            delete=delete,
+            overwrite=overwrite,
+            verify=not no_verify,
+            segments=segments,
+            rate=rate,
+            manifest=manifest,
+            restart=restart,
+            dry_run=dry_run,
+            progress=progress,
+        )
+    if as_json:
+        parts = [part._asdict() for part in report.parts]
+        show_json({"source": source, "target": target, **report._asdict(), "parts": parts})
+    else:
+        for part in report.parts:
+            show(_summarise(part, dry_run))
+        if dry_run:
+            show(_estimate(report))
+    _explain(report, target)
+
+
+@contextmanager
+def _progress(db: Database) -> Iterator[Any]:
+    """Progress with the rate of what was read; at a terminal also the time left."""
+    from time import monotonic
+
+    begun = monotonic()
+
+    def phrase(report: CopyReport) -> str:
+        seconds = max(monotonic() - begun, 0.001)
+        return f"{report.copied:,} copied, {report.scanned / seconds:,.0f}/s"
+
+    total = db.table.describe().item_count if db.table.exists() else None
+    with run_progress("copy", total or None, phrase) as update:
+        yield update
+
+
+def _summarise(part: CopiedPart, dry_run: bool) -> str:
+    facts: dict[str, Any] = part._asdict()
+    noun = "item" if part.kind == "table" else "file"
+    counts = [f"{facts[name]:,} {words[not dry_run]}" for name, words in _COUNTS.items() if facts[name]]
+    lines = [", ".join([f"{part.kind} {part.name}: {format_count(part.scanned, noun)}", *counts])]
+    if part.paused:
+        held = f"; {part.leased:,} of them held by a worker in the source" if part.leased else ""
+        lines.append(f"{format_count(part.paused, 'waiting job')}, paused in the target{held}")
+    if part.verified is not None:
+        lines.append(f"verified: {format_count(part.verified, noun)} equal on both sides")
+        if part.newer:
+            lines.append(
+                f"{format_count(part.newer, noun)} changed in the source since: run the same command again"
+            )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _estimate(report: CopyReport) -> str:
+    """What the copy would cost if the target were in AWS."""
+    from holdall.archive import Prices
+
+    prices = Prices()
+    tables = [part for part in report.parts if part.kind == "table"]
+    units, size = sum(part.write_units for part in tables), sum(part.copied_bytes for part in tables)
+    files = [part for part in report.parts if part.kind == "files"]
+    puts, bytes_ = sum(part.copied for part in files), sum(part.copied_bytes for part in files)
+    return (
+        f"to DynamoDB: {format_size(size)}, about {format_count(units, 'write unit')}, "
+        f"{format_money(units * prices.table_write)}\n"
+        f"to S3: {format_size(bytes_)}, {format_count(puts, 'request')} or more, "
+        f"{format_money(puts * prices.object_put)}\n"
+        f"(on demand, prices of {prices.date} in {prices.region}, without transfer and reads)\n"
+    )
+
+
+def _explain(report: CopyReport, target: str) -> None:
+    """Print what needs attention, and end the program if the copy is not complete."""
+    from shlex import quote
+
+    for part in report.parts:
+        for name in part.leased_jobs:
+            say(f"held by a worker in the source: job {name}")
+        for line in (*part.differences, *part.problems):
+            say(f"{part.kind} {part.name}: {line}")
+    if any(part.paused for part in report.parts) and not report.dry_run:
+        say(f"when the source is no longer used, run: holdall --url {quote(target)} jobs resume")
+    if not report.is_complete:
+        raise Refusal(
+            "the copy is not complete",
+            "look at the lines above; --overwrite replaces what was changed in the target, and the next run copies "
+            "what is missing there",
+            status=ExitStatus.ERROR,
+        )

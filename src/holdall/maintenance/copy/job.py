@@ -1,0 +1,45 @@
+"""Jobs on their way to another database: they arrive paused, so that no worker there runs what the source still may.
+
+Pure. A job that a worker holds loses its lease, and is reported: it may end in the source, and then it must not be
+resumed. So the copies of jobs, and the items of their keys, follow the source in every pass: those of jobs that are
+over there are deleted, unless they were resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdall.core.values import Item
+from holdall.jobs.record import LEASE, JobItem, pause_item
+from holdall.transactions.table_run import Tally
+
+_FOLLOWING = ("holdall#PausedJob#", "holdall#JobKey#")
+
+
+def make_conversion(partition: str) -> Callable[[Item], Item]:
+    """A function that pauses jobs, and leaves all other items as they are."""
+
+    def convert(item: Item) -> Item:
+        return pause_item(item, partition) or item
+
+    return convert
+
+
+def make_description(partition: str) -> Callable[[Tally, Item], None]:
+    """A function that counts jobs, and notes those that a worker holds."""
+
+    def describe(tally: Tally, item: Item) -> None:
+        if pause_item(item, partition) is None:
+            return
+        tally.count("paused")
+        if LEASE[0].name in item:
+            tally.count("leased")
+            id, name = (item.get(column.name, {}).get("S", "?") for column in (JobItem.id, JobItem.name))
+            tally.note("leased", f"{name} {id}")
+
+    return describe
+
+
+def is_following(partition: str) -> bool:
+    """Whether an item with this partition key, copied earlier, is deleted once it is no longer in the source."""
+    return partition.startswith(_FOLLOWING)

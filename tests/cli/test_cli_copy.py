@@ -1,0 +1,129 @@
+"""``holdall copy``: what it copies, what it prints on which stream, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cli_rig import call
+
+from holdall import Database, job
+from holdall.core import PutItem, encode_item
+
+SOURCE, TARGET = "embedded:app.db?durability=normal", "embedded:copy.db?durability=normal"
+
+
+@job("cli-copied")
+def nothing() -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    with Database(SOURCE) as db:
+        db.table.create()
+        put(db, *range(3))
+        db.files.put("a.txt", b"bytes")
+
+
+def put(db: Database, *numbers: int, **values: object) -> None:
+    for number in numbers:
+        db.send(PutItem("holdall", encode_item({"pk": "thing", "sk": str(number), **values})))
+
+
+def test_everything_is_copied_and_the_summary_is_data() -> None:
+    ended = call("copy", SOURCE, TARGET)
+    assert ended.exit_code == 0
+    assert ended.stdout.splitlines() == [
+        "table holdall: 3 items, 3 copied",
+        "verified: 3 items equal on both sides",
+        "files default: 1 file, 1 copied",
+        "verified: 1 file equal on both sides",
+    ]
+    assert ended.stderr == ""
+    with Database(TARGET) as db:
+        assert db.files.get("a.txt") == b"bytes"
+    assert call("copy", SOURCE, TARGET, "--no-verify", "--no-files").stdout.splitlines() == [
+        "table holdall: 3 items, 3 unchanged since the last pass",
+    ]
+    assert len(list(Path().glob("holdall-copy-*.manifest"))) == 1
+
+
+def test_a_dry_run_writes_nothing_and_prints_what_it_would_cost() -> None:
+    before = sorted(Path().iterdir())
+    ended = call("copy", SOURCE, TARGET, "--dry-run")
+    assert ended.exit_code == 0
+    assert ended.stdout.splitlines() == [
+        "table holdall: 3 items, 3 would be copied",
+        "files default: 1 file, 1 would be copied",
+        "to DynamoDB: 30 bytes, about 3 write units, $0.0000019",
+        "to S3: 5 bytes, 1 request or more, $0.0000050",
+        "(on demand, prices of 2026-08-20 in us-east-1, without transfer and reads)",
+    ]
+    assert sorted(Path().iterdir()) == before
+
+
+def test_the_report_is_data_for_programs() -> None:
+    told = json.loads(call("copy", SOURCE, TARGET, "--json", "--manifest", "m").stdout)
+    assert (told["source"], told["target"], told["dry_run"]) == (SOURCE, TARGET, False)
+    assert Path(told["manifest"]).name == "m"
+    assert [(part["kind"], part["copied"], part["verified"]) for part in told["parts"]] == [
+        ("table", 3, 3),
+        ("files", 1, 1),
+    ]
+
+
+def test_what_was_changed_in_the_target_ends_the_command_with_1() -> None:
+    call("copy", SOURCE, TARGET)
+    for url, colour in ((SOURCE, "red"), (TARGET, "green")):
+        with Database(url) as db:
+            put(db, 1, colour=colour)
+    ended = call("copy", SOURCE, TARGET, "--no-verify")
+    assert ended.exit_code == 1
+    assert ended.stderr.splitlines()[:2] == [
+        "table holdall: thing / 1: changed in the target, so it was not replaced",
+        "error: the copy is not complete",
+    ]
+    assert call("copy", SOURCE, TARGET, "--overwrite", "--delete").exit_code == 0
+
+
+def test_jobs_are_paused_until_they_are_resumed() -> None:
+    with Database(SOURCE) as db:
+        db.jobs.enqueue(nothing)
+    ended = call("copy", SOURCE, TARGET)
+    assert "1 waiting job, paused in the target" in ended.stdout.splitlines()
+    assert f"run: holdall --url '{TARGET}' jobs resume" in ended.stderr
+    assert call("--url", TARGET, "jobs", "list", "--state", "paused").stdout.count("cli-copied") == 1
+    assert call("--url", TARGET, "jobs", "resume", "--queue", "other").stderr == "0 jobs resumed\n"
+    assert call("--url", TARGET, "jobs", "resume").stderr == "1 job resumed\n"
+    assert call("--url", TARGET, "jobs", "list", "--state", "waiting").stdout.count("cli-copied") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("embedded:none.db", TARGET), 3, "there is no table holdall, because there is no file"),
+        ((SOURCE, "nonsense"), 2, "'nonsense' is not a database URL"),
+        ((SOURCE, SOURCE), 2, "the source and the target are the same table, holdall"),
+        ((SOURCE, TARGET, "--table", "other"), 3, "there is no table other in the source"),
+        ((SOURCE, TARGET, "--models", "no.such.module"), 2, "there is no module no"),
+        ((SOURCE, TARGET, "--manifest", "app.db"), 2, "is not the manifest of a copy"),
+        ((SOURCE,), 2, "Missing argument 'DST'"),
+        ((SOURCE, TARGET, "--segments", "0"), 2, "Invalid value for '--segments'"),
+    ],
+)
+def test_bad_input_is_explained(words: tuple[str, ...], status: int, message: str) -> None:
+    ended = call("copy", *words)
+    assert (ended.exit_code, message in ended.stderr) == (status, True), ended.stderr
+    assert not Path("copy.db").exists() or status
+
+
+def test_files_can_be_elsewhere() -> None:
+    assert call("copy", SOURCE, TARGET, "--target-files", "file:elsewhere").exit_code == 0
+    with Database(TARGET, files="file:elsewhere") as db:
+        assert db.files.get("a.txt") == b"bytes"
