@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from artifact_places import NEAR, WAYS, Place, opened
+from rig.colour import take_turns
+from rig.torture import TORTURE
 
 from holdall.errors import (
     AliasNotFoundError,
@@ -29,9 +31,17 @@ from holdall.errors import (
 )
 
 
-@pytest.fixture(params=WAYS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of ``place`` runs near in one colour, over the wire in the other, by turns; under torture in all ways."""
+    if "place" in metafunc.fixturenames:
+        turn = take_turns(metafunc.function.__name__)
+        ways = WAYS if TORTURE else [NEAR[turn], WAYS[2:][1 - turn]]
+        metafunc.parametrize("place", ways, indirect=True)
+
+
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """A new place of each kind."""
+    """A new place."""
     yield from opened(request.param, tmp_path, monkeypatch)
 
 

@@ -17,7 +17,7 @@ SCRIPT = "artifact_dying.py"
 
 
 def test_whoever_comes_after_a_killed_process_finds_everything_in_order(tmp_path: Path) -> None:
-    assert len(run_script(SCRIPT, "disk", "-", tmp_path, 0 if TORTURE else 2)) >= 12
+    assert len(run_script(SCRIPT, "disk", "-", tmp_path, 0 if TORTURE else 3)) >= 12
 
 
 def test_also_on_servers(tmp_path: Path) -> None:
