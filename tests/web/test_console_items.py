@@ -373,7 +373,7 @@ class Colour(Enum):
     BLUE = 2
 
 
-TYPES: dict[type, some.SearchStrategy[Any]] = {
+TYPES: dict[Any, some.SearchStrategy[Any]] = {
     str: some.text(),
     int: some.integers(-(10**30), 10**30),
     bool: some.booleans(),
@@ -385,6 +385,8 @@ TYPES: dict[type, some.SearchStrategy[Any]] = {
     datetime: some.datetimes(timezones=some.just(UTC)),
     time: some.times(),
     Colour: some.sampled_from(Colour),
+    Any: some.text() | some.integers(-100, 100) | some.lists(some.text(max_size=3), max_size=2),
+    set: some.sets(some.text(max_size=3), max_size=4),
 }
 
 
@@ -401,10 +403,12 @@ class Everything(Model, name="ConsoleEverything"):
     a_datetime: datetime
     a_time: time
     a_Colour: Colour  # noqa: N815
+    a_Any: Any  # noqa: N815
+    a_set: set[str]
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_what_is_written_as_text_is_read_again(kind: type) -> None:
+def test_what_is_written_as_text_is_read_again(kind: Any) -> None:
     field = getattr(Everything, f"a_{kind.__name__}")
 
     @settings(max_examples=25)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from starlette.responses import Response
@@ -76,15 +77,13 @@ def _is_optional(field: Any) -> bool:
 
 
 def _write_fields(item: Model, facts: ModelFacts) -> dict[str, str | None]:
-    """Return the texts of the fields that can be edited; None for no value. Unreadable values are left out."""
+    """Return the texts of the fields that can be edited; None for no value. Others are left out."""
     found: dict[str, str | None] = {}
     for field in _list_editable(facts):
-        try:
-            value = getattr(item, field["name"])
-        except HoldallError:
-            continue
         declared = getattr(type(item), field["name"])
-        found[field["name"]] = None if value is None else write_text(declared, value)
+        with suppress(HoldallError, ValueError):  # the stored value does not fit, or has no form in JSON
+            value = getattr(item, field["name"])
+            found[field["name"]] = None if value is None else write_text(declared, value)
     return found
 
 

@@ -1,13 +1,15 @@
 """Values of fields as text: in URLs, in the inputs of forms, and on pages.
 
 Pure. `write_text` and `read_text` are inverse for every value that a key can have. Texts stay as they are, bytes are
-hexadecimal after ``0x``, and other types are written as in JSON.
+hexadecimal after ``0x``, and other types are written as in JSON. A field with values of several kinds, such as ``Any``,
+has texts in JSON too, so that ``"5"`` is not 5.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -21,12 +23,15 @@ _MOST_SHOWN = 4000
 
 def write_text(field: Field[Any], value: Any) -> str:
     """Return the text that `read_text` reads as this value."""
-    if isinstance(value, bytes):
+    is_plain = field.codec.kind is not None
+    if isinstance(value, bytes) and is_plain:
         return f"0x{value.hex()}"
-    if isinstance(value, str):
+    if isinstance(value, str) and is_plain:
         return value
     plain = field.codec.adapter.dump_python(value, mode="json")
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    if isinstance(value, Set):
+        plain = sorted(plain, key=json.dumps)
+    return plain if isinstance(plain, str) and is_plain else json.dumps(plain, ensure_ascii=False)
 
 
 def read_text(field: Field[Any], text: str) -> Any:
@@ -37,10 +42,9 @@ def read_text(field: Field[Any], text: str) -> Any:
             return adapter.validate_python(bytes.fromhex(text[2:]))
         except ValueError:
             raise _refuse(field, text) from None
-    try:
-        return adapter.validate_strings(text, strict=False)
-    except ValueError:
-        pass
+    if field.codec.kind is not None:
+        with suppress(ValueError):
+            return adapter.validate_strings(text, strict=False)
     try:
         return adapter.validate_json(text)
     except ValueError:
