@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,3 +99,14 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
         assert "error: cannot listen on port" in ended.stderr
         server.terminate()
         server.communicate(timeout=60)
+
+
+def test_without_uvicorn_the_command_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert call("table", "create").exit_code == 0
+    ended = call("serve")
+    assert ended.exit_code == 1
+    assert "error: `holdall serve` needs uvicorn" in ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -185,3 +186,14 @@ def test_wrong_options_are_refused(options: dict[str, object], words: str) -> No
 def test_each_console_has_its_own_token_unless_one_is_given() -> None:
     assert len({Console().token for _ in range(5)}) == 5
     assert Console(token=TOKEN).token == TOKEN
+
+
+def test_without_jinja_the_console_says_what_to_install(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("holdall.web.console.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ConfigurationError, match="the console needs Jinja2") as caught:
+        create_app(db, console=Console(token=TOKEN))
+    assert caught.value.hint == 'install it with: pip install "holdall[web]"'

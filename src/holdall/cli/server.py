@@ -101,7 +101,12 @@ def _lead_to(path: str) -> Any:
 
 def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:
     """Return a server for an application, and the socket that it listens on."""
-    import uvicorn
+    try:
+        import uvicorn
+    except ModuleNotFoundError:
+        raise Refusal(
+            "`holdall serve` needs uvicorn", 'install it with: pip install "holdall[web]"'
+        ) from None
 
     class Server(uvicorn.Server):
         @contextmanager

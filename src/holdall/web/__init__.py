@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
     try:
         return _fetch(name)
     except ModuleNotFoundError as error:
-        if error.name not in ("starlette", "jinja2"):
+        if error.name != "starlette":
             raise
         from holdall.errors import ConfigurationError
 

@@ -52,7 +52,13 @@ def create_app(
     ]
     mounts: list[BaseRoute] = [Mount(own.blobs.settings.path, routes=routes)]
     if console is not None:
-        from holdall.web.console.app import create_console
-
+        try:
+            from holdall.web.console.app import create_console
+        except ModuleNotFoundError as error:
+            if error.name != "jinja2":
+                raise
+            raise ConfigurationError(
+                "the console needs Jinja2", hint='install it with: pip install "holdall[web]"'
+            ) from error
         mounts.append(Mount(console.path, create_console(own, console, site.pictures)))
     return Starlette(routes=[*routes, *mounts], exception_handlers=dict(HANDLERS))
