@@ -19,6 +19,7 @@ from holdall.cli.place import (
     place_options,
 )
 from holdall.cli.rollout import because, rollout
+from holdall.cli.suggestion import suggest_alias, suggest_artifact, suggest_version
 from holdall.cli.times import moment
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ def _weights(
 
 
 @alias.command("set")
-@click.argument("name")
-@click.argument("alias")
-@click.argument("version", required=False)
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
+@click.argument("version", required=False, shell_complete=suggest_version)
 @click.option("--secondary", metavar="VERSION", help="Another version, which gets a share of the traffic.")
 @click.option("--weight", type=int, help="The share of the --secondary version, in per cent: 0 to 99.")
 @click.option(
@@ -102,8 +103,8 @@ def set_(
 
 
 @alias.command("show")
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @click.option("--at", callback=moment, metavar="TIME", help="Show the alias as it was at this time.")
 @json_option
 @place_options
@@ -127,7 +128,7 @@ def show_alias(name: str, alias: str, at: datetime | None, as_json: bool) -> Non
 
 
 @alias.command("list")
-@click.argument("name")
+@click.argument("name", shell_complete=suggest_artifact)
 @json_option
 @place_options
 def list_(name: str, as_json: bool) -> None:
@@ -147,8 +148,8 @@ def list_(name: str, as_json: bool) -> None:
 
 
 @alias.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most changes to list."
 )
@@ -172,8 +173,8 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 
 
 @alias.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @click.option(
     "--to",
     type=click.IntRange(1),
@@ -204,8 +205,8 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
 
 
 @alias.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @allow_protected_option
 @expect_revision_option
 @because
@@ -222,8 +223,8 @@ def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> N
 
 
 @alias.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @click.option(
     "--key",
     "keys",

@@ -30,6 +30,7 @@ from holdall.cli.place import (
 )
 from holdall.cli.progress import transfer
 from holdall.cli.retention import delete, prune, purge, restore
+from holdall.cli.suggestion import suggest_artifact, suggest_reference
 from holdall.cli.times import moment
 from holdall.errors import HoldallError
 
@@ -116,7 +117,7 @@ def init(as_json: bool) -> None:
 
 
 @artifacts.command()
-@click.argument("name")
+@click.argument("name", shell_complete=suggest_artifact)
 @click.argument("source")
 @_content_options
 @_expectation_options
@@ -133,7 +134,7 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 
 
 @artifacts.command()
-@click.argument("name")
+@click.argument("name", shell_complete=suggest_artifact)
 @click.option("--force", is_flag=True, help="Publish even if nothing has changed since the newest version.")
 @click.option(
     "--from",
@@ -164,7 +165,7 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
 
 
 @artifacts.command("list")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=suggest_artifact)
 @click.option("--starting-with", metavar="TEXT", default="", help="Only names with this prefix.")
 @click.option(
     "--deleted", is_flag=True, help="Include deleted versions, and artifacts with only deleted versions."
@@ -226,8 +227,8 @@ def list_(
 
 
 @artifacts.command("show")
-@click.argument("name")
-@click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False)
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False, shell_complete=suggest_reference)
 @_key_option
 @click.option("--deleted", is_flag=True, help="Show it even if it is deleted.")
 @json_option
@@ -243,8 +244,8 @@ def show_artifact(name: str, reference: str | None, key: str | None, deleted: bo
 
 
 @artifacts.command()
-@click.argument("name")
-@click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False)
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("reference", metavar="[VERSION_OR_ALIAS]", required=False, shell_complete=suggest_reference)
 @click.option("--to", metavar="PATH", required=True, help="The path to write to, or - for stdout.")
 @_key_option
 @click.option("--resume", is_flag=True, help="Continue an interrupted download to the same path.")

@@ -21,6 +21,7 @@ from holdall.cli.output import (
     show_table,
 )
 from holdall.cli.session import open_database, url_option
+from holdall.cli.suggestion import suggest_queue
 from holdall.cli.times import duration, moment
 from holdall.errors import JobBusyError, JobNotFoundError, MalformedJobError
 
@@ -36,7 +37,9 @@ _MANY = 10_000
 
 
 def _queue_option(function: F) -> F:
-    return click.option("--queue", metavar="NAME", help="Only jobs in this queue.")(function)
+    return click.option(
+        "--queue", metavar="NAME", shell_complete=suggest_queue, help="Only jobs in this queue."
+    )(function)
 
 
 def _name_option(function: F) -> F:

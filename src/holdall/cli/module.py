@@ -9,6 +9,7 @@ import click
 
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal
+from holdall.cli.suggestion import suggest_model
 from holdall.errors import HoldallError
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-models_argument = click.argument("names", metavar="MODULE[:CLASS]...", nargs=-1, required=True)
-model_argument = click.argument("name", metavar="MODULE:CLASS")
+models_argument = click.argument(
+    "names", metavar="MODULE[:CLASS]...", nargs=-1, required=True, shell_complete=suggest_model
+)
+model_argument = click.argument("name", metavar="MODULE:CLASS", shell_complete=suggest_model)
 
 
 def models_option(*, required: bool = False) -> Callable[[F], F]:
@@ -31,6 +34,7 @@ def models_option(*, required: bool = False) -> Callable[[F], F]:
         metavar="MODULE[:CLASS]",
         multiple=True,
         required=required,
+        shell_complete=suggest_model,
         help="A module whose models to use, or one model of it; can be given several times.",
     )
 

@@ -12,6 +12,7 @@ from holdall.cli.output import json_option, refuse_failures, say, show, show_jso
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import count_roughly, interruptible, run_progress
 from holdall.cli.session import open_database, url_option
+from holdall.cli.suggestion import suggest_model
 
 if TYPE_CHECKING:
     from holdall import Model
@@ -28,8 +29,8 @@ _COUNTS = {
 
 
 @click.command(name="move")
-@click.argument("source", metavar="SOURCE")
-@click.argument("target", metavar="DESTINATION")
+@click.argument("source", metavar="SOURCE", shell_complete=suggest_model)
+@click.argument("target", metavar="DESTINATION", shell_complete=suggest_model)
 @click.option(
     "--convert",
     metavar="MODULE:FUNCTION",

@@ -9,6 +9,7 @@ import click
 import holdall
 from holdall.cli.backup import backup, restore
 from holdall.cli.copy import copy_database
+from holdall.cli.items import items
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
 from holdall.cli.output import Refusal, escape_lines, show
@@ -68,6 +69,7 @@ def completion(context: click.Context, shell: str) -> None:
 for _command in (
     table,
     models,
+    items,
     migrate,
     copy_database,
     serve,

@@ -17,6 +17,7 @@ from holdall.cli.place import (
     open_for_change,
     place_options,
 )
+from holdall.cli.suggestion import suggest_artifact, suggest_version
 from holdall.cli.times import duration
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name")
-@click.argument("version")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("version", shell_complete=suggest_version)
 @click.option("--drop-aliases", is_flag=True, help="Delete the aliases that serve it, too.")
 @allow_protected_option
 @expect_revision_option
@@ -46,8 +47,8 @@ def delete(name: str, version: str, modules: tuple[str, ...], **options: Any) ->
 
 
 @click.command()
-@click.argument("name")
-@click.argument("version")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("version", shell_complete=suggest_version)
 @app_option
 @json_option
 @place_options
@@ -59,7 +60,7 @@ def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) ->
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=suggest_artifact)
 @click.option(
     "--keep-last",
     type=click.IntRange(0),
@@ -108,8 +109,8 @@ def prune(
 
 
 @click.command()
-@click.argument("name")
-@click.argument("version", required=False)
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("version", required=False, shell_complete=suggest_version)
 @click.option("--drop-aliases", is_flag=True, help="Delete the aliases that serve it, too.")
 @allow_protected_option
 @click.option("--dry-run", is_flag=True, help="Purge nothing; only report what would be purged.")

@@ -17,6 +17,7 @@ from holdall.cli.place import (
     open_for_change,
     place_options,
 )
+from holdall.cli.suggestion import suggest_alias, suggest_artifact, suggest_version
 from holdall.cli.times import duration
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def rollout() -> None:
 
 
 @rollout.command()
-@click.argument("name")
-@click.argument("alias")
-@click.argument("version")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
+@click.argument("version", shell_complete=suggest_version)
 @click.option(
     "--stage",
     "stages",
@@ -95,8 +96,8 @@ def start(
 
 
 @rollout.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @json_option
 @place_options
 def show(name: str, alias: str, as_json: bool) -> None:
@@ -110,8 +111,8 @@ def show(name: str, alias: str, as_json: bool) -> None:
 
 
 @rollout.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @allow_protected_option
 @expect_revision_option
 @because
@@ -129,8 +130,8 @@ def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **op
 
 
 @rollout.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @json_option
 @place_options
 def pause(name: str, alias: str, as_json: bool) -> None:
@@ -141,8 +142,8 @@ def pause(name: str, alias: str, as_json: bool) -> None:
 
 
 @rollout.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @json_option
 @place_options
 def resume(name: str, alias: str, as_json: bool) -> None:
@@ -153,8 +154,8 @@ def resume(name: str, alias: str, as_json: bool) -> None:
 
 
 @rollout.command()
-@click.argument("name")
-@click.argument("alias")
+@click.argument("name", shell_complete=suggest_artifact)
+@click.argument("alias", shell_complete=suggest_alias)
 @allow_protected_option
 @because
 @app_option

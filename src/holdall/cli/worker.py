@@ -15,6 +15,7 @@ from holdall.cli.module import load_function, load_module
 from holdall.cli.output import Refusal, escape_lines, json_option, say, show_json
 from holdall.cli.phrase import format_count
 from holdall.cli.session import command_text, open_database, url_option
+from holdall.cli.suggestion import suggest_queue
 
 if TYPE_CHECKING:
     from holdall.jobs import Job
@@ -32,6 +33,7 @@ _SHARDS = 16
     "--queue",
     "queues",
     metavar="NAME",
+    shell_complete=suggest_queue,
     multiple=True,
     default=("default",),
     show_default=True,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdall.models.needs import find_models
     from holdall.models.stream import StreamChange, stream_change, stream_changes
     from holdall.models.template import Template
+    from holdall.models.value_text import format_text, parse_text
 
 __all__ = [
     "Clause",
@@ -52,6 +53,8 @@ __all__ = [
     "describe_model",
     "field",
     "find_models",
+    "format_text",
+    "parse_text",
     "stream_change",
     "stream_changes",
 ]
@@ -75,6 +78,8 @@ _HOMES = {
     "computed": ".computation",
     "describe_model": ".description",
     "find_models": ".needs",
+    "format_text": ".value_text",
+    "parse_text": ".value_text",
     "stream_change": ".stream",
     "stream_changes": ".stream",
 }

@@ -1,0 +1,219 @@
+"""``holdall items``: every command with a model and with a table as it is stored, with good and bad input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cli_rig import call
+from click.shell_completion import ShellComplete
+
+from holdall import Database, job
+from holdall.cli.module import load_module
+from holdall.cli.program import program
+
+MODELS = """
+from datetime import datetime
+from holdall import Index, Key, Model, SortKey, field
+
+class Order(Model, indexes=[Index("by_product", ["product"], ["number"])]):
+    customer: Key[str]
+    number: SortKey[int]
+    product: str
+    quantity: int = 1
+    note: str | None = None
+    tags: list[str] = field(default_factory=list)
+    raw: bytes = b""
+    secret: str = field(default="x", hidden=True)
+"""
+
+
+@job("itemshop-work")
+def work() -> None:
+    """Nothing."""
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOLDALL_SECRET", "a-long-random-text-that-nobody-knows")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("itemshop", None)
+    (tmp_path / "itemshop.py").write_text(MODELS, encoding="utf-8")
+    model = load_module("itemshop").Order
+    with Database("embedded:holdall.db", manage_table=True) as db:
+        db.query(model, index="by_product", product="tea").all()  # makes the index
+        db.create(model, customer="ada", number=1, product="tea", tags=["a"], raw=b"\x00\xff")
+        db.create(model, customer="ada", number=20, product="coffee", note="x, y", quantity=3)
+        db.create(model, customer="bob", number=3, product="tea")
+
+
+def output(*words: str) -> str:
+    ended = call("items", *words)
+    assert ended.exit_code == 0, ended.stderr
+    return ended.stdout
+
+
+def data(*words: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(output(*words, "--json"))
+    return found
+
+
+def test_an_item_is_shown_and_typed_by_its_model() -> None:
+    assert output("get", "itemshop:Order", "customer=ada", "number=1").splitlines() == [
+        "customer  ada",
+        "number    1",
+        "product   tea",
+        "quantity  1",
+        "note      ",
+        'tags      ["a"]',
+        "raw       0x00ff",
+    ]
+    found = data("get", "itemshop:Order", "customer=ada", "number=20")
+    assert (found["number"], found["note"], "secret" in found) == (20, "x, y", False)
+
+
+def test_queries_have_ranges_conditions_indexes_and_pages() -> None:
+    first = data("query", "itemshop:Order", "customer=ada", "--limit", "1", "--only", "product")
+    assert first["items"] == [{"customer": "ada", "number": 1, "product": "tea"}]
+    token = str(first["next"])
+    rest = data(
+        "query", "itemshop:Order", "customer=ada", "--limit", "1", "--only", "product", "--after", token
+    )
+    assert rest["items"] == [{"customer": "ada", "number": 20, "product": "coffee"}]
+    listed = output("query", "itemshop:Order", "customer=ada", "--sort", "number>=2", "--csv")
+    assert listed == 'customer,number,product,quantity,note,tags,raw\nada,20,coffee,3,"x, y",[],0x\n'
+    by_index = output("query", "itemshop:Order", "product=tea", "--index", "by_product", "--reverse")
+    assert [line.split()[:2] for line in by_index.splitlines()[1:]] == [["bob", "3"], ["ada", "1"]]
+    for condition, expected in (("quantity>2", 1), ("quantity!=3", 1), ("note^=x", 1), ("product=milk", 0)):
+        assert data("count", "itemshop:Order", "customer=ada", "--where", condition) == {"count": expected}
+
+
+def test_scans_and_counts_read_the_whole_table() -> None:
+    assert output("count", "itemshop:Order") == "3\n"
+    assert len(output("scan", "itemshop:Order", "--where", "product=tea").splitlines()) == 3
+    ended = call("items", "scan", "itemshop:Order", "--limit", "2")
+    assert "there are more than 2 items" in ended.stderr
+    assert call("items", "scan", "itemshop:Order", "--where", "product=milk").stderr.endswith(
+        "no item matches\n"
+    )
+
+
+def test_items_are_put_changed_and_deleted() -> None:
+    ended = call("items", "put", "itemshop:Order", "customer=eve", "number=7", "product=tea", 'tags=["b"]')
+    assert ended.stderr == "Order(customer='eve', number=7) was written\n"
+    again = call("items", "put", "itemshop:Order", "customer=eve", "number=7", "product=milk")
+    assert again.exit_code == 4
+    assert "already exists" in again.stderr
+    text = json.dumps({"customer": "eve", "number": 7, "product": "milk"})
+    assert call("items", "put", "itemshop:Order", "--file", "-", "--replace", typed=text).exit_code == 0
+    changed = data(
+        "update", "itemshop:Order", "customer=eve", "number=7", "--set", "quantity=4", "--clear", "note"
+    )
+    assert (changed["product"], changed["quantity"], changed["tags"]) == ("milk", 4, [])
+    kept = call("items", "delete", "itemshop:Order", "customer=eve", "number=7")
+    assert (kept.exit_code, "no terminal" in kept.stderr) == (5, True)
+    assert call("items", "delete", "itemshop:Order", "customer=eve", "number=7", "--yes").exit_code == 0
+    assert call("items", "get", "itemshop:Order", "customer=eve", "number=7").exit_code == 3
+
+
+def test_a_table_is_read_and_written_as_it_is_stored() -> None:
+    key = ("pk=Order#ada", "sk=p5011")
+    assert data("get", "table:holdall", *key)["raw"] == {"B": "AP8="}
+    assert "raw       0x00ff" in output("get", "table:holdall", *key)
+    assert data("update", "table:holdall", *key, "--set", "quantity=4", "--clear", "tags")["quantity"] == {
+        "N": "4"
+    }
+    found = data("query", "table:holdall", "pk=Order#ada", "--sort", "sk^=p501", "--where", "quantity>=4")
+    assert len(found["items"]) == 1  # type: ignore[arg-type]
+    assert output("count", "table:holdall") == "3\n"
+    by_index = ("gsi1_pk=Order#by_product#tea", "--index", "gsi1", "--only", "customer")
+    assert output("query", "table:holdall", *by_index).split() == ["customer", "ada", "bob"]
+    assert call("items", "put", "table:holdall", "pk=x", "sk=y", "n=[1,2.5]").exit_code == 0
+    assert "already exists" in call("items", "put", "table:holdall", "pk=x", "sk=y").stderr
+    stored = '{"pk": {"S": "x"}, "sk": {"S": "y"}, "n": {"NS": ["1"]}}'
+    call("items", "put", "table:holdall", "--file", "-", "--replace", typed=stored)
+    assert data("get", "table:holdall", "pk=x", "sk=y")["n"] == {"NS": ["1"]}
+    plain = '{"pk": "x", "sk": "y", "n": [1, null]}'
+    call("items", "put", "table:holdall", "--file", "-", "--replace", typed=plain)
+    assert data("get", "table:holdall", "pk=x", "sk=y")["n"] == {"L": [{"N": "1"}, {"NULL": True}]}
+    assert call("items", "delete", "table:holdall", "pk=x", "sk=y", "--yes").exit_code == 0
+    assert call("items", "update", "table:holdall", "pk=x", "sk=y", "--set", "n=1").exit_code == 3
+    assert len(data("scan", "table:holdall", "--limit", "2")["items"]) == 2  # type: ignore[arg-type]
+
+
+MISTAKES = [
+    (("get", "itemshop:Order", "custmer=ada"), 2, "the model has no such field"),
+    (("get", "itemshop:Order", "customer=ada"), 2, "number"),
+    (("get", "itemshop:Order", "customer=ada", "number=x"), 2, "'x' is not a valid value"),
+    (("get", "itemshop:Order", "customer"), 2, "not NAME=VALUE"),
+    (("get", "itemshop:Order", "number=1", "number=2"), 2, "given twice"),
+    (("get", "itemshop:Nothing", "a=b"), 2, "Nothing"),
+    (("get", "itemshop", "a=b"), 2, "is a module"),
+    (("query", "itemshop:Order", "customer=ada", "--sort", "number"), 2, "is not a condition"),
+    (("query", "itemshop:Order", "customer=ada", "--after", "forged"), 2, "token"),
+    (("query", "itemshop:Order", "customer=ada", "--index", "by_x"), 2, "no index"),
+    (("count", "itemshop:Order", "--index", "by_product"), 2, "needs the key"),
+    (("put", "itemshop:Order"), 2, "but not both"),
+    (("put", "itemshop:Order", "customer=ada"), 2, "number"),
+    (("update", "itemshop:Order", "customer=ada", "number=1"), 2, "nothing to change"),
+    (("update", "itemshop:Order", "customer=ada", "number=9", "--set", "quantity=1"), 3, "there is no Order"),
+    (("update", "itemshop:Order", "customer=ada", "number=1", "--set", "number=2"), 2, "number"),
+    (("get", "table:nothing", "pk=x"), 3, "there is no table nothing"),
+    (("get", "table:holdall", "pk=x"), 2, "the key of table holdall is pk, sk"),
+    (("query", "table:holdall", "sk=x"), 2, "the partition key is pk"),
+    (("query", "table:holdall", "pk=x", "--sort", "n>1"), 2, "one range of sk"),
+    (("query", "table:holdall", "pk=x", "--index", "none"), 2, "no index none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "problem"), MISTAKES, ids=[" ".join(each[0]) for each in MISTAKES]
+)
+def test_mistakes_are_refused(words: tuple[str, ...], status: int, problem: str) -> None:
+    ended = call("items", *words)
+    assert problem in ended.stderr
+    assert ended.exit_code == status
+    assert output("count", "itemshop:Order") == "3\n"
+
+
+def test_json_that_does_not_fit_is_refused() -> None:
+    for typed, problem in (
+        ("{", "JSON"),
+        ('{"customer": "x", "number": "y", "product": "z"}', "number"),
+        ("[]", "Order"),
+    ):
+        ended = call("items", "put", "itemshop:Order", "--file", "-", typed=typed)
+        assert (ended.exit_code, problem in ended.stderr) == (1, True)
+    for typed, problem in (("{", "cannot be read"), ("[]", "not an object")):
+        ended = call("items", "put", "table:holdall", "--file", "-", typed=typed)
+        assert (ended.exit_code, problem in ended.stderr) == (1, True)
+
+
+# --- completion -------------------------------------------------------------------------------------------
+
+
+def suggested(*typed: str) -> list[str]:
+    """What a shell is offered for the last word."""
+    completion = ShellComplete(program, {}, "holdall", "_HOLDALL_COMPLETE")
+    return [each.value for each in completion.get_completions(list(typed[:-1]), typed[-1])]
+
+
+def test_a_shell_is_offered_models_artifacts_versions_aliases_and_queues() -> None:
+    with Database("embedded:holdall.db") as db:
+        for content in (b"x", b"y"):
+            db.artifacts.publish("model", content)
+        db.artifacts.put_alias("model", "stable", 1)
+        db.artifacts.publish("mode", b"x")
+        db.jobs.enqueue(work, queue="mail")
+    assert suggested("items", "get", "itemshop:") == ["itemshop:Order"]
+    assert suggested("migrate", "itemshop:O") == ["itemshop:Order"]
+    assert suggested("items", "get", "nomodule:") == []
+    assert suggested("artifacts", "list", "mod") == ["mode", "model"]
+    assert {*suggested("artifacts", "show", "model", "")} >= {"stable", "1", "2"}
+    assert suggested("alias", "show", "model", "st") == ["stable"]
+    assert suggested("jobs", "list", "--queue", "m") == ["mail"]
+    assert suggested("--url", "embedded:none.db", "artifacts", "list", "mod") == []
+    assert not Path("none.db").exists()
