@@ -81,7 +81,7 @@ def test_the_plugin_loads_nothing_of_holdall_for_those_who_do_not_use_it(pyteste
 
         def test_it():
             loaded = {name for name in sys.modules if name.startswith("holdall.")}
-            assert loaded == {"holdall.testing", "holdall.testing.plugin"}
+            assert loaded == {"holdall.lazy", "holdall.testing", "holdall.testing.plugin"}
         """
     )
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
