@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import Any
 
-from holdall.models.codec import codec_for
+from holdall.errors import InvalidValueError
+from holdall.models.codec import Codec, codec_for
 from holdall.models.fields import FieldOptions, Key
 from holdall.models.stored_form import show
 
@@ -20,17 +22,24 @@ class IdKey(Key[str]):
     def __init__(
         self, model: str, name: str = "id", codec: Any = None, options: FieldOptions | None = None
     ) -> None:
-        super().__init__(model, name, codec or codec_for(str), options or _OPTIONS)
+        super().__init__(model, name, codec or _make_codec(), options or _OPTIONS)
 
-    def validate(self, value: object) -> str:
-        """Return the text of a UUID; a `uuid.UUID` is accepted too."""
-        if isinstance(value, str) and _UUID.fullmatch(value):
-            return value
-        if type(value).__name__ == "UUID":
-            return str(value)
-        raise self.refusal(
-            f"{show(value)} is not a UUID", hint="to use other ids, declare the key yourself: id: Key[str]"
-        )
+
+def _make_codec() -> Codec:
+    codec = copy(codec_for(str))
+    codec.validate = _check_id
+    return codec
+
+
+def _check_id(value: object) -> str:
+    """Return the text of a UUID; a `uuid.UUID` is accepted too."""
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        return value
+    if type(value).__name__ == "UUID":
+        return str(value)
+    raise InvalidValueError(
+        f"{show(value)} is not a UUID", hint="to use other ids, declare the key yourself: id: Key[str]"
+    )
 
 
 def _new_id() -> str:

@@ -182,7 +182,10 @@ def make_key(schema: ModelSchema, values: tuple[object, ...], components: Mappin
         given = _complete(schema, given)
     valid = {}
     for name, field in fields.items():
-        valid[name] = field.validate(given[name])
+        try:
+            valid[name] = field.codec.validate(given[name])
+        except InvalidValueError:
+            valid[name] = field.validate(given[name])  # its error names the field
     return ModelKey(schema, valid)
 
 

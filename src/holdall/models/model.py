@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.core.nearest_name import find_nearest, suggest_name
-from holdall.errors import InvalidFieldError, InvalidFieldsError, ModelDefinitionError
+from holdall.errors import InvalidFieldError, InvalidFieldsError, InvalidValueError, ModelDefinitionError
 from holdall.models.fields import ABSENT, Field, field
 from holdall.models.handle import FieldHandle
 from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components
@@ -411,7 +411,10 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
         values = {name: value for name, value in values.items() if not fields[name].is_computed}
     for name, known in fields.items():
         if name in values:
-            own[name] = known.validate(values[name])
+            try:
+                own[name] = known.codec.validate(values[name])
+            except InvalidValueError:
+                own[name] = known.validate(values[name])  # its error names the field
         else:
             value = known.default()
             if value is not ABSENT:
