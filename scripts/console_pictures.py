@@ -1,4 +1,4 @@
-"""Take the pictures of the console that the docs show: python scripts/console_pictures.py (needs chromium).
+"""Take the pictures of the console that the docs show: python scripts/console_pictures.py [NAME...] (needs chromium).
 
 A small shop is stored in memory, its console is looked at in a browser, and the pictures are reduced to 256 colours.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import shutil
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ import uvicorn
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, sync_playwright
 
-from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached
+from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached, job
 from holdall.web import Console, create_app
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
@@ -78,6 +79,32 @@ def fill(db: Database) -> None:
             ada.documents.attach(draw(*colours), filename=name)
         ada.documents.attach(b"Payable within 30 days.\n" * 40, filename="Terms.txt")
     db.archive.run(Order, force=True)
+    enqueue(db)
+
+
+@job("send-receipt", retries=0)
+def send_receipt(customer: str, number: int) -> None:
+    """Fail, as a job does whose mail server is away."""
+    if number > 1:
+        raise ConnectionError(f"mail.example.com refused the receipt of order {number} for {customer}")
+
+
+@job("charge-card", retries=0, queue="payments")
+def charge_card(customer: str, number: int) -> None:
+    """Fail as well."""
+    raise ValueError(f"the card of {customer} has expired")
+
+
+def enqueue(db: Database) -> None:
+    """Leave jobs of all kinds."""
+    with db.transaction() as tx:
+        for number, name in enumerate(("Ada", "Grace", "Linus"), 1):
+            tx.enqueue(send_receipt, name, number)
+        tx.enqueue(charge_card, "Grace", 17)
+    db.worker(queues=["default", "payments"]).drain()
+    with db.transaction() as tx:
+        for number in range(4):
+            tx.enqueue("make-report", f"2026-{number + 7:02}", delay=600 * number, queue="slow")
 
 
 def draw(back: str, front: str) -> bytes:
@@ -127,22 +154,26 @@ def take(
 def main() -> None:
     """Take all pictures."""
     items = "/models/__main__:Order?key-customer=Ada&op-number=ge&from-number=5&size=25"
+    wanted = sys.argv[1:]
     with (
         TemporaryDirectory() as folder,
         Database("memory:", files=f"file:{folder}", secret="a secret of some length") as db,
-        sync_playwright() as playwright,
     ):
         fill(db)
         console = Console(models=[Customer, Order], read_only=False)
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        with serving(create_app(db, console=console)) as address:
+        with serving(create_app(db, console=console)) as address, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
             for name, path, scheme, height in (
                 ("console-items", items, "light", 760),
                 ("console-item", "/models/__main__:Customer/item?key-name=Ada", "light", 860),
                 ("console-dark", "/models/__main__:Order/item?key-customer=Ada&key-number=3", "dark", 660),
+                ("console-jobs", "/jobs?state=dead&count=1", "light", 700),
             ):
-                take(browser, console.sign_in_link(address), name, path, scheme, height)  # type: ignore[arg-type]
-        browser.close()
+                if not wanted or name in wanted:
+                    take(browser, console.sign_in_link(address), name, path, scheme, height)  # type: ignore[arg-type]
+            browser.close()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdall import AsyncDatabase
-from holdall.errors import HoldallError
+from holdall.errors import HoldallError, InvalidRequestError, ProtectedAliasError, RolloutError
 from holdall.models import describe_model
 from holdall.web.answer import find_answer
 from holdall.web.console.form import check_csrf, check_origin, read_form
@@ -128,17 +128,20 @@ async def _answer_change(desk: Desk, section: Section | None, answer: Answer, re
 
 
 async def _require_writing(answer: Answer, visit: Visit) -> Response:
-    if visit.desk.read_only:
-        raise RefusedVisitError(
-            403,
-            "Read-only",
-            "This console is read-only, so nothing was changed.",
-            "start it with `holdall serve --read-write`, or with Console(read_only=False)",
-        )
+    visit.require_writing()
     return await answer(visit)
 
 
 # --- errors ---------------------------------------------------------------------------------------------------
+
+
+_FAILURE = (500, "Server error")
+_ANSWERS: tuple[tuple[type[HoldallError], tuple[int, str]], ...] = (
+    (InvalidRequestError, (422, "Invalid value")),
+    (ProtectedAliasError, (403, "Protected")),
+    (RolloutError, (409, "Conflict")),
+)
+"""The answers to errors that are a person's mistake here, though a defect in a program: `find_answer` omits them."""
 
 
 async def _show_refusal(desk: Desk, request: Request, error: RefusedVisitError) -> Response:
@@ -158,7 +161,10 @@ async def _show_missing(desk: Desk, request: Request, error: HTTPException) -> R
 async def _show_error(desk: Desk, request: Request, error: HoldallError) -> Response:
     """Show an error of Holdall; the person at the console may see its message."""
     problem = find_answer(error)
-    status, title = (500, "Server error") if problem is None else (problem.status, problem.title)
+    if problem is not None:
+        status, title = problem.status, problem.title
+    else:
+        status, title = next((answer for kind, answer in _ANSWERS if isinstance(error, kind)), _FAILURE)
     return _show(desk, request, RefusedVisitError(status, title, error.message, error.hint))
 
 

@@ -28,14 +28,9 @@ def _list_editable(facts: ModelFacts) -> list[FieldFacts]:
     return [field for field in facts["fields"] if _is_editable(field)]
 
 
-def _refuse_reading(visit: Visit) -> None:
-    if visit.desk.read_only:
-        raise RefusedVisitError(403, "Read-only", "This console is read-only.")
-
-
 async def edit_item(visit: Visit) -> Response:
     """Show the form with an item's fields."""
-    _refuse_reading(visit)
+    visit.require_writing()
     page = await find_item(visit)
     item = await visit.db.get_one(page.key)
     return _show_form(visit, page, _write_fields(item, page.facts), None)
@@ -143,7 +138,7 @@ def _read_before(text: str, facts: ModelFacts) -> dict[str, str | None]:
 
 async def confirm_deletion(visit: Visit) -> Response:
     """Ask whether to delete an item."""
-    _refuse_reading(visit)
+    visit.require_writing()
     page = await find_item(visit)
     return visit.render(
         "confirm.html",

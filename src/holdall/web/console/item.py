@@ -152,7 +152,12 @@ def show_raw(attributes: Item, facts: ModelFacts) -> str:
         for name in (field["name"], field["attribute"], *field["aliases"])
     }
     shown = {name: _HIDDEN if name in hidden else value for name, value in sorted(attributes.items())}
-    return json.dumps(shown, ensure_ascii=False, indent=2, default=_show_bytes)
+    return show_attributes(shown)
+
+
+def show_attributes(attributes: Item) -> str:
+    """Return attributes in DynamoDB's JSON."""
+    return json.dumps(attributes, ensure_ascii=False, indent=2, default=_show_bytes)
 
 
 def _show_bytes(value: Any) -> str:

@@ -63,6 +63,16 @@ class Visit:
         """The database."""
         return self.desk.db
 
+    def require_writing(self) -> None:
+        """Refuse a page that leads to a change, if the console is read-only."""
+        if self.desk.read_only:
+            raise RefusedVisitError(
+                403,
+                "Read-only",
+                "This console is read-only, so nothing was changed.",
+                "start it with `holdall serve --read-write`, or with Console(read_only=False)",
+            )
+
     def query(self, name: str, default: str = "") -> str:
         """Return a value of the URL's query."""
         return self.request.query_params.get(name, default)

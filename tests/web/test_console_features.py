@@ -1,0 +1,134 @@
+"""The console's pages of features in a browser: what they show, and that everybody can use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Literal
+
+import pytest
+from console_job_rig import store_job, store_jobs
+from console_rig import MODELS, TOKEN, check_pages, opened_shop, sign_in_browser
+from playwright.sync_api import Browser, Page, expect
+from rig.browser import opened_browser
+from web_rig import served_asgi
+
+from holdall import Database
+from holdall.jobs import JobRecord
+from holdall.web import Console, create_app
+
+HOSTILE = {
+    "markup": """</title></pre></script>'"><script>document.title = "evil"</script><img src=x onerror="evil()">""",
+    "direction": "\u202egnp.exe\u2066",
+    "header": "line\r\nSet-Cookie: a=b\r\n\r\n",
+    "huge": "long" * 2000,
+    "template": "{{ 7 * 7 }}{% include 'base.html' %}",
+}
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with opened_shop(tmp_path_factory.mktemp("shop"), items=12) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def jobs(db: Database) -> dict[str, JobRecord]:
+    return store_jobs(db)
+
+
+@pytest.fixture(scope="module")
+def address(db: Database) -> Iterator[str]:
+    with served_asgi(create_app(db, console=Console(models=MODELS, token=TOKEN, read_only=False))) as url:
+        yield f"{url}/console/"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with opened_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    errors: list[str] = []
+    found = sign_in_browser(browser, address, errors)
+    yield found
+    assert errors == []
+    found.context.close()
+
+
+def visit_hostile(page: Page, addresses: list[str]) -> None:
+    """Look at pages that show what an attacker wrote: nothing of it runs, and they fit a phone."""
+    page.set_viewport_size({"width": 360, "height": 640})
+    for address in addresses:
+        reply = page.goto(address)
+        assert reply is not None
+        assert reply.status == 200, address
+        assert "set-cookie" not in reply.all_headers()
+        assert page.locator("main script, main img[onerror]").count() == 0
+        assert page.title().endswith(" · Holdall"), address
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), address
+    page.set_viewport_size({"width": 1280, "height": 720})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_the_pages(
+    browser: Browser, address: str, jobs: dict[str, JobRecord], scheme: Literal["light", "dark"]
+) -> None:
+    pages = [
+        "jobs?count=1",
+        "jobs?state=dead",
+        "jobs?state=running",
+        f"jobs/job?id={jobs['dead'].id}",
+        f"jobs/job?id={jobs['waiting'].id}",
+        f"jobs/job/retry?id={jobs['dead'].id}",
+        "jobs/retry-dead",
+    ]
+    check_pages(browser, address, scheme, pages)
+
+
+# --- jobs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_dead_job_is_found_retried_and_deleted(page: Page, db: Database) -> None:
+    store_job(
+        db, name="charge-card", queue="slow", attempts=3, error="Refused: <b>no</b>", died=datetime.now(UTC)
+    )
+    page.goto("./")
+    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("link", name="Dead").click()
+    page.get_by_label("Queue").select_option("slow")
+    rows = page.get_by_role("region", name="Dead").get_by_role("row")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("Refused: <b>no</b>")
+    page.get_by_role("link", name="charge-card").click()
+    page.get_by_role("link", name="Retry").click()
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="Retry").click()
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("status")).to_contain_text("charge-card is due now")
+    expect(page.locator(".badge.cold")).to_have_text("waiting")
+    page.get_by_role("link", name="Delete").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_contain_text("Deleted the job charge-card")
+    assert db.jobs.list(name="charge-card") == []
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_that_a_job_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+    text = HOSTILE[kind]
+    job = store_job(
+        db, name=text[:300], arguments=f"[{text}", key=text[:200], error=text, died=datetime.now(UTC)
+    )
+    visit_hostile(
+        page,
+        [
+            "jobs?state=dead",
+            f"jobs/job?id={job.id}",
+            f"jobs/job/retry?id={job.id}",
+            f"jobs/job/delete?id={job.id}",
+        ],
+    )
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_contain_text("Deleted the job")
