@@ -32,8 +32,8 @@ from holdall.jobs.record import (
     locate_job,
     locate_key,
     locate_occurrence,
+    name_paused_partition,
     partitions,
-    paused_partition,
     postpone_job,
     shard_of,
 )
@@ -154,7 +154,7 @@ async def find(context: Context, id: str) -> JobRecord | None:
     layout = await discover(context)
     same = JobItem.id.equals(id)
     for queue in await queues(context):
-        for partition in (job_partition, dead_partition, paused_partition):
+        for partition in (job_partition, dead_partition, name_paused_partition):
             h = partition(queue, shard_of(id))
             found = await _fetch_first(context, replace(layout.listing(h), filter=same), 1)
             if found:

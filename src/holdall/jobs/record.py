@@ -250,7 +250,7 @@ def dead_partition(queue: str, shard: str) -> str:
     return f"holdall#DeadJob#{queue}#{shard}"
 
 
-def paused_partition(queue: str, shard: str) -> str:
+def name_paused_partition(queue: str, shard: str) -> str:
     """The partition of the paused jobs of a queue's shard."""
     return f"holdall#{_PAUSED}#{queue}#{shard}"
 
@@ -263,7 +263,7 @@ def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
         if "dead" in states:
             yield dead_partition(queue, shard)
         if "paused" in states:
-            yield paused_partition(queue, shard)
+            yield name_paused_partition(queue, shard)
 
 
 def locate_job(layout: Layout, job: JobRecord) -> Address:
