@@ -30,6 +30,7 @@ BY_HAND = {
 
 RAW = {
     "archive/ancestor.py": "reads pointers that another library left in items",
+    "jobs/record.py": "pauses the jobs of a copied database, whose items may be malformed",
     "archive/parquet.py": "writes attributes of any model as JSON",
     "archive/pointer.py": "the pointer is an attribute of items of any model",
     "artifacts/home.py": "makes the keys of the table of artifacts, and reads them",
