@@ -22,7 +22,7 @@ class Order(
     layout="plain",
     indexes=[
         Index("by_total", sort_key=["total"], local=True),
-        Index("by_status", ["status"]),
+        Index("by_status", ["status"], include=["total"]),
         Index("by_day", sort_key=["day"], include=["status"], local=True),
     ],
 ):
@@ -94,6 +94,19 @@ async def test_a_local_index_of_a_plain_table_is_the_tables_own(db: Db) -> None:
         "total",
         "status",
     }
+
+
+@everywhere
+async def test_conditions_can_use_the_tables_key_because_every_index_holds_it(db: Db) -> None:
+    await given(db, *(Order(customer="ada", number=n, total=n, day=DAYS[n]) for n in range(3)))
+    local = db.query(Order, index="by_day", customer="ada", where=Order.number >= 1)
+    assert await list_rows(local, "number") == [1, 2]
+    key = (Order.number < 2) & (Order.customer == "ada") & (col(Order.total) > 0)
+    rows = db.query(Order, index="by_status", status="open", where=key)
+    assert await list_rows(rows, "number") == [1]
+    assert await rows.count() == 1
+    with pytest.raises(InvalidFieldError, match="customer: it is part of the key of the index 'by_day'"):
+        db.query(Order, index="by_day", customer="ada", where=Order.customer == "ada")
 
 
 @everywhere

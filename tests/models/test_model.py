@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused_by_name(values: dict[str, Any], message: s
 
 def test_what_is_missing_is_named_all_of_it() -> None:
     with pytest.raises(
-        InvalidFieldError, match=r"^Order\.customer: the value is missing \(and so are number, product\)$"
+        InvalidFieldError, match=r"^Order\.customer: the value is missing \(also missing: number, product\)$"
     ):
         Order()  # type: ignore[call-arg]
     with pytest.raises(InvalidFieldError, match=r"^Order\.product: the value is missing$"):

@@ -313,6 +313,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
     ("template", "problem"),
     [
         (lambda: Template(), "needs the templates"),
+        (lambda: Template("A#{name}"), "needs the templates"),  # type: ignore[arg-type]
         (lambda: Template(pk=""), "none of them empty"),
         (lambda: Template(pk="A#{nobody}"), "names nobody"),
         (lambda: Template(pk="A#{name}{name}"), "nothing separates"),
@@ -335,6 +336,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
     ],
     ids=[
         "nothing",
+        "text",
         "empty",
         "unknown",
         "adjacent",
@@ -403,3 +405,18 @@ def test_an_index_may_be_of_fields_themselves() -> None:
 
     index = City._schema.indexes["by_size"].schema
     assert [key.name for key in index.keys] == ["country", "size"]
+
+
+@pytest.mark.parametrize("type", [None, "entity"])
+def test_an_index_beside_a_template_holds_all_attributes(type: str | None) -> None:
+    with pytest.raises(ModelDefinitionError, match=r"'by_size': include= cannot be used with a Template"):
+
+        class City(
+            Model,
+            table="cities",
+            layout=Template(pk="C#{name}", type=type),
+            indexes=[Index("by_size", ["country"], include=["size"])],
+        ):
+            name: Key[str]
+            country: str
+            size: int

@@ -422,6 +422,13 @@ def _plain(
     for field in own:
         if field.codec.kind not in ("S", "N", "B"):
             raise _wrong(cls, index, f"{field.name} is not stored as a string, a number or binary")
+    if index.include is not None and not form.is_plain:
+        raise _wrong(
+            cls,
+            index,
+            "include= cannot be used with a Template: its rows need the attributes that identify an item",
+            hint="leave out include=; the index in the table must hold all attributes (ALL)",
+        )
     keys = form.table_keys() if index.local else None
     partitions = [plain_attribute(field) for field in key] if keys is None else [keys[0]]
     projection = projection_of(_list_included(cls, index, fields))

@@ -46,8 +46,9 @@ class KeyForm:
     """How a model's keys are stored.
 
     ``type_attribute`` names the attribute that holds the model's name, None if nothing does; ``constants`` are other
-    attributes that every item of the model has. ``in_key_alone``: the
-    key's components are stored in the key and nowhere else. ``foreign``: programs in JavaScript read the items, too.
+    attributes that every item of the model has. ``in_key_alone``: the key's components are stored in the key and
+    nowhere else. ``is_plain``: the components themselves are the key's attributes, which identify an item.
+    ``foreign``: programs in JavaScript read the items, too.
     ``reserves_names``: names that begin with an underscore are Holdall's.
     ``shares_partitions``: items of other models may lie between those of one partition.
     """
@@ -55,6 +56,7 @@ class KeyForm:
     type_attribute: str | None = None
     constants: Mapping[str, Attribute] = {}
     in_key_alone = False
+    is_plain = False
     foreign = False
     shares_partitions = False
     reserves_names = False
@@ -234,6 +236,8 @@ class AncestorForm(KeyForm):
 
 class PlainForm(KeyForm):
     """In a model's own table whose key attributes are the key fields themselves."""
+
+    is_plain = True
 
     def table_keys(self) -> Keys:
         """The key fields, under their stored names and types."""

@@ -422,7 +422,7 @@ def fill(item: Declared, values: Mapping[str, Any], *, complete: bool = True) ->
             elif (complete and not known.is_kept) or known.is_key:
                 missing.append(name)
     if missing:
-        also = "" if len(missing) == 1 else f" (and so are {', '.join(missing[1:])})"
+        also = "" if len(missing) == 1 else f" (also missing: {', '.join(missing[1:])})"
         raise fields[missing[0]].refusal(f"the value is missing{also}")
     for each, value in given:
         if each.peek(item) != each.validate(value):  # type: ignore[arg-type]

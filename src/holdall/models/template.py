@@ -64,7 +64,7 @@ class Template:
         **indexes: IndexTexts,
     ) -> None:
         texts = {name: text for name, text in (("pk", pk), ("sk", sk)) if text is not None}
-        if (key is None) == (not texts):
+        if (key is None) == (not texts) or not isinstance(key, Mapping | None):
             raise ModelDefinitionError(
                 "a Template needs the templates of the table's key",
                 hint='write Template(pk=..., sk=...), or Template({"PK": ..., "SK": ...}) for other names',

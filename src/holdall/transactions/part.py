@@ -26,7 +26,7 @@ def list_attributes(
 ) -> list[str]:
     """The attributes to fetch for these fields, and those that identify an item of one of the models."""
     form = binding.schema.form
-    names = [field.stored for field in fields]
+    names = [field.stored for field in fields if not (field.is_key and form.in_key_alone)]
     names += [attribute.name for attribute in (binding.partition, binding.sort) if attribute is not None]
     if form.type_attribute is not None:
         names += [form.type_attribute, *(name for each in schemas for name in each.form.constants)]

@@ -162,7 +162,10 @@ class Question:
                     f"it is part of the key of the index {self.index.name!r}, so {what} cannot use it",
                     hint="compare it in sort=, or in your code",
                 )
-        elif schema.projection.kind != "ALL" and field.stored not in schema.projection.names:
+        elif schema.projection.kind != "ALL" and field.stored not in (
+            *schema.projection.names,
+            *self._table_key_names(),
+        ):
             raise field.refusal(
                 f"the index {self.index.name!r} does not include it, but {what} needs it",
                 hint="add it to the index's include=, or query the table",
