@@ -224,12 +224,12 @@ def pause_item(item: Item, partition: str) -> Item | None:
 
     ``partition`` is the attribute that holds the partition key. The item is not checked: it may be malformed.
     """
-    kind, _, rest = item[partition].get("S", "").removeprefix("holdall#").partition("#")
-    if kind != "Job" or not item[partition]["S"].startswith("holdall#"):
+    text = item[partition].get("S", "")
+    if not text.startswith("holdall#Job#"):
         return None
     lease = {column.name for column in LEASE}
     kept = {name: attribute for name, attribute in item.items() if name not in lease}
-    return {**kept, partition: {"S": f"holdall#{_PAUSED}#{rest}"}}
+    return {**kept, partition: {"S": f"holdall#{_PAUSED}#{text.removeprefix('holdall#Job#')}"}}
 
 
 # --- where they are ---------------------------------------------------------------------------------------

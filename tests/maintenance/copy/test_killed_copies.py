@@ -1,0 +1,74 @@
+"""Copies of a database with everything in it, whose processes are killed at any moment, end equal."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+from copy_rig import items, open_store
+from full_database import MODELS, describe, fill
+from rig.colour import COLOURS
+from rig.torture import ROUNDS, SEED, SEEDED, TORTURE, run_script
+
+from holdall import Database
+
+pytestmark = pytest.mark.torture
+
+WRITES = 60
+"""About how many writes a copy sends: batches of items, tables, and each file."""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a database with everything in it, without its suffix."""
+    path = str(tmp_path_factory.mktemp("copied") / "source")
+    with Database(f"embedded:{path}.db?durability=normal", files=f"file:{path}-files") as db:
+        fill(db)
+    return path
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_killed_copy_is_continued_and_ends_equal(source: str, colour: str, tmp_path: Path) -> None:
+    chance = Random(f"{SEED} {colour}")
+    counts = [-2, *chance.sample(range(WRITES), 3)]
+    if TORTURE:
+        counts = [-1, -2, -3, -4, *(chance.randrange(WRITES) for _ in range(ROUNDS))]
+    lines = run_script("dying_copier.py", source, colour, tmp_path, *dict.fromkeys(counts))
+    told = [json.loads(line) for line in lines]
+    assert any(-9 in each["ended"] for each in told), SEEDED
+    with Database(f"embedded:{source}.db", files=f"file:{source}-files") as db:
+        expected = [len(items(db)), len(items(db, "copied-towns")), len(list(db.files.list()))]
+    for each in told:
+        assert (each["current"], each["different"]) == (True, []), (each, SEEDED)
+        assert each["verified"] == expected, (each, SEEDED)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def test_a_database_goes_to_a_server_and_back(source: str, tmp_path: Path) -> None:
+    prefix = f"t{uuid4().hex[:8]}-"
+    with (
+        quiet(),
+        Database(f"embedded:{source}.db", files=f"file:{source}-files") as ours,
+        open_store("ministack", tmp_path, table_prefix=prefix) as server,
+        Database(f"embedded:{tmp_path}/back.db") as back,
+    ):
+        expected = describe(ours)
+        for one, other in ((ours, server), (server, back)):
+            report = one.copy_to(other, models=MODELS, manifest=tmp_path / f"{uuid4()}")
+            assert report.is_current, report
+            assert describe(other) == expected
+        assert items(back, "copied-towns") == items(ours, "copied-towns")
