@@ -90,6 +90,15 @@ def test_the_section_of_an_error_names_its_class_and_whether_a_retry_can_help(
     assert ("**Retryable.**" in section) == bool(error.retryable)
 
 
+def test_decisions_have_numbers_of_their_own_and_a_date() -> None:
+    decisions = sorted(ROOT.glob("docs/decisions/*.md"))
+    assert [int(page.name[:4]) for page in decisions] == [*range(1, len(decisions) + 1)]
+    for page in decisions:
+        title, _, status, *_ = page.read_text(encoding="utf-8").splitlines()
+        assert title.startswith(f"# {int(page.name[:4])}. ")
+        assert re.match(r"Date: \d{4}-\d\d-\d\d\. Status: ", status), page.name
+
+
 def test_the_readme_says_how_to_begin() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in text
