@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from holdall.maintenance.backup.flow import BackupReport
     from holdall.maintenance.copy.flow import CopyArguments
     from holdall.maintenance.copy.report import CopyReport
+    from holdall.maintenance.doctor.flow import DoctorArguments
+    from holdall.maintenance.doctor.report import DoctorReport, ModelFigure
     from holdall.tables import Table
     from holdall.worker import WorkerThread
     from holdall.worker.worker import WorkerArguments
@@ -206,6 +208,27 @@ class Database(Runner):
         ours = Side(self._context, self._services.urls)
         theirs = Side(target._context, target._services.urls)
         return run(copy_database(ours, theirs, **options), self._context)
+
+    def doctor(self, **options: Unpack[DoctorArguments]) -> DoctorReport:
+        """Check this database, and return what is wrong. Nothing is changed, except that figures are stored.
+
+        ``models`` are your models; without them, their tables and items are not checked. ``only`` is a list of the
+        checks to make: ``configuration``, ``tables``, ``items``, ``unique``, ``blobs``, ``archive``, ``artifacts``,
+        ``jobs`` and ``orphans``; by default all of them. ``repair=True`` repairs what can be repaired, each fault on
+        condition that it is still as it was found.
+
+        This reads all items, also with other programs writing at the same time. The number and size of each model's
+        items are stored for `figures`, unless ``store_figures=False``. ``progress`` is called with the report so far.
+        """
+        from holdall.maintenance.doctor.flow import examine
+
+        return run(examine(self._context, self._services.urls, **options), self._context)
+
+    def figures(self) -> list[ModelFigure]:
+        """Return how many items each model had, and their size, when `doctor` last counted them."""
+        from holdall.maintenance.doctor.figure import read_figures
+
+        return run(read_figures(self._context), self._context)
 
     @property
     def aio(self) -> AsyncDatabase:

@@ -9,6 +9,7 @@ import click
 import holdall
 from holdall.cli.backup import backup, restore
 from holdall.cli.copy import copy_database
+from holdall.cli.doctor import doctor
 from holdall.cli.items import items
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
@@ -73,6 +74,7 @@ for _command in (
     migrate,
     copy_database,
     serve,
+    doctor,
     backup,
     restore,
     completion,

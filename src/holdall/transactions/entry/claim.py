@@ -19,6 +19,9 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.models.stored_key import decode_key
 from holdall.transactions.binding import Binding
 
+GUARD = "holdall.Unique"
+"""The type of a guard."""
+
 _OWNER = ("owner_pk", "owner_sk")
 
 
@@ -41,7 +44,7 @@ class Claim:
         if self.taken_by is None:
             return DeleteItem(self.binding.table, key, free, item_on_failure=True)
         owner = dict(zip(_OWNER, _texts(self.taken_by), strict=True))
-        item = {**key, TYPE: {"S": "holdall.Unique"}, **owner}
+        item = {**key, TYPE: {"S": GUARD}, **owner}
         return PutItem(self.binding.table, item, free, item_on_failure=True)
 
     def refuse(self, guard: Item | None) -> UniqueViolationError:

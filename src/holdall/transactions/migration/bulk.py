@@ -105,7 +105,7 @@ class _Migration:
                 return  # deleted meanwhile, or of another model that shares the key
             tally.count("found", attempt == 0)
             try:
-                plan = await _plan(self._context, binding, raw)
+                plan = await plan_refresh(self._context, binding, raw)
                 if plan is not None:
                     await self._write(tally, plan)
                     tally.count("changed")
@@ -142,7 +142,7 @@ def _is_about_the_item(error: HoldallError) -> bool:
     return isinstance(error, InvalidRequestError) or isinstance(error.__cause__, TransactionCanceledError)
 
 
-async def _plan(context: Context, binding: Binding, raw: Item) -> CommitPlan | None:
+async def plan_refresh(context: Context, binding: Binding, raw: Item) -> CommitPlan | None:
     """The write that brings an item up to date; None if it is up to date."""
     if is_pointer(binding, raw):
         return None  # it is converted when it is read; fetching its content back would be wasteful

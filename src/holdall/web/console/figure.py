@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from holdall import AsyncDatabase, Model
 from holdall.core import DescribeTable, TableDescription
 from holdall.errors import HoldallError
+from holdall.maintenance import ModelFigure
 from holdall.tables import PlannedTable
 
 _FRESH = timedelta(seconds=20)
@@ -30,11 +31,15 @@ class TableFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All tables of the database, and when they were described. ``problem`` is why they could not be."""
+    """All tables of the database, and when they were described. ``problem`` is why they could not be.
+
+    ``models`` is what the last check of the database has counted: see `holdall.Database.doctor`.
+    """
 
     tables: tuple[TableFigures, ...]
     counted_at: datetime
     problem: str | None = None
+    models: tuple[ModelFigure, ...] = ()
 
 
 class FigureKeeper:
@@ -61,7 +66,8 @@ class FigureKeeper:
         try:
             plan = await self._db.table.plan(models=list(self._models))
             tables = [await self._describe(table) for table in plan.tables]
-            self._last = Figures(tuple(tables), datetime.now(UTC))
+            models = tuple(await self._db.figures())
+            self._last = Figures(tuple(tables), datetime.now(UTC), models=models)
         except HoldallError as error:
             self._last = Figures((), datetime.now(UTC), error.message)
 

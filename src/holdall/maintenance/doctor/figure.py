@@ -1,0 +1,86 @@
+"""The figures of models: how many items each has, and how large they are; stored so that the console can show them.
+
+Each model has one small item, ``holdall#Figures`` / ``<model>``, which the next check replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.values import Item, item_size
+from holdall.errors import HoldallError
+from holdall.maintenance.doctor.item import ModelFinder
+from holdall.maintenance.doctor.report import ModelFigure
+from holdall.maintenance.doctor.work import Work
+from holdall.tables.flow import find_table
+from holdall.tables.layout import Layout, layout_of
+from holdall.tables.record import Column, Record, number, put_all, text
+from holdall.transactions.binding import Binding
+
+_H = "holdall#Figures"
+
+
+class FigureRecord(Record, type="holdall.Figures"):
+    """The stored figures of a model."""
+
+    model = text("model")
+    items = number("items")
+    bytes = number("bytes")
+    counted_at: Column[datetime] = text("counted_at").through(datetime.isoformat, datetime.fromisoformat)
+
+
+class Figures:
+    """Counts the items of models while their tables are read."""
+
+    def __init__(self, bindings: Sequence[Binding]) -> None:
+        names = [each.name for binding in bindings for each in binding.schema.family() if not each.abstract]
+        self._counts = {name: [0, 0] for name in sorted(set(names))}
+
+    def count(self, finder: ModelFinder, table: str, rows: Sequence[Item]) -> None:
+        """Count the items of a page."""
+        for item in rows:
+            found = finder.find(table, item)
+            if found is not None:
+                count = self._counts[found[1].name]
+                count[0] += 1
+                count[1] += item_size(item)
+
+    def list(self, now: datetime) -> tuple[ModelFigure, ...]:
+        """The figures of all models."""
+        return tuple(ModelFigure(name, count[0], count[1], now) for name, count in self._counts.items())
+
+
+async def store_figures(work: Work, layout: Layout) -> None:
+    """Store the figures; without permission to write, they are only reported."""
+    records = [
+        FigureRecord.new(
+            layout.address(_H, each.model, f"{_H}#{each.model}"),
+            FigureRecord.model.set(each.model),
+            FigureRecord.items.set(each.items),
+            FigureRecord.bytes.set(each.bytes),
+            FigureRecord.counted_at.set(each.counted_at),
+        )
+        for each in work.figures
+    ]
+    try:
+        await put_all(work.context.port, records)
+    except HoldallError as error:
+        await work.find("configuration", "notice", "figures", f"they were not stored: {error.message}")
+
+
+async def read_figures(context: Context) -> list[ModelFigure]:
+    """The figures of each model, as the last check that counted its items has stored them, by name."""
+    description = await find_table(context, context.settings.table_name)
+    if description is None:
+        return []
+    layout, found = layout_of(description, context.settings), list[Any]()
+    cursor = PageCursor(context.port, layout.listing(_H))
+    while (page := await cursor.next_page()) is not None:
+        for item in page.items:
+            record = FigureRecord(layout.address_of(item), item)
+            found.append(ModelFigure(record.model, record.items, record.bytes, record.counted_at))
+    return found

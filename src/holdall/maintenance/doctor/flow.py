@@ -1,0 +1,122 @@
+"""The flow of a check: the configuration first, then every table in one pass, then what each feature checks itself.
+
+Nothing is held in memory but the findings and the items of one page. Other programs may write meanwhile, so anything
+that looks wrong is read again before it is reported, and a repair is conditional on what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, get_args
+
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.requests import Scan
+from holdall.errors import HoldallError, InvalidOptionsError
+from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout
+from holdall.maintenance.doctor.figure import Figures, store_figures
+from holdall.maintenance.doctor.guard import GuardCheck
+from holdall.maintenance.doctor.item import ItemCheck, ModelFinder
+from holdall.maintenance.doctor.report import CheckName, DoctorReport
+from holdall.maintenance.doctor.work import Visitor, Work
+from holdall.models.model import Model
+from holdall.tables.demand import needs_of
+from holdall.tables.layout import Layout
+from holdall.transactions.binding import Binding, bind
+
+_PAGE = 500
+CHECKS: tuple[CheckName, ...] = get_args(CheckName)
+
+
+class DoctorArguments(TypedDict, total=False):
+    """The options of a check."""
+
+    models: Sequence[type[Model]]
+    only: Sequence[CheckName] | None
+    repair: bool
+    store_figures: bool
+    progress: Callable[[DoctorReport], Any] | None
+
+
+async def examine(
+    context: Context,
+    services: Mapping[str, str | None],
+    *,
+    models: Sequence[type[Model]] = (),
+    only: Sequence[CheckName] | None = None,
+    repair: bool = False,
+    store_figures: bool = True,
+    progress: Callable[[DoctorReport], Any] | None = None,
+) -> DoctorReport:
+    """Check a database; see `holdall.Database.doctor`."""
+    wanted = _choose(only)
+    needs_of(models)  # refuses what is not a model
+    if progress is not None and not callable(progress):
+        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
+    work = Work(context, models, services, repair=repair, progress=progress)
+    if "configuration" in wanted:
+        await check_services(work)
+    layout = await find_layout(work)
+    if "tables" in wanted:
+        await check_tables(work)
+    bindings = await _bind_models(work, wanted)
+    await _read_tables(work, layout, bindings, wanted, keep=store_figures)
+    await work.show()
+    return work.report()
+
+
+def _choose(only: Any) -> frozenset[CheckName]:
+    if only is None:
+        return frozenset(CHECKS)
+    if isinstance(only, str) or not only or not set(only) <= set(CHECKS):
+        raise InvalidOptionsError(
+            f"only must be a list of checks, not {only!r:.80}", hint=f"the checks are {', '.join(CHECKS)}"
+        )
+    return frozenset(only)
+
+
+async def _bind_models(work: Work, wanted: frozenset[CheckName]) -> list[Binding]:
+    """Where the items of the models are; a model that cannot be used at all is a finding."""
+    found = []
+    for model in work.models:
+        if any(base in work.models for base in model.__mro__[1:]):
+            continue  # it is examined together with the model that it derives from
+        try:
+            found.append(await bind(work.context, model._schema))
+        except HoldallError as error:
+            if "tables" not in wanted:
+                await work.find("configuration", "error", model._schema.name, error.message)
+    return found
+
+
+async def _read_tables(
+    work: Work,
+    layout: Layout | None,
+    bindings: Sequence[Binding],
+    wanted: frozenset[CheckName],
+    *,
+    keep: bool,
+) -> None:
+    """Read every table once, and let each check look at each page."""
+    finder, figures = ModelFinder(work.context, bindings), Figures(bindings)
+    tables = dict.fromkeys(binding.table for binding in bindings)
+    for table in tables:
+        visitors: list[Visitor] = []
+        if "items" in wanted:
+            visitors.append(ItemCheck(work, finder, table))
+        if "unique" in wanted:
+            visitors.append(GuardCheck(work, finder, table))
+        if not visitors:
+            continue
+        cursor = PageCursor(work.context.port, Scan(table, limit=_PAGE, consistent=True))
+        while (page := await cursor.next_page()) is not None:
+            work.scanned += page.scanned
+            if "items" in wanted:
+                figures.count(finder, table, page.items)
+            for visitor in visitors:
+                await visitor.visit(page.items)
+            await work.show()
+    if "items" in wanted:
+        work.figures = figures.list(work.context.port.now())
+        if keep and layout is not None:
+            await store_figures(work, layout)

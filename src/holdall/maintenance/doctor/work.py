@@ -1,0 +1,111 @@
+"""A check in progress: what it works on, and what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from holdall.core.context import Context, State
+from holdall.core.frozen import replace
+from holdall.core.values import Item
+from holdall.errors import HoldallError
+from holdall.maintenance.doctor.report import CheckName, DoctorFinding, DoctorReport, ModelFigure, Severity
+from holdall.models.model import Model
+
+_MOST = 1000
+
+Mend = Callable[[], Coroutine[Any, Any, bool]]
+"""Repairs a fault; returns False if another program has changed something meanwhile."""
+
+
+T = TypeVar("T")
+
+
+class _Layout:
+    """Keeps the layout of the table for one check."""
+
+    def __init__(self) -> None:
+        self._known: list[Any] = []
+
+    async def get(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if not self._known:
+            self._known.append(await flow())
+        return self._known[0]  # type: ignore[no-any-return]
+
+    def forget(self) -> None:
+        self._known.clear()
+
+
+def observe(context: Context) -> Context:
+    """The context of a check: it creates no table, even if the settings allow that, and knows nothing from before."""
+    settings = replace(context.settings, manage_table=False)
+    return replace(context, settings=settings, discovery=_Layout(), state=State())
+
+
+class Work:
+    """One check of a database. Only the first findings are kept; the others are counted."""
+
+    def __init__(
+        self,
+        context: Context,
+        models: Sequence[type[Model]],
+        services: Mapping[str, str | None],
+        *,
+        repair: bool,
+        progress: Callable[[DoctorReport], Any] | None,
+    ) -> None:
+        self.context = observe(context)
+        self.models = models
+        self.services = services
+        self.repair = repair
+        self.scanned = 0
+        self.figures: tuple[ModelFigure, ...] = ()
+        self._progress = progress
+        self._findings: list[DoctorFinding] = []
+        self._found = self._repaired = 0
+
+    async def find(
+        self,
+        check: CheckName,
+        severity: Severity,
+        subject: str,
+        message: str,
+        repair: str | None = None,
+        mend: Mend | None = None,
+    ) -> None:
+        """Report a fault; if faults are to be repaired and this one can be, repair it."""
+        repaired = False
+        if self.repair and mend is not None:
+            try:
+                repaired = await mend()
+            except HoldallError as error:
+                message = f"{message}; the repair failed: {error.message}"
+        self.add(DoctorFinding(check, severity, subject, message, repair, repaired))
+
+    def add(self, finding: DoctorFinding) -> None:
+        """Keep a finding."""
+        self._found += 1
+        self._repaired += finding.repaired
+        if len(self._findings) < _MOST:
+            self._findings.append(finding)
+
+    def report(self) -> DoctorReport:
+        """What was found so far."""
+        return DoctorReport(tuple(self._findings), self._found, self._repaired, self.scanned, self.figures)
+
+    async def show(self) -> None:
+        """Call the user's function with the report so far."""
+        if self._progress is not None:
+            await self.context.port.call(self._progress, self.report())
+
+
+class Visitor(Protocol):
+    """A check that looks at all items of a table, page by page."""
+
+    async def visit(self, rows: Sequence[Item]) -> None:
+        """Look at the items of a page."""
+
+
+def show_key(key: Item) -> str:
+    """A key, for a finding."""
+    return " / ".join(str(part) for attribute in key.values() for part in attribute.values())

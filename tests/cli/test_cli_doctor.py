@@ -1,0 +1,108 @@
+"""``holdall doctor``: what it prints on which stream, what it repairs, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_rig import call
+
+from holdall import Database, Key, Model, field
+from holdall.core import DeleteItem, encode_item
+
+URL = "embedded:app.db"
+
+
+class Account(Model, name="DoctorAccount"):
+    name: Key[str]
+    email: str = field(unique=True)
+
+
+MODELS = f"{__name__}:Account"
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    monkeypatch.chdir(tmp_path)
+    with Database(URL) as found:
+        found.table.create(models=[Account])
+        found.create(Account, name="ada", email="ada@example.com")
+        yield found
+
+
+def harm(db: Database) -> None:
+    key = {"pk": "holdall#Unique#DoctorAccount#email#ada@example.com", "sk": "#"}
+    db.send(DeleteItem(db.table.name, encode_item(key)))
+
+
+def test_a_healthy_database_has_the_exit_status_0(db: Database) -> None:
+    result = call("--url", URL, "doctor", "--models", MODELS)
+    assert result.exit_code == 0
+    assert result.stdout.split()[:5] == ["MODEL", "ITEMS", "SIZE", "DoctorAccount", "1"]
+    assert result.stderr == "2 items read: nothing is wrong\n"
+    assert [each.items for each in db.figures()] == [1]
+
+
+def test_findings_are_a_table_and_the_exit_status_is_1(db: Database) -> None:
+    harm(db)
+    result = call("--url", URL, "doctor", "--models", MODELS, "--no-figures")
+    assert result.exit_code == 1
+    heads, row = result.stdout.splitlines()[-2:]
+    assert heads.split() == ["SEVERITY", "CHECK", "SUBJECT", "FAULT", "REPAIR"]
+    assert row.split()[:2] == ["error", "unique"]
+    assert "its email is not reserved" in row
+    assert result.stderr.splitlines()[-2:] == [
+        "error: 1 fault was found",
+        f"hint: run `holdall --url {URL} doctor --repair --models {MODELS}` to repair what can be repaired",
+    ]
+    assert db.figures() == []
+
+
+def test_the_report_can_be_json(db: Database) -> None:
+    harm(db)
+    result = call("--url", URL, "doctor", "--models", MODELS, "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["healthy"], report["found"], report["repaired"]) == (1, False, 1, 0)
+    assert report["findings"][0]["repair"] == "reserve the value"
+    assert [(each["model"], each["items"]) for each in report["models"]] == [("DoctorAccount", 1)]
+
+
+def test_a_repair_is_planned_confirmed_and_done(db: Database) -> None:
+    harm(db)
+    asked = call("--url", URL, "doctor", "--models", MODELS, "--repair")
+    assert asked.exit_code == 5
+    assert "its email is not reserved" in asked.stdout
+    assert "1 fault can be repaired" in asked.stderr
+    assert db.get_by(Account, email="ada@example.com") is None
+    result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes")
+    assert result.exit_code == 0
+    assert "done: reserve the value" in result.stdout
+    assert db.get_by(Account, email="ada@example.com") is not None
+
+
+def test_a_check_can_be_made_alone(db: Database) -> None:
+    harm(db)
+    assert call("--url", URL, "doctor", "--models", MODELS, "--only", "tables").exit_code == 0
+    assert call("--url", URL, "doctor", "--models", MODELS, "--only", "unique").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "everything"], "'everything' is not a check; the checks are configuration, "),
+        (["--yes"], "--yes is only for --repair"),
+        (["--models", "nowhere"], "there is no module nowhere"),
+    ],
+    ids=["check", "yes", "module"],
+)
+def test_wrong_options_are_refused(db: Database, words: list[str], message: str) -> None:
+    result = call("--url", URL, "doctor", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_missing_database_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("--url", URL, "doctor").exit_code == 3

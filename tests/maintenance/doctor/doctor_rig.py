@@ -1,0 +1,119 @@
+"""A database to be examined: in memory, in a file and on a server, sync and async."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from rig.colour import Colour, here_and_elsewhere, run_in
+from rig.files import bucket_service
+from rig.servers import ENVIRONMENT, sign_in, started
+
+from holdall import Database, Index, Key, Model, SortKey, field
+from holdall.core import DeleteItem, GetItem, Item, PutItem, encode_item
+from holdall.maintenance import DoctorReport
+
+
+class Person(Model, name="DoctorPerson", indexes=[Index("by_town", key=["town"], sort_key=["age"])]):
+    name: Key[str]
+    town: str
+    age: int = 0
+    email: str | None = field(default=None, unique=True)
+
+
+class Visit(Model, name="DoctorVisit", ttl="until"):
+    person: Key[str]
+    number: SortKey[int]
+    until: datetime | None = None
+
+
+MODELS: list[type[Model]] = [Person, Visit]
+
+
+class Patient:
+    """A database; ``examine`` works in the colour of the test."""
+
+    def __init__(self, db: Database, colour: Colour) -> None:
+        self.db = db
+        self.colour = colour
+
+    async def examine(self, **options: Any) -> DoctorReport:
+        options = {"models": MODELS, **options}
+        if self.colour == "blocking":
+            return self.db.doctor(**options)
+        return await self.db.aio.doctor(**options)
+
+    def read(self, pk: str, sk: str) -> Item | None:
+        return self.db.send(GetItem(self.db.table.name, encode_item({"pk": pk, "sk": sk}), True)).item
+
+    def write(self, item: Item) -> None:
+        self.db.send(PutItem(self.db.table.name, item))
+
+    def put(self, pk: str, sk: str, **values: Any) -> None:
+        self.write(encode_item({"pk": pk, "sk": sk, **values}))
+
+    def change(self, pk: str, sk: str, **attributes: Any) -> None:
+        """Change stored attributes behind Holdall's back; None removes one."""
+        item = dict(self.read(pk, sk) or {})
+        assert item
+        for name, attribute in attributes.items():
+            if attribute is None:
+                item.pop(name)
+            else:
+                item[name] = attribute
+        self.write(item)
+
+    def delete(self, pk: str, sk: str) -> None:
+        self.db.send(DeleteItem(self.db.table.name, encode_item({"pk": pk, "sk": sk})))
+
+
+@dataclass(frozen=True)
+class Ward:
+    """In which store, and in which colour."""
+
+    store: str
+    colour: Colour
+
+    def __str__(self) -> str:
+        return f"{self.store}-{self.colour}"
+
+
+def open_store(kind: str, folder: Path) -> Database:
+    """A database of its own, with a place for files."""
+    if kind == "memory":
+        return Database("memory:")
+    if kind == "file":
+        return Database(f"embedded:{folder / 'a.db'}?durability=normal", files=f"file:{folder / 'files'}")
+    url = f"dynamodb://doctor-{uuid4()}?region={ENVIRONMENT['AWS_REGION']}&endpoint={started('ministack')}"
+    return Database(url, manage_table=True, credentials=sign_in, files=bucket_service(uuid4().hex))
+
+
+@contextmanager
+def opening(ward: Ward) -> Iterator[Patient]:
+    """A healthy database with a few items."""
+    with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
+        db.table.create(models=MODELS)
+        fill(db)
+        yield Patient(db, ward.colour)
+
+
+def fill(db: Database) -> None:
+    """Store a few items, all of them as they should be."""
+    with db.transaction() as tx:
+        tx.create(Person, name="ada", town="London", age=36, email="ada@example.com")
+        tx.create(Person, name="bob", town="Paris", email="bob@example.com")
+        tx.create(Person, name="eve", town="Paris")
+        tx.create(Visit, person="ada", number=1, until=datetime.fromisoformat("2100-01-01T00:00:00Z"))
+
+
+def list_wards(name: str) -> list[Ward]:
+    return [Ward(*each) for each in here_and_elsewhere(["file", "ministack"], name)]
+
+
+everywhere = run_in(list_wards, opening)

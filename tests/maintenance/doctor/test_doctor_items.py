@@ -1,0 +1,258 @@
+"""The doctor finds faults of tables, items and unique values, and repairs those that it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import pytest
+from doctor_rig import Patient, Person, Visit, everywhere
+
+from holdall import Database, Index, Key, Model, has_one_attached
+from holdall.core import PutItem, Scan
+from holdall.core.requests import CreateTable, SetTtl
+from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.errors import AccessDeniedError, InvalidOptionsError
+from holdall.maintenance import DoctorReport
+
+ADA = ("DoctorPerson#ada", "#")
+EVE = ("DoctorPerson#eve", "#")
+EMAIL = "holdall#Unique#DoctorPerson#email#"
+
+
+@everywhere
+async def test_a_healthy_database_has_no_findings(patient: Patient) -> None:
+    shown: list[DoctorReport] = []
+    report = await patient.examine(progress=shown.append)
+    assert report.findings == ()
+    assert report.is_healthy
+    assert report.scanned >= 4
+    assert [(each.model, each.items) for each in report.figures] == [("DoctorPerson", 3), ("DoctorVisit", 1)]
+    assert all(each.bytes > 0 for each in report.figures)
+    assert shown[-1] == report
+
+
+@everywhere
+async def test_figures_are_stored_for_later(patient: Patient) -> None:
+    assert patient.db.figures() == []
+    await patient.examine(store_figures=False)
+    assert patient.db.figures() == []
+    report = await patient.examine()
+    assert patient.db.figures() == list(report.figures)
+    if patient.colour == "awaiting":
+        assert await patient.db.aio.figures() == list(report.figures)
+    assert (await patient.examine()).is_healthy
+
+
+Fault = Callable[[Patient], Any]
+
+FAULTS: dict[str, tuple[Fault, str, str, bool]] = {
+    "an index attribute is missing": (
+        lambda patient: patient.change(*ADA, gsi1_pk=None, gsi1_sk=None),
+        "items",
+        "gsi1_pk",
+        True,
+    ),
+    "an index attribute is wrong": (
+        lambda patient: patient.change(*ADA, gsi1_pk={"S": "DoctorPerson#by_town#Rome"}),
+        "items",
+        "gsi1_pk",
+        True,
+    ),
+    "a field is of another type": (
+        lambda patient: patient.change(*ADA, age={"S": "old"}),
+        "items",
+        "it cannot be read",
+        False,
+    ),
+    "a field is missing": (
+        lambda patient: patient.change(*ADA, town=None),
+        "items",
+        "it cannot be read",
+        False,
+    ),
+    "an item is under another key": (
+        lambda patient: patient.change(*EVE, name={"S": "mallory"}),
+        "items",
+        "its fields belong under the key DoctorPerson#mallory / #",
+        False,
+    ),
+    "a time of expiry is text": (
+        lambda patient: patient.change("DoctorVisit#ada", "p5011", _ttl={"S": "soon"}),
+        "items",
+        "_ttl",
+        True,
+    ),
+    "a value is not reserved": (
+        lambda patient: patient.delete(EMAIL + "ada@example.com", "#"),
+        "unique",
+        "its email is not reserved",
+        True,
+    ),
+    "a value is reserved for a missing item": (
+        lambda patient: patient.put(
+            EMAIL + "zoe@example.com", "#", _type="holdall.Unique", owner_pk="DoctorPerson#zoe", owner_sk="#"
+        ),
+        "unique",
+        "reserved for DoctorPerson#zoe / #, which does not exist",
+        True,
+    ),
+    "a value is reserved for an item without it": (
+        lambda patient: patient.put(
+            EMAIL + "old@example.com", "#", _type="holdall.Unique", owner_pk=ADA[0], owner_sk="#"
+        ),
+        "unique",
+        "reserved for DoctorPerson#ada / #, which does not have it",
+        True,
+    ),
+    "a value is reserved for another item": (
+        lambda patient: patient.put(
+            EMAIL + "ada@example.com", "#", _type="holdall.Unique", owner_pk=EVE[0], owner_sk="#"
+        ),
+        "unique",
+        "its email is reserved for DoctorPerson#eve / #, which does not have it",
+        True,
+    ),
+    "two items have the same value": (
+        lambda patient: patient.change(*EVE, email={"S": "ada@example.com"}),
+        "unique",
+        "its email is the same as that of DoctorPerson#ada / #",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@everywhere
+async def test_each_planted_fault_is_found_and_repaired_if_it_can_be(patient: Patient, name: str) -> None:
+    plant, check, words, repairable = FAULTS[name]
+    plant(patient)
+    report = await patient.examine()
+    found = [each for each in report.findings if words in each.message]
+    assert found, report
+    assert not report.is_healthy
+    assert {each.check for each in report.findings} == {check}
+    assert not any(each.repaired for each in report.findings)
+    assert (await patient.examine()).findings == report.findings, "it has changed something"
+    repaired = await patient.examine(repair=True)
+    assert repaired.repaired == (repaired.found if repairable else 0)
+    assert (await patient.examine()).is_healthy is repairable
+
+
+@everywhere
+async def test_a_repaired_value_is_unique_again(patient: Patient) -> None:
+    patient.delete(EMAIL + "ada@example.com", "#")
+    await patient.examine(repair=True)
+    found = patient.db.get_by(Person, email="ada@example.com")
+    assert found is not None
+    assert found.name == "ada"
+
+
+# --- configuration and tables -----------------------------------------------------------------------------
+
+
+class Letter(Model, name="DoctorLetter", indexes=[Index("by_town", key=["town"], slot=2)]):
+    number: Key[int]
+    town: str
+    scan = has_one_attached(service="attic")
+
+
+class Passing(Model, table="doctor-passing", ttl="until"):
+    number: Key[int]
+    until: int | None = None
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with Database("memory:") as found:
+        yield found
+
+
+def found(report: DoctorReport, check: str) -> list[tuple[str, str]]:
+    return [(each.subject, each.message) for each in report.findings if each.check == check]
+
+
+def test_missing_tables_are_found_and_not_created(db: Database) -> None:
+    report = db.doctor(models=[Person, Passing])
+    assert found(report, "tables") == [
+        ("table holdall", "it does not exist; DoctorPerson cannot be used"),
+        ("table doctor-passing", "it does not exist; Passing cannot be used"),
+    ]
+    assert not db.table.exists()
+
+
+def test_a_missing_index_is_found_and_created(db: Database) -> None:
+    db.table.create()
+    report = db.doctor(models=[Person])
+    ((subject, message),) = found(report, "tables")
+    assert subject == "index gsi1 of table holdall"
+    assert message.startswith("it does not exist, but DoctorPerson needs it")
+    assert db.doctor(models=[Person], repair=True).is_healthy
+    assert db.doctor(models=[Person]).findings == ()
+
+
+def test_expiry_that_is_off_is_found_and_turned_on(db: Database) -> None:
+    db.send(CreateTable(TableSchema("doctor-passing", KeyAttribute("_id", "N"))))
+    ((subject, message),) = found(db.doctor(models=[Passing]), "tables")
+    assert (subject, message) == ("table doctor-passing", "items should expire by until, but expiry is off")
+    assert db.doctor(models=[Passing], repair=True).is_healthy
+    assert db.doctor(models=[Passing]).findings == ()
+
+
+def test_a_table_that_expires_items_by_another_attribute_is_found(db: Database) -> None:
+    db.send(CreateTable(TableSchema("doctor-passing", KeyAttribute("_id", "N"))))
+    db.send(SetTtl("doctor-passing", "other"))
+    ((_, message),) = found(db.doctor(models=[Passing]), "tables")
+    assert message == "items expire by other, but Passing needs until"
+
+
+def test_a_table_with_wrong_keys_is_found(db: Database) -> None:
+    db.send(CreateTable(TableSchema("doctor-passing", KeyAttribute("id", "N"))))
+    ((subject, _),) = found(db.doctor(models=[Passing]), "tables")
+    assert subject == "table doctor-passing"
+
+
+def test_a_file_service_that_is_not_configured_is_found(db: Database) -> None:
+    db.table.create(models=[Letter])
+    report = db.doctor(models=[Letter])
+    assert found(report, "configuration") == [
+        ("DoctorLetter.scan", "its files belong in the file service attic, which is not configured")
+    ]
+
+
+class Closed:
+    """A file service that refuses everything."""
+
+    def send_blocking(self, request: object) -> NoReturn:
+        raise AccessDeniedError("the bucket is closed")
+
+    async def send_awaiting(self, request: object) -> NoReturn:
+        raise AccessDeniedError("the bucket is closed")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_file_service_that_does_not_answer_is_found() -> None:
+    with Database("memory:", files={"main": Closed()}) as db:
+        db.table.create()
+        report = db.doctor(only=["configuration"])
+        assert found(report, "configuration") == [("file service main", "the bucket is closed")]
+
+
+@pytest.mark.parametrize("only", ["items", [], ["everything"]], ids=["text", "nothing", "unknown"])
+def test_a_wrong_choice_of_checks_is_refused(db: Database, only: Any) -> None:
+    with pytest.raises(InvalidOptionsError, match="only must be a list of checks"):
+        db.doctor(only=only)
+
+
+def test_only_the_first_findings_are_kept(db: Database) -> None:
+    db.table.create(models=[Person])
+    with db.bulk(Visit) as bulk:
+        for number in range(1100):
+            bulk.put(Visit(person="ada", number=number))
+    for page in db.pages(Scan(db.table.name)):
+        for item in page.items:
+            db.send(PutItem(db.table.name, {**item, "number": {"S": "x"}}))
+    report = db.doctor(models=[Visit], only=["items"])
+    assert (len(report.findings), report.found) == (1000, 1100)
