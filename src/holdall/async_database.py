@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdall.attachments.api import AsyncBlobs
     from holdall.attachments.attachable import Attachable, Destroying, Saving
     from holdall.backends.services import FilesArgument, Services
+    from holdall.core.schema import NeedsTable
     from holdall.database import Database
     from holdall.files import AsyncFiles
     from holdall.jobs import AsyncJobs
@@ -211,6 +212,31 @@ class AsyncDatabase(AsyncRunner):
         from holdall.maintenance.doctor.figure import read_figures
 
         return await wait(read_figures(self._context), self._context)
+
+    async def dump_lines(
+        self, *, models: Sequence[NeedsTable] = (), tables: Sequence[str] = ()
+    ) -> AsyncIterator[str]:
+        """Iterate over the items of the database's table as lines of JSON, for fixtures; files are not included.
+
+        ``models`` with ``table=`` and ``tables`` add other tables. Numbers, text, booleans, lists and maps are plain
+        JSON; other values have their type, so that `load_lines` restores every item exactly.
+        """
+        from holdall.maintenance.dump.flow import Dump
+
+        async for lines in AwaitingPages(Dump(self._context, models, tables), self._context):
+            for line in lines:
+                yield line
+
+    async def load_lines(self, lines: Iterable[str]) -> int:
+        """Put the items of these lines, which `dump_lines` returned, into their tables; return how many there were.
+
+        ``lines`` is an iterable of text, such as an open file. Items with the same keys are replaced. The key
+        attributes of the database's table may have other names here. A line that is not valid raises
+        `InvalidValueError`, which names it; the items before it may have been loaded.
+        """
+        from holdall.maintenance.dump.flow import load_lines
+
+        return await wait(load_lines(self._context, lines), self._context)
 
     @property
     def sync(self) -> Database:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdall.attachments.api import Blobs
     from holdall.attachments.attachable import Attachable, Destroying, Saving
     from holdall.backends.services import FilesArgument, Services
+    from holdall.core.schema import NeedsTable
     from holdall.files import Files
     from holdall.jobs import Jobs
     from holdall.maintenance.backup.flow import BackupReport
@@ -229,6 +230,28 @@ class Database(Runner):
         from holdall.maintenance.doctor.figure import read_figures
 
         return run(read_figures(self._context), self._context)
+
+    def dump_lines(self, *, models: Sequence[NeedsTable] = (), tables: Sequence[str] = ()) -> Iterator[str]:
+        """Iterate over the items of the database's table as lines of JSON, for fixtures; files are not included.
+
+        ``models`` with ``table=`` and ``tables`` add other tables. Numbers, text, booleans, lists and maps are plain
+        JSON; other values have their type, so that `load_lines` restores every item exactly.
+        """
+        from holdall.maintenance.dump.flow import Dump
+
+        for lines in BlockingPages(Dump(self._context, models, tables), self._context):
+            yield from lines
+
+    def load_lines(self, lines: Iterable[str]) -> int:
+        """Put the items of these lines, which `dump_lines` returned, into their tables; return how many there were.
+
+        ``lines`` is an iterable of text, such as an open file. Items with the same keys are replaced. The key
+        attributes of the database's table may have other names here. A line that is not valid raises
+        `InvalidValueError`, which names it; the items before it may have been loaded.
+        """
+        from holdall.maintenance.dump.flow import load_lines
+
+        return run(load_lines(self._context, lines), self._context)
 
     @property
     def aio(self) -> AsyncDatabase:

@@ -127,3 +127,35 @@ def test_files_can_be_elsewhere() -> None:
     assert call("copy", SOURCE, TARGET, "--target-files", "file:elsewhere").exit_code == 0
     with Database(TARGET, files="file:elsewhere") as db:
         assert db.files.get("a.txt") == b"bytes"
+
+
+# --- dump and load ----------------------------------------------------------------------------------------
+
+
+def test_items_are_dumped_and_loaded() -> None:
+    ended = call("--url", SOURCE, "dump")
+    assert ended.exit_code == 0
+    assert ended.stdout.splitlines() == [
+        '["table", null, ["pk", "sk"]]',
+        *(f'{{"pk": "thing", "sk": "{number}"}}' for number in range(3)),
+    ]
+    Path("items.jsonl").write_text(ended.stdout)
+    assert call("--url", TARGET, "table", "create").exit_code == 0
+    assert call("--url", TARGET, "load", "items.jsonl").stderr == "3 items loaded\n"
+    assert call("--url", TARGET, "load", "-", typed=ended.stdout).exit_code == 0
+    assert call("--url", TARGET, "dump").stdout == ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("load", "none.jsonl"), 2, "No such file"),
+        (("load", "bad.jsonl"), 2, "line 1 cannot be loaded"),
+        (("dump", "--table", "other"), 3, "there is no table other"),
+        (("dump", "--models", "no.such.module"), 2, "there is no module no"),
+    ],
+)
+def test_bad_dumps_and_loads_are_explained(words: tuple[str, ...], status: int, message: str) -> None:
+    Path("bad.jsonl").write_text("nonsense\n")
+    ended = call("--url", SOURCE, *words)
+    assert (ended.exit_code, message in ended.stderr) == (status, True), ended.stderr

@@ -10,6 +10,8 @@ import holdall
 from holdall.cli.backup import backup, restore
 from holdall.cli.copy import copy_database
 from holdall.cli.doctor import doctor
+from holdall.cli.dump import dump
+from holdall.cli.dump import load as load_items
 from holdall.cli.items import items
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
@@ -73,6 +75,8 @@ for _command in (
     items,
     migrate,
     copy_database,
+    dump,
+    load_items,
     serve,
     doctor,
     backup,

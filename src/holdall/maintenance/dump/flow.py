@@ -1,0 +1,133 @@
+"""Flows that dump the items of tables as lines, a page at a time, and load lines into tables, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from holdall.core.context import Context
+from holdall.core.requests import BatchWrite, PutItem, Scan
+from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
+from holdall.core.values import Item
+from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidValueError, TableNotFoundError
+from holdall.maintenance.copy.item import Route, plan_route
+from holdall.maintenance.dump.line import TableLine, format_item, format_table, parse_line
+from holdall.tables.demand import needs_of, plan_tables
+from holdall.tables.flow import discover, find_table
+
+_PAGE = 1000
+
+
+class Dump:
+    """A cursor over the lines of a database's table, of the tables of models, and of others."""
+
+    def __init__(self, context: Context, models: Sequence[NeedsTable], tables: Sequence[str]) -> None:
+        if isinstance(tables, str):
+            raise InvalidOptionsError(
+                "tables must be a list of names, not text", hint=f"pass [{tables!r:.60}]"
+            )
+        self._context = context
+        own = [each.own for each in plan_tables(context.settings, needs_of(models)) if each.own is not None]
+        self._left: list[str | None] = list(dict.fromkeys([None, *own, *tables]))
+        self._scan: Scan | None = None
+
+    async def next_page(self) -> list[str] | None:
+        """The next lines; None at the end."""
+        if self._scan is None:
+            return await self._begin(self._left.pop(0)) if self._left else None
+        page = await self._context.port.send(self._scan)
+        self._scan = None if page.last_key is None else _continue(self._scan, page.last_key)
+        return await self._context.port.offload(_format_all, page.items)
+
+    async def _begin(self, name: str | None) -> list[str]:
+        schema = await _find_schema(self._context, name)
+        self._scan = Scan(schema.name, limit=_PAGE, consistent=True)
+        return [format_table(name, [part.name for part in schema.keys])]
+
+
+def _continue(scan: Scan, after: Item) -> Scan:
+    return Scan(scan.table, limit=scan.limit, start_after=after, consistent=True)
+
+
+def _format_all(items: Iterable[Item]) -> list[str]:
+    return [format_item(item) for item in items]
+
+
+async def load_lines(context: Context, lines: Iterable[str]) -> int:
+    """Put the items of these lines into their tables; see `holdall.Database.load_lines`."""
+    if isinstance(lines, str | bytes):
+        raise InvalidOptionsError(
+            "lines must be an iterable of lines, not text", hint="pass text.splitlines(), or an open file"
+        )
+    port, loaded = context.port, 0
+    numbered = enumerate(lines, 1)
+    route: Route | None = None
+    while some := await port.offload(_take, numbered):
+        batch: dict[str, PutItem] = {}
+        for number, line in some:
+            found = parse_line(line, number)
+            if isinstance(found, TableLine):
+                await _send(context, batch)
+                route = await _plan_route(context, found)
+                continue
+            if route is None:
+                route = await _plan_route(context, None)
+            try:
+                transfer = route.carry(found)
+            except (InvalidValueError, KeyError) as error:
+                reason = (
+                    error.message if isinstance(error, InvalidValueError) else f"the key {error} is missing"
+                )
+                raise InvalidValueError(f"line {number:,} cannot be loaded: {reason}") from None
+            batch[transfer.key] = PutItem(route.target.name, transfer.item)
+            loaded += 1
+        await _send(context, batch)
+    return loaded
+
+
+def _take(numbered: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The next lines, without empty ones."""
+    return list(islice(((number, line) for number, line in numbered if line.strip()), _PAGE))
+
+
+async def _send(context: Context, batch: dict[str, PutItem]) -> None:
+    """Write items, of which each has another key, and forget them."""
+    puts = list(batch.values())
+    batch.clear()
+    groups = [puts[start : start + BatchWrite.most] for start in range(0, len(puts), BatchWrite.most)]
+    flows = [context.port.send(BatchWrite(tuple(group))) for group in groups]
+    for outcome in await context.port.gather(flows, limit=4):
+        outcome.result()
+
+
+async def _plan_route(context: Context, line: TableLine | None) -> Route:
+    """From a table as the lines have it to the one that exists here."""
+    name = None if line is None else line.name
+    target = await _find_schema(context, name)
+    if line is None:
+        return plan_route(target, target)
+    if len(line.keys) != len(target.keys):
+        raise ConfigurationError(
+            f"the lines are for a table with {len(line.keys)} key attributes, and table {target.name} has "
+            f"{len(target.keys)}",
+            hint="load them into a table with the same keys",
+        )
+    partition, *sort = (
+        KeyAttribute(key, part.type) for key, part in zip(line.keys, target.keys, strict=True)
+    )
+    return plan_route(TableSchema(target.name, partition, sort[0] if sort else None), target)
+
+
+async def _find_schema(context: Context, name: str | None) -> TableSchema:
+    """The schema of a table by its name without prefix; None is the database's, created if that is allowed."""
+    settings = context.settings
+    if name is None:
+        await discover(context)
+    found = await find_table(
+        context, settings.table_name if name is None else f"{settings.table_prefix}{name}"
+    )
+    if found is None:
+        raise TableNotFoundError(
+            f"there is no table {settings.table_prefix}{name}", hint="create it first, or check the name"
+        )
+    return found.schema
