@@ -305,6 +305,8 @@ def test_export_prints_what_the_library_exports(folder: Path) -> None:
         assert call("table", "export", "--format", "yaml", "--mode", "B").stdout == db.table.export(
             format="yaml", mode="B"
         )
+        for form in ("terraform", "cdk"):
+            assert call("table", "export", "--format", form).stdout == db.table.export(format=form)
     assert list(folder.iterdir()) == [], "a template needs no store"
 
 

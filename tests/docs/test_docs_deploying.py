@@ -13,7 +13,7 @@ import pytest
 import holdall
 from holdall import Archive, Database, Key, Model, SortKey, field, has_many_attached, has_one_attached
 from holdall.core import TransactWrite
-from holdall.tables.export import ACTIONS
+from holdall.tables.export.policy import ACTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "deploying.md"
 ROWS = dict(re.findall(r"^\| (.+?) \| (.+?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))

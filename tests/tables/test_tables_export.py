@@ -29,7 +29,8 @@ from holdall.core import (
 )
 from holdall.core.schema import NeedsTable, TableNeeds
 from holdall.errors import ConfigurationError, InvalidRequestError, TableNotFoundError
-from holdall.tables.export import ACTIONS, yaml_text
+from holdall.tables.export.policy import ACTIONS
+from holdall.tables.export.yaml import yaml_text
 
 WIDE = TableSchema(
     "wide.table",

@@ -174,10 +174,10 @@ def describe(as_json: bool) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "yaml"]),
+    type=click.Choice(["json", "yaml", "terraform", "cdk"]),
     default="json",
     show_default=True,
-    help="The format of the template.",
+    help="json and yaml are CloudFormation templates, cdk is TypeScript.",
 )
 @_mode_option
 @click.option(
@@ -186,10 +186,11 @@ def describe(as_json: bool) -> None:
 @models_option()
 @url_option
 def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ...]) -> None:
-    """Print the table as a CloudFormation template.
+    """Print the table for CloudFormation, Terraform or the CDK.
 
     It contains the table that create would make, and a policy with the actions that Holdall needs. Without --existing,
-    no connection is made, so no credentials are needed. Deleting the stack later keeps the table.
+    no connection is made, so no credentials are needed. Deleting the stack later keeps the table; Terraform refuses to
+    destroy it.
 
     With --models, it also contains the indexes and separate tables that those models need.
     """

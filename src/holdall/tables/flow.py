@@ -30,7 +30,7 @@ from holdall.errors import (
 )
 from holdall.tables.definition import Mode
 from holdall.tables.demand import WantedTable, needs_of, plan_tables
-from holdall.tables.export import ExportedTable, Format, render, template
+from holdall.tables.export import ExportedTable, Format, write_export
 from holdall.tables.layout import Layout, explain_missing_table, layout_of
 from holdall.tables.plan import TablePlan
 from holdall.tables.provision import (
@@ -179,11 +179,12 @@ async def export(
     existing: bool = False,
     models: Sequence[NeedsTable] = (),
 ) -> str:
-    """Return a CloudFormation template of the table, with an IAM policy that permits what Holdall does with it.
+    """Return the definition of the table, with an IAM policy that permits what Holdall does with it.
 
-    The template defines the table that `create` would make, without looking at the database; with ``existing``, it
+    ``format`` is ``json`` or ``yaml`` for a CloudFormation template, ``terraform``, or ``cdk`` for a stack in
+    TypeScript. It defines the table that `create` would make, without looking at the database; with ``existing``, it
     defines the table that exists, with all its indexes. With ``models``, it includes their indexes and their own
-    tables. Deleting the stack keeps the tables.
+    tables. Deleting a stack keeps the tables, and Terraform refuses to destroy them.
     """
     if existing and mode is not None:
         raise InvalidRequestError(
@@ -194,7 +195,7 @@ async def export(
         tables = [await _describe_export(context, table) for table in wanted]
     else:
         tables = [ExportedTable(table.schema, table.ttl, table.own) for table in wanted]
-    return render(template(tables), format)
+    return write_export(tables, format)
 
 
 async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -> TableDescription:
