@@ -150,6 +150,7 @@ def opened_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Itera
                     tags={"first"} if number == 0 else set(),
                 )
         db.archive.run(Order, force=True)
+        db.doctor(models=MODELS)
         yield db
 
 

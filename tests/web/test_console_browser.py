@@ -81,7 +81,9 @@ def test_the_overview_counts_items(page: Page, db: Database) -> None:
     card = page.locator(".card", has=page.get_by_role("heading", name=db.table.name))
     expect(card.locator(".tiles dd").first).to_have_text(f"{count:,}")
     expect(page.get_by_role("heading", name="console-stations")).to_be_visible()
-    expect(page.locator("time")).to_contain_text("UTC")
+    expect(page.locator(".head time")).to_contain_text("UTC")
+    orders = page.get_by_role("row", name="ConsoleOrder")
+    expect(orders.get_by_role("cell").first).to_have_text("12")
 
 
 def test_models_are_listed_with_what_they_declare(page: Page) -> None:

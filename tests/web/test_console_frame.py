@@ -191,7 +191,7 @@ def test_each_console_has_its_own_token_unless_one_is_given() -> None:
 def test_the_overview_shows_what_the_doctor_counted() -> None:
     with Database("memory:") as db:
         db.table.create(models=MODELS)
-        assert "holdall doctor" not in open_visitor(db).get("/").text
+        assert "As the last <code>holdall doctor</code>" not in open_visitor(db).get("/").text
         db.create(Customer, email="ada@example.com")
         db.doctor(models=[Customer])
         shown = open_visitor(db).get("/").text
