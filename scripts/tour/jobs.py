@@ -124,7 +124,7 @@ def many_jobs(tour: Tour) -> None:
         rows = [worker_row(place, worker) for place, worker in enumerate(workers, 1)]
         tour.voice.table(["worker", "jobs", "taken by the other worker"], rows)
         assert sum(row[1] for row in rows) == total
-        assert db.jobs.counts(queue="counting")["counting"] == (0, 0, 0)
+        assert db.jobs.counts(queue="counting")["counting"] == (0, 0, 0, 0)
     shutil.rmtree(tour.folder / "depot")
 
 

@@ -83,6 +83,7 @@ class Question:
             check_together(self.schemas, index, self.components, self.sort) if beside else [self.components]
         )
         self._check_where()
+        self._known_range: tuple[KeyAttribute, Range] | None = None
         self._range(self._likely_sort())  # refuses an invalid range now
 
     @property
@@ -182,17 +183,27 @@ class Question:
         return self._range(self._keys(binding)[1] or self._likely_sort())
 
     def _range(self, attribute: KeyAttribute) -> Range:
+        known = self._known_range
+        if known is None or known[0] != attribute:  # it is needed for every page, and before the first one
+            self._known_range = known = attribute, self._make_range(attribute)
+        return known[1]
+
+    def _make_range(self, attribute: KeyAttribute) -> Range:
+        if len(self.schemas) == 1:
+            return (self.schema.form if self.index is None else self.index).range(
+                self.sort, self.components, attribute
+            )
         found = [
             (schema.form if self.index is None else schema.indexes[self.index.name]).range(
                 self.sort, components, attribute
             )
             for schema, components in zip(self.schemas, self._parts, strict=True)
         ]
-        if len(found) > 1 and any(each.fixed for each in found):
+        if any(each.fixed for each in found):
             raise QueryNotSupported(
                 "a query of several models cannot compare several attributes of an index", hint="use where="
             )
-        return found[0] if len(found) == 1 else span(found)
+        return span(found)
 
     def request(self, binding: Binding, now: datetime, *, hold: bool = False) -> Query | None:
         """The query; None if nothing can match. ``hold``: also fetch the attributes that the filter uses."""
