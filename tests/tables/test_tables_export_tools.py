@@ -23,7 +23,7 @@ from holdall.core.schema import TableNeeds
 from holdall.tables.export.code import quote_hcl
 from holdall.tables.export.policy import ACTIONS
 
-TOOLS = Path(__file__).parent / "export_tools"
+TOOLS = Path(__file__).parent / "export"
 
 
 class Needs:
