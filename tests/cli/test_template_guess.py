@@ -132,10 +132,19 @@ def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separat
         lambda item: item | {"entity": "two words"},
         lambda item: {name: value for name, value in item.items() if name != "name"},
         lambda item: item | {"GSI1PK": "x", "GSI1SK": "q" if item["PK"].endswith("ada") else "zz"},
+        lambda item: item | {"GSI1PK": "open", "GSI1SK": "EUR"},
         lambda item: item | {"name": 5} if item.get("name") == "ada" else item,
         lambda item: item | {"PK": item.get("name") or item.get("customer"), "SK": "x{" + item["PK"]},
     ],
-    ids=["uneven keys", "no type", "value not stored", "unexplained index", "mixed types", "braces"],
+    ids=[
+        "uneven keys",
+        "no type",
+        "value not stored",
+        "unexplained index",
+        "constant index",
+        "mixed types",
+        "braces",
+    ],
 )
 def test_what_is_not_obvious_stays_plain(change: Any) -> None:
     given = sample([change(item) for item in SHOP])

@@ -138,6 +138,8 @@ def _find_keys(
         texts = _find_texts(names, items, values)
         if texts is None or not (index.local or (index.name.isidentifier() and index.name not in _TAKEN)):
             return None  # a model that does not know the index would not keep its keys right
+        if not any(map(list_slots, texts.values())):
+            return None  # more likely a plain attribute with the same value in all sampled items
         (local if index.local else indexes)[index.name] = texts
     return key, indexes, local
 
