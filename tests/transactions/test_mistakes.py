@@ -260,6 +260,14 @@ ASKED: list[tuple[Callable[[Any], Any], str]] = [
         "update takes a key and changes.*write update",
     ),
     (lambda db: db.transaction().update(), "update takes a key and changes.*write update"),
+    (lambda db: db.scan(Book, wher=1), "scan has no option 'wher'.*did you mean 'where'"),
+    (
+        lambda db: db.scan(Book, shelf="a"),
+        r"no option 'shelf'.*where=col\(Book.shelf\) == ..., or query\(Book",
+    ),
+    (lambda db: db.bulk(Book, concurency=2), "bulk has no option 'concurency'.*did you mean 'concurrency'"),
+    (lambda db: db.bulk(Book, shelf="a"), "no option 'shelf'.*the options are: concurrency, rate, progress"),
+    (lambda db: db.put(Book, shelf="a"), r"no option 'shelf'.*write put\(Book\(shelf=...\)\)"),
 ]
 
 
@@ -281,11 +289,13 @@ def test_an_argument_that_python_would_refuse_is_a_type_error(db: Database) -> N
                 call(each)
 
 
-def test_a_misspelt_option_of_a_field_is_refused_with_the_nearest() -> None:
+def test_a_misspelt_option_of_a_field_or_an_index_is_refused_with_the_nearest() -> None:
     with pytest.raises(
         ModelDefinitionError, match=r"(?s)field\(\) has no option 'uniqe'.*did you mean 'unique'"
     ):
         field(uniqe=True)  # type: ignore[call-overload]
+    with pytest.raises(ModelDefinitionError, match=r"(?s)Index\(\) has no option 'keys'.*did you mean 'key'"):
+        Index("by_size", keys=["size"])  # type: ignore[call-arg]
 
 
 def define(**options: Any) -> type:

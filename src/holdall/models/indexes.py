@@ -67,6 +67,16 @@ class Index:
     local: bool = False
     collection: str | None = None
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *values: Any, **options: Any) -> Index:
+            """Refuse an option that does not exist, with the nearest name."""
+            for name in options:
+                if name not in cls.__match_args__:
+                    hint = suggest_name(name, cls.__match_args__, "options")
+                    raise ModelDefinitionError(f"Index() has no option {name!r}", hint=hint)
+            return object.__new__(cls)
+
 
 class BoundIndex:
     """An index bound to its fields, with the attributes that it stores for them.

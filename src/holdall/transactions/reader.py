@@ -262,6 +262,7 @@ class Reader:
         consistent: bool = False,
         progress: Callable[[ScanProgress], Any] | None = None,
         lock: Literal["rows"] | bool = True,
+        **others: Never,
     ) -> ScanRows[M]:
         """Read every item of a model, and of models derived from it, in no order, by reading its whole table.
 
@@ -271,10 +272,12 @@ class Reader:
         page. ``lock`` is as in `query`.
         """
         from holdall.transactions.query.scan import ScanQuestion, ScanRows
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.target import model_schema, refuse_others
 
+        schema = model_schema(model)
+        refuse_others("scan", schema, others, Reader.scan.__kwdefaults__)
         question = ScanQuestion(
-            model_schema(model),
+            schema,
             segments=segments,
             where=where,
             limit=limit,
@@ -516,6 +519,7 @@ class AsyncReader:
         consistent: bool = False,
         progress: Callable[[ScanProgress], Any] | None = None,
         lock: Literal["rows"] | bool = True,
+        **others: Never,
     ) -> AsyncScanRows[M]:
         """Read every item of a model, and of models derived from it, in no order, by reading its whole table.
 
@@ -525,10 +529,12 @@ class AsyncReader:
         page. ``lock`` is as in `query`.
         """
         from holdall.transactions.query.scan import AsyncScanRows, ScanQuestion
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.target import model_schema, refuse_others
 
+        schema = model_schema(model)
+        refuse_others("scan", schema, others, AsyncReader.scan.__kwdefaults__)
         question = ScanQuestion(
-            model_schema(model),
+            schema,
             segments=segments,
             where=where,
             limit=limit,

@@ -85,13 +85,14 @@ class Runner(BulkRunner):
 
         return self._run(create_item, (prepare_item(model, args, values),), {}, {})
 
-    def put(self, item: M, *, where: Clause | None = None) -> M:
+    def put(self, item: M, *, where: Clause | None = None, **values: Never) -> M:
         """Write one item, in a transaction, replacing any item with its key.
 
         Raises `InvalidModelUpdateError` if an existing item does not meet ``where=``.
         """
-        from holdall.transactions.single import put_item
+        from holdall.transactions.single import check_put, put_item
 
+        check_put(item, values)
         return self._run(put_item, (item, where), {}, {})  # type: ignore[no-any-return]
 
     @overload
@@ -219,13 +220,14 @@ class AsyncRunner(AsyncBulkRunner):
 
         return await self._run(create_item, (prepare_item(model, args, values),), {}, {})
 
-    async def put(self, item: M, *, where: Clause | None = None) -> M:
+    async def put(self, item: M, *, where: Clause | None = None, **values: Never) -> M:
         """Write one item, in a transaction, replacing any item with its key.
 
         Raises `InvalidModelUpdateError` if an existing item does not meet ``where=``.
         """
-        from holdall.transactions.single import put_item
+        from holdall.transactions.single import check_put, put_item
 
+        check_put(item, values)
         return await self._run(put_item, (item, where), {}, {})  # type: ignore[no-any-return]
 
     @overload

@@ -33,10 +33,19 @@ def create_item(tx: Writes, item: Model) -> Model:
     return tx.create(item)
 
 
-def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
-    """Write the whole item, replacing any item with its key."""
+def check_put(item: object, values: Mapping[str, object]) -> None:
+    """Refuse what ``put`` cannot write: it takes one instance, and no values of fields."""
+    for name in values:
+        model = item.__name__ if isinstance(item, type) else "Order"
+        raise InvalidOptionsError(
+            f"put takes an item, and has no option {name!r}", hint=f"write put({model}({name}=...))"
+        )
     if not isinstance(item, Model):
         raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
+
+
+def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
+    """Write the whole item, replacing any item with its key."""
     tx._unit.put(item, where)
     return item
 

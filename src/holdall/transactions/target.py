@@ -88,6 +88,18 @@ def refuse_components(method: str, targets: Sequence[object], components: Mappin
         )
 
 
+def refuse_others(
+    method: str, schema: ModelSchema, others: Mapping[str, object], options: Mapping[str, object] | None
+) -> None:
+    """Raise an error for a keyword that is not one of the options of a method that takes no key."""
+    for name in others:
+        hint = suggest_name(name, options or (), "options")
+        if name in schema.fields and method == "scan":
+            field = f"{schema.name}.{name}"
+            hint = f"write where=col({field}) == ..., or query({schema.name}, ...) to read one partition"
+        raise InvalidOptionsError(f"{method} has no option {name!r}", hint=hint)
+
+
 def take_create_if_missing(key: ModelKey[Any], options: Mapping[str, Any]) -> bool | Mapping[str, Any]:
     """The option ``create_if_missing`` of an update by key; `InvalidOptionsError` for any other."""
     for name in options:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack
 
 from holdall.core.port import run, wait
 from holdall.transactions.reader import AsyncReader, Reader
@@ -88,6 +88,7 @@ class BulkRunner(Reader):
         concurrency: int = 1,
         rate: float | None = None,
         progress: Callable[[BulkReport], Any] | None = None,
+        **others: Never,
     ) -> Bulk[M]:
         """Write and delete many items in batches of 25: ``with db.bulk(Order) as bulk: bulk.put(order)``.
 
@@ -98,9 +99,10 @@ class BulkRunner(Reader):
         """
         from holdall.transactions.bulk.api import Bulk
         from holdall.transactions.bulk.batch import Batches
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.target import model_schema, refuse_others
 
         schema = model_schema(model)
+        refuse_others("bulk", schema, others, BulkRunner.bulk.__kwdefaults__)
         batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
         return Bulk(self._context, batches)
 
@@ -231,6 +233,7 @@ class AsyncBulkRunner(AsyncReader):
         concurrency: int = 1,
         rate: float | None = None,
         progress: Callable[[BulkReport], Any] | None = None,
+        **others: Never,
     ) -> AsyncBulk[M]:
         """Write and delete many items in batches of 25: ``async with db.bulk(Order) as bulk: await bulk.put(order)``.
 
@@ -241,9 +244,10 @@ class AsyncBulkRunner(AsyncReader):
         """
         from holdall.transactions.bulk.api import AsyncBulk
         from holdall.transactions.bulk.batch import Batches
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.target import model_schema, refuse_others
 
         schema = model_schema(model)
+        refuse_others("bulk", schema, others, AsyncBulkRunner.bulk.__kwdefaults__)
         batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
         return AsyncBulk(self._context, batches)
 
