@@ -8,7 +8,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
-from console_rig import MODELS, TOKEN, Customer, make_visitor, open_visitor
+from console_rig import TOKEN, make_visitor, open_visitor
 from web_rig import asked
 
 from holdall import Database
@@ -186,17 +186,6 @@ def test_wrong_options_are_refused(options: dict[str, object], words: str) -> No
 def test_each_console_has_its_own_token_unless_one_is_given() -> None:
     assert len({Console().token for _ in range(5)}) == 5
     assert Console(token=TOKEN).token == TOKEN
-
-
-def test_the_overview_shows_what_the_doctor_counted() -> None:
-    with Database("memory:") as db:
-        db.table.create(models=MODELS)
-        assert "As the last <code>holdall doctor</code>" not in open_visitor(db).get("/").text
-        db.create(Customer, email="ada@example.com")
-        db.doctor(models=[Customer])
-        shown = open_visitor(db).get("/").text
-        assert '<th scope="row">ConsoleCustomer</th>' in shown
-        assert "holdall doctor" in shown
 
 
 def test_without_jinja_the_console_says_what_to_install(
