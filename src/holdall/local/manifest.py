@@ -69,6 +69,11 @@ def locate_manifest(given: Any, name: str, brief: bool) -> Path:
         raise InvalidOptionsError(f"manifest must be a path, not {given!r:.60}") from None
 
 
+def resolve_path(path: str) -> str:
+    """The one name of a file, however it is written."""
+    return str(Path(path).resolve())
+
+
 def open_manifest(path: Path, identity: str, restart: bool, read_only: bool) -> Manifest:
     """Open the manifest of a copy between two databases, which ``identity`` names; create it unless ``read_only``.
 
@@ -76,9 +81,6 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool) -> 
     """
     if read_only and (restart or not path.exists()):
         return Manifest(path, 1, None, True)
-    if restart:
-        for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-            name.unlink(missing_ok=True)
     try:
         held = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
@@ -87,20 +89,46 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool) -> 
         ) from None
     try:
         is_new = _prepare(held, identity)
-        (turn,) = held.execute("SELECT value FROM facts WHERE name = 'pass'").fetchone()
-        found = dict(held.execute("SELECT name, value FROM facts WHERE name IN ('identity', 'format')"))
-    except (sqlite3.Error, TypeError) as error:
+        found = dict(
+            held.execute("SELECT name, value FROM facts WHERE name IN ('identity', 'format', 'pass')")
+        )
+        if found["format"] != str(FORMAT):
+            raise ConfigurationError(
+                f"{path} is a manifest of format {found['format']}, and this version of Holdall uses format {FORMAT}",
+                hint="pass another path as the manifest",
+            )
+        if restart:  # only now: it is a manifest, not any other file
+            _empty(held, identity)
+            found |= {"identity": identity, "pass": "1"}
+    except (sqlite3.Error, KeyError) as error:
         held.close()
         raise ConfigurationError(
             f"{path} is not the manifest of a copy: {error}", hint="pass another path as the manifest"
         ) from None
-    if found != {"identity": identity, "format": str(FORMAT)}:
+    except BaseException:
+        held.close()
+        raise
+    if found["identity"] != identity:
         held.close()
         raise ConfigurationError(
-            f"{path} is the manifest of another copy: {found.get('identity')}",
+            f"{path} is the manifest of another copy: {found['identity']}",
             hint="pass another path as the manifest, or start over with restart=True",
         )
-    return Manifest(path, int(turn), held, is_new)
+    return Manifest(path, int(found["pass"]), held, is_new)
+
+
+def _empty(held: sqlite3.Connection, identity: str) -> None:
+    """Forget everything that was recorded."""
+    held.execute("BEGIN IMMEDIATE")
+    for table in ("things", "positions", "facts"):
+        held.execute(f"DELETE FROM {table}")
+    _write_facts(held, identity)
+    held.execute("COMMIT")
+
+
+def _write_facts(held: sqlite3.Connection, identity: str) -> None:
+    facts = {"identity": identity, "format": str(FORMAT), "pass": "1"}
+    held.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
 
 
 def _prepare(held: sqlite3.Connection, identity: str) -> bool:
@@ -112,8 +140,7 @@ def _prepare(held: sqlite3.Connection, identity: str) -> bool:
             return False
         for statement in _SCHEMA.split(";")[:-1]:
             held.execute(statement)
-        facts = {"identity": identity, "format": str(FORMAT), "pass": "1"}
-        held.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+        _write_facts(held, identity)
         return True
     finally:
         held.execute("COMMIT")

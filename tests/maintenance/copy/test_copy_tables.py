@@ -137,6 +137,24 @@ async def test_a_new_table_has_the_keys_indexes_and_expiry_of_the_old_one(rig: R
 
 
 @everywhere
+async def test_a_copy_can_start_over(rig: Rig) -> None:
+    rig.put(*range(5))
+    await rig.copy()
+    rig.delete(4, where=rig.target)
+    report = await rig.copy(restart=True)
+    assert counts(report, "copied", "same", "verified") == (1, 4, 5)
+
+
+@everywhere
+async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
+    rig.put(*range(60))
+    report = await rig.copy(rate=1e6, segments=1, verify=False)
+    assert counts(report, "copied", "verified") == (60, None)
+    assert counts(await rig.copy(segments=5), "unchanged", "verified") == (60, 60)
+    assert items(rig.target) == items(rig.source)
+
+
+@everywhere
 async def test_progress_has_the_report_so_far(rig: Rig) -> None:
     rig.put(*range(5))
     seen: list[CopyReport] = []
@@ -170,8 +188,13 @@ def pair(tmp_path: Path) -> Any:
 
 
 def test_a_database_is_not_copied_to_itself(pair: Rig) -> None:
-    with pytest.raises(InvalidOptionsError, match="the source and the target are the same table, holdall"):
-        pair.source.copy_to(pair.source)
+    path = pair.source.path
+    assert path is not None
+    with (
+        Database(f"embedded:{Path(path).parent}/../{Path(path).parent.name}/{Path(path).name}") as again,
+        pytest.raises(InvalidOptionsError, match="the source and the target are the same table, holdall"),
+    ):
+        pair.source.copy_to(again)
 
 
 def test_a_missing_table_is_explained_before_anything_is_written(pair: Rig) -> None:
@@ -221,6 +244,13 @@ def test_the_manifest_of_another_copy_is_refused(pair: Rig) -> None:
     (pair.folder / "m").write_text("not a manifest" * 100)
     with pytest.raises(ConfigurationError, match="is not the manifest of a copy"):
         pair.source.copy_to(pair.target, manifest=pair.folder / "m")
+
+
+def test_starting_over_leaves_files_alone_that_are_not_manifests(pair: Rig) -> None:
+    with pytest.raises(ConfigurationError, match="is not the manifest of a copy"):
+        pair.source.copy_to(pair.target, manifest=pair.source.path, restart=True)
+    pair.put(1)
+    assert len(items(pair.source)) == 1
 
 
 def test_a_table_of_another_program_is_copied_as_it_is(pair: Rig) -> None:

@@ -16,7 +16,14 @@ from holdall.core.requests import DescribeTtl
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
-from holdall.local.manifest import Manifest, close_manifest, finish_pass, locate_manifest, open_manifest
+from holdall.local.manifest import (
+    Manifest,
+    close_manifest,
+    finish_pass,
+    locate_manifest,
+    open_manifest,
+    resolve_path,
+)
 from holdall.maintenance.copy.file import FileCopy, list_services
 from holdall.maintenance.copy.item import Route, plan_route
 from holdall.maintenance.copy.job import make_conversion
@@ -69,7 +76,8 @@ async def copy_database(
     """Copy a database to another one; see `holdall.Database.copy_to`."""
     check_run_options(segments, rate, progress)
     ours, theirs = source.context, target.context
-    if _identify(ours.settings) == _identify(theirs.settings) and ours.settings.scheme != "memory":
+    one, other = await _identify(ours), await _identify(theirs)
+    if one == other and ours.settings.scheme != "memory":
         raise InvalidOptionsError(
             f"the source and the target are the same table, {ours.settings.table_name}",
             hint="pass another database as the target",
@@ -80,7 +88,7 @@ async def copy_database(
     services = await list_services(source, target) if files else []
     port = ours.port
     brief = manifest is None and "memory" in (ours.settings.scheme, theirs.settings.scheme)
-    identity = f"{_identify(ours.settings)} to {_identify(theirs.settings)}"
+    identity = f"{one} to {other}"
     name = f"holdall-copy-{sha256(identity.encode()).hexdigest()[:12]}.manifest"
     path = await port.offload(locate_manifest, manifest, name, brief)
     kept: Manifest = await port.offload(open_manifest, path, identity, restart, dry_run)
@@ -118,12 +126,14 @@ async def copy_database(
         await port.offload(close_manifest, kept, brief)
 
 
-def _identify(settings: Settings) -> str:
+async def _identify(context: Context) -> str:
     """Name a database's table, without settings that do not matter here."""
     from urllib.parse import urlencode
 
+    settings = context.settings
     if settings.scheme != "dynamodb":
-        return f"{settings.url.partition('?')[0]}#{settings.table_name}"
+        path = settings.path and await context.port.offload(resolve_path, settings.path)
+        return f"{settings.scheme}:{path or ''}#{settings.table_name}"
     place = {name: getattr(settings, name) for name in ("endpoint", "region", "profile")}
     query = urlencode({name: value for name, value in place.items() if value})
     return f"dynamodb://{settings.table_name}{query and '?'}{query}"
