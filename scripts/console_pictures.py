@@ -80,6 +80,21 @@ def fill(db: Database) -> None:
         ada.documents.attach(b"Payable within 30 days.\n" * 40, filename="Terms.txt")
     db.archive.run(Order, force=True)
     enqueue(db)
+    publish(db)
+
+
+def publish(db: Database) -> None:
+    """Publish versions of artifacts, and serve them through aliases."""
+    for name, count in (("price-model", 9), ("welcome-page", 4)):
+        for number in range(1, count + 1):
+            db.artifacts.put(name, f"version {number}".encode() * 400 * number, tags={"team": "pricing"})
+            db.artifacts.publish(name)
+    db.artifacts.put_alias("welcome-page", "live", 4, by="ada")
+    splits: list[dict[int | str, int]] = [{7: 100}, {8: 100}, {8: 80, 9: 20}]
+    for weights in splits:
+        db.artifacts.put_alias("price-model", "production", weights=weights, by="ada", reason="weekly model")
+    db.artifacts.put_alias("price-model", "staging", 8)
+    db.artifacts.start_rollout("price-model", "staging", 9, [(10, 3600), (50, None)], by="grace")
 
 
 @job("send-receipt", retries=0)
@@ -169,6 +184,8 @@ def main() -> None:
                 ("console-items", items, "light", 760),
                 ("console-item", "/models/__main__:Customer/item?key-name=Ada", "light", 860),
                 ("console-dark", "/models/__main__:Order/item?key-customer=Ada&key-number=3", "dark", 660),
+                ("console-artifact", "/artifacts/artifact?name=price-model", "light", 760),
+                ("console-alias", "/artifacts/alias?name=price-model&alias=production", "light", 860),
                 ("console-jobs", "/jobs?state=dead&count=1", "light", 700),
             ):
                 if not wanted or name in wanted:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal
+from urllib.parse import urlencode
 
 import pytest
+from console_artifact_rig import publish_model
 from console_job_rig import store_job, store_jobs
 from console_rig import MODELS, TOKEN, check_pages, opened_shop, sign_in_browser
 from playwright.sync_api import Browser, Page, expect
@@ -35,6 +38,12 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 @pytest.fixture(scope="module")
 def jobs(db: Database) -> dict[str, JobRecord]:
     return store_jobs(db)
+
+
+@pytest.fixture(scope="module")
+def model(db: Database) -> str:
+    """The name of an artifact with versions, aliases, a history and a rollout."""
+    return publish_model(db)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +83,15 @@ def visit_hostile(page: Page, addresses: list[str]) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_the_pages(
-    browser: Browser, address: str, jobs: dict[str, JobRecord], scheme: Literal["light", "dark"]
+    browser: Browser, address: str, jobs: dict[str, JobRecord], model: str, scheme: Literal["light", "dark"]
 ) -> None:
     pages = [
+        "artifacts",
+        "artifacts?prefix=nothing",
+        f"artifacts/artifact?name={model}",
+        f"artifacts/alias?name={model}&alias=live",
+        f"artifacts/alias?name={model}&alias=next",
+        f"artifacts/alias/move?name={model}&alias=live&weight-1=50&weight-2=50",
         "jobs?count=1",
         "jobs?state=dead",
         "jobs?state=running",
@@ -91,6 +106,7 @@ def test_everybody_can_use_the_pages(
 # --- jobs -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("jobs")
 def test_a_dead_job_is_found_retried_and_deleted(page: Page, db: Database) -> None:
     store_job(
         db, name="charge-card", queue="slow", attempts=3, error="Refused: <b>no</b>", died=datetime.now(UTC)
@@ -115,6 +131,7 @@ def test_a_dead_job_is_found_retried_and_deleted(page: Page, db: Database) -> No
     assert db.jobs.list(name="charge-card") == []
 
 
+@pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_nothing_that_a_job_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
     text = HOSTILE[kind]
@@ -132,3 +149,57 @@ def test_nothing_that_a_job_contains_runs_or_breaks_a_page(page: Page, db: Datab
     )
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("status")).to_contain_text("Deleted the job")
+
+
+# --- artifacts ------------------------------------------------------------------------------------------------
+
+
+def test_a_split_is_moved_and_rolled_back(page: Page, db: Database) -> None:
+    name = publish_model(db, "moved-model")
+    page.goto("artifacts?prefix=moved")
+    page.get_by_role("link", name=name).click()
+    expect(page.locator(".timeline li.served")).to_have_count(3)
+    page.get_by_role("list", name="Aliases").get_by_role("link", name="live").click()
+    expect(page.get_by_role("img", name="live: 2 90%, 3 10%")).to_be_visible()
+    page.get_by_label("Version 2", exact=True).fill("1")
+    page.get_by_label("Version 3", exact=True).fill("3")
+    page.get_by_role("button", name="Move").click()
+    expect(page.get_by_role("img", name="Then: 2 25%, 3 75%")).to_be_visible()
+    assert db.artifacts.alias(name, "live").shares == {"2": 0.9, "3": 0.1}
+    page.get_by_label("Reason").fill("<b>looks</b> good")
+    page.get_by_role("button", name="Move").click()
+    expect(page.get_by_role("status")).to_have_text("Moved. live now serves 25% version 2, 75% version 3.")
+    expect(page.get_by_text("<b>looks</b> good")).to_be_visible()
+    assert db.artifacts.alias(name, "live").shares == {"2": 0.25, "3": 0.75}
+    page.get_by_role("button", name="Roll back").click()
+    expect(page.get_by_role("status")).to_contain_text("Rolled back. live now serves 90% version 2")
+    page.get_by_role("button", name="Go back to change 1").click()
+    expect(page.get_by_role("status")).to_have_text("Rolled back. live now serves 100% version 1.")
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+    name = f"hostile {make_safe(HOSTILE[kind])[:200]}"
+    alias = make_safe(HOSTILE[kind])[:100].strip()
+    db.artifacts.put(name, b"x", content_type="text/html")
+    db.artifacts.publish(name)
+    for reason in ("first", HOSTILE[kind][:300]):
+        db.artifacts.put_alias(name, alias, 1, by=HOSTILE[kind][:300], reason=reason)
+    query = urlencode({"name": name, "alias": alias})
+    visit_hostile(
+        page,
+        [
+            "artifacts",
+            f"artifacts?{urlencode({'prefix': HOSTILE[kind][:200]})}",
+            f"artifacts/artifact?{query}",
+            f"artifacts/alias?{query}",
+            f"artifacts/alias/move?{query}&weight-1=7",
+        ],
+    )
+    page.get_by_role("button", name="Move").click()
+    expect(page.get_by_role("status")).to_contain_text("Moved.")
+
+
+def make_safe(text: str) -> str:
+    """A text without what the names of artifacts must not contain."""
+    return re.sub(r"[\x00-\x1f#/\\\\]", "", text)

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
+from holdall.web.console.alias import list_arms
 from holdall.web.console.file import has_thumbnail
 from holdall.web.console.value_text import show_value
 from holdall.web.console.visit import RefusedVisitError
@@ -31,6 +32,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"size": format_size, "count": format_count, "moment": format_moment, "text": show_value}
+    found.filters |= {"percent": format_percent, "duration": format_duration, "arms": list_arms}
     found.globals |= {"version_of": lambda name: _read_static(name)[1], "has_thumbnail": has_thumbnail}
     return found
 
@@ -52,6 +54,19 @@ def format_size(size: float) -> str:
             break
         size /= 1000
     return f"{size:,.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:,.1f} {unit}"
+
+
+def format_percent(share: float) -> str:
+    """Return a share from 0 to 1 in per cent, with a decimal if it needs one."""
+    return f"{share * 100:.1f}".removesuffix(".0") + "%"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a number of seconds in the largest unit that it has a whole number of."""
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds and seconds % length == 0:
+            return f"{seconds / length:g} {unit}{'' if seconds == length else 's'}"
+    return f"{seconds:g} {'second' if seconds == 1 else 'seconds'}"
 
 
 def format_moment(moment: datetime) -> str:

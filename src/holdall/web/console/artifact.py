@@ -1,0 +1,91 @@
+"""Artifacts: a list of them, and one with its versions and its aliases. An alias has pages of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from holdall.artifacts import Alias, Artifact
+from holdall.web.console.alias import confirm_move, move_alias, roll_back_alias, show_alias
+from holdall.web.console.section import Page, Section
+from holdall.web.console.visit import RefusedVisitError, Visit
+
+_SIZES = (24, 96, 384)
+_VERSIONS = 25
+
+
+async def _list(visit: Visit) -> Response:
+    prefix = visit.query("prefix")
+    size = visit.query("size", str(_SIZES[0]))
+    limit = int(size) if size in map(str, _SIZES) else _SIZES[0]
+    names: list[str] = []
+    async for name in visit.db.artifacts.names(prefix):
+        names.append(name)
+        if len(names) > limit:
+            break
+    aliases = await asyncio.gather(*(visit.db.artifacts.aliases(name) for name in names[:limit]))
+    larger = next((each for each in _SIZES if each > limit), None)
+    return visit.render(
+        "artifacts.html",
+        prefix=prefix,
+        artifacts=list(zip(names, aliases, strict=False)),
+        is_cut=len(names) > limit,
+        more_url=None if larger is None else visit.url("artifacts", prefix=prefix or None, size=larger),
+        title="Artifacts",
+    )
+
+
+async def _show(visit: Visit) -> Response:
+    name, before = visit.query("name"), visit.query("before") or None
+    deleted = "1" if visit.query("deleted") == "1" else None
+    aliases = await visit.db.artifacts.aliases(name)
+    found = [
+        version
+        async for version in visit.db.artifacts.versions(
+            name, where={"deleted": None if deleted else False}, before=before, limit=_VERSIONS + 1
+        )
+    ]
+    if not found and not aliases and before is None and not await _has_deleted(visit, name):
+        raise RefusedVisitError(404, "Not found", f"There is no artifact {name:.200}.")
+    shown = found[:_VERSIONS]
+    return visit.render(
+        "artifact.html",
+        name=name,
+        aliases=aliases,
+        versions=[(version, _list_aliases(version, aliases)) for version in shown],
+        before=before,
+        deleted=deleted,
+        next_url=None
+        if len(found) <= _VERSIONS
+        else visit.url("artifacts", "artifact", name=name, deleted=deleted, before=shown[-1].version),
+        title=name,
+    )
+
+
+async def _has_deleted(visit: Visit, name: str) -> bool:
+    async for _ in visit.db.artifacts.versions(name, where={"deleted": True}, limit=1):
+        return True
+    return False
+
+
+def _list_aliases(version: Artifact, aliases: list[Alias]) -> list[tuple[str, float]]:
+    """Return the aliases that serve a version, each with the version's share."""
+    return [
+        (alias.alias, alias.shares[version.version]) for alias in aliases if version.version in alias.shares
+    ]
+
+
+SECTION = Section(
+    "artifacts",
+    "Artifacts",
+    "box",
+    (
+        Page("/artifacts", _list),
+        Page("/artifacts/artifact", _show),
+        Page("/artifacts/alias", show_alias),
+        Page("/artifacts/alias/move", confirm_move),
+        Page("/artifacts/alias/move", move_alias, changes=True),
+        Page("/artifacts/alias/roll-back", roll_back_alias, changes=True),
+    ),
+)

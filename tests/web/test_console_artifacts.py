@@ -1,0 +1,221 @@
+"""The console's pages of artifacts: what they show, and how the split of an alias is moved and rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from console_artifact_rig import publish_model
+from console_rig import Visitor, make_visitor, open_visitor
+
+from holdall import Database
+from holdall.web.console.alias import list_arms
+from holdall.web.console.template import format_duration, format_percent
+
+NAME = "console-model"
+LIVE = f"/artifacts/alias?name={NAME}&alias=live"
+MOVE = f"/artifacts/alias/move?name={NAME}&alias=live"
+BACK = f"/artifacts/alias/roll-back?name={NAME}&alias=live"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with Database("memory:", files=f"file:{tmp_path}") as found:
+        publish_model(found)
+        yield found
+
+
+@pytest.fixture
+def visitor(db: Database) -> Visitor:
+    return open_visitor(db, read_only=False)
+
+
+def shares(db: Database, alias: str = "live") -> dict[str, float]:
+    """What the alias serves."""
+    return db.artifacts.alias(NAME, alias).shares
+
+
+def test_without_artifacts_the_page_says_so() -> None:
+    with Database("memory:") as db:
+        assert "No artifacts" in open_visitor(db).get("/artifacts").text
+
+
+def test_artifacts_are_listed_with_the_splits_of_their_aliases(visitor: Visitor) -> None:
+    page = visitor.get("/artifacts").text
+    assert 'aria-label="live: 2 90%, 3 10%"' in page
+    assert f"/artifacts/artifact?name={NAME}" in page
+    assert f"/artifacts/artifact?name={NAME}" not in visitor.get("/artifacts?prefix=other").text
+
+
+def test_a_long_list_is_cut(visitor: Visitor, db: Database) -> None:
+    for number in range(25):
+        db.artifacts.put(f"many-{number:02}", b"x")
+    page = visitor.get("/artifacts?prefix=many").text
+    assert page.count("/artifacts/artifact?name=many-") == 24
+    assert "size=96" in page
+    assert visitor.get("/artifacts?prefix=many&size=96").text.count("artifact?name=many-") == 25
+
+
+def test_versions_are_shown_newest_first_page_by_page(visitor: Visitor, db: Database) -> None:
+    for number in range(30):
+        db.artifacts.put("long", f"{number}".encode())
+        db.artifacts.publish("long")
+    db.artifacts.delete("long", 30)
+    page = visitor.get("/artifacts/artifact?name=long").text
+    assert [f">Version {number}<" in page for number in (30, 29, 6, 5)] == [False, True, True, False]
+    assert ">LATEST<" in page
+    older = visitor.get("/artifacts/artifact?name=long&before=6").text
+    assert 'before=6" rel="next"' in page
+    assert ">Version 5<" in older
+    assert ">Version 6<" not in older
+    page = visitor.get("/artifacts/artifact?name=long&deleted=1").text
+    assert ">Version 30<" in page
+    assert 'class="badge bad">deleted' in page
+
+
+def test_a_version_shows_the_aliases_that_serve_it(visitor: Visitor) -> None:
+    page = visitor.get(f"/artifacts/artifact?name={NAME}").text
+    assert "live</bdi> 10%" in page
+    assert "team: ml" in page
+
+
+def test_an_alias_shows_its_history_and_its_rollout(visitor: Visitor) -> None:
+    page = visitor.get(LIVE).text
+    assert "a &lt;try&gt;" in page
+    assert 'aria-label="Change 1: 1 100%"' in page
+    assert "Rollout</h2>" not in page
+    page = visitor.get(f"/artifacts/alias?name={NAME}&alias=next").text
+    assert "From version 2 to version 3: 5 per cent" in page
+    assert "1 hour" in page
+    assert "until approved" in page
+
+
+def test_a_deleted_alias_shows_its_history_and_comes_back(visitor: Visitor, db: Database) -> None:
+    db.artifacts.delete_alias(NAME, "live")
+    assert "the alias was deleted" in visitor.get(LIVE).text
+    assert visitor.post(BACK).status_code == 303
+    assert shares(db) == {"2": 0.9, "3": 0.1}
+
+
+def test_a_split_is_moved_after_a_confirmation(visitor: Visitor, db: Database) -> None:
+    page = visitor.get(f"{MOVE}&weight-2=1&weight-3=3&weight-1=").text
+    assert 'aria-label="Now: 2 90%, 3 10%"' in page
+    assert 'aria-label="Then: 2 25%, 3 75%"' in page
+    form = {"weight-2": "1", "weight-3": "3"}
+    assert visitor.post(MOVE, form, csrf="x").status_code == 403
+    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert visitor.post(MOVE, {**form, "reason": "better"}).status_code == 303
+    assert shares(db) == {"2": 0.25, "3": 0.75}
+    change = db.artifacts.alias_history(NAME, "live")[0]
+    assert (change.by, change.reason) == ("console", "better")
+
+
+def test_a_move_that_ends_a_rollout_says_so(visitor: Visitor) -> None:
+    page = visitor.get(f"/artifacts/alias/move?name={NAME}&alias=next&weight-1=1").text
+    assert "It ends the rollout in progress." in page
+    assert "It ends the rollout" not in visitor.get(f"{MOVE}&weight-1=1").text
+
+
+def test_nothing_moves_if_the_alias_has_changed_since_the_page_was_shown(
+    visitor: Visitor, db: Database
+) -> None:
+    seen = db.artifacts.alias(NAME, "live").revision or ""
+    db.artifacts.put_alias(NAME, "live", 3)
+    for address, form in ((MOVE, {"weight-1": "1"}), (BACK, {})):
+        reply = visitor.post(address, {**form, "revision": seen})
+        assert reply.status_code == 409
+        assert "it has changed since you read it" in reply.text
+    assert shares(db) == {"3": 1.0}
+
+
+def test_one_click_rolls_back(visitor: Visitor, db: Database) -> None:
+    assert visitor.post(BACK, csrf="x").status_code == 403
+    assert visitor.post(BACK).status_code == 303
+    assert shares(db) == {"1": 1.0}
+    assert visitor.post(BACK, {"to": "2"}).status_code == 303
+    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert visitor.post(BACK, {"to": "99"}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({}, 422),
+        ({"weight-1": "0"}, 422),
+        ({"weight-1": "-1"}, 422),
+        ({"weight-1": "1.5"}, 422),
+        ({"weight-1": "\u0663"}, 422),
+        ({"weight-1": "9" * 30}, 422),
+        ({"weight-9": "1"}, 404),
+        ({"weight-<b>": "1"}, 404),
+        ({"weight-": "1"}, 404),
+    ],
+)
+def test_a_wrong_split_is_refused(visitor: Visitor, db: Database, form: dict[str, str], status: int) -> None:
+    query = "".join(f"&{key}={value}" for key, value in form.items())
+    assert visitor.get(f"{MOVE}{query}").status_code in (status, 422)
+    assert visitor.post(MOVE, form).status_code in (status, 422)
+    assert shares(db) == {"2": 0.9, "3": 0.1}
+
+
+def test_a_protected_alias_is_not_changed(visitor: Visitor, db: Database) -> None:
+    page = visitor.get(f"/artifacts/alias?name={NAME}&alias=kept").text
+    assert "A protected alias cannot be changed here." in page
+    assert "alias/move" not in page
+    assert visitor.post(f"/artifacts/alias/move?name={NAME}&alias=kept", {"weight-2": "1"}).status_code == 403
+    assert shares(db, "kept") == {"1": 1.0}
+
+
+def test_a_read_only_console_moves_nothing(db: Database) -> None:
+    reader = open_visitor(db)
+    page = reader.get(LIVE).text
+    assert "alias/move" not in page
+    assert "alias/roll-back" not in page
+    for reply in (
+        reader.get(f"{MOVE}&weight-1=1"),
+        reader.post(MOVE, {"weight-1": "1"}),
+        reader.post(BACK),
+    ):
+        assert reply.status_code == 403
+        assert "This console is read-only" in reply.text
+    assert shares(db) == {"2": 0.9, "3": 0.1}
+
+
+def test_artifacts_need_a_session(db: Database) -> None:
+    stranger = make_visitor(db)
+    for path in ("/artifacts", f"/artifacts/artifact?name={NAME}", LIVE, MOVE):
+        assert stranger.get(path).headers["location"] == "/console/sign-in"
+    assert stranger.post(BACK).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/artifacts/artifact", 422),
+        ("/artifacts/artifact?name=none", 404),
+        ("/artifacts/artifact?name=__x", 422),
+        (f"/artifacts/artifact?name={NAME}&before=x", 422),
+        (f"/artifacts/alias?name={NAME}&alias=none", 404),
+        (f"/artifacts/alias?name={NAME}", 422),
+        (f"/artifacts/alias/move?name={NAME}&alias=none&weight-1=1", 404),
+    ],
+)
+def test_a_wrong_address_is_refused(visitor: Visitor, path: str, status: int) -> None:
+    assert visitor.get(path).status_code == status
+
+
+def test_a_version_has_the_same_colour_in_all_bars() -> None:
+    assert list_arms({"10": 0.5, "9": 0.3, "LATEST": 0.2}) == [
+        ("9", 0.3, 3),
+        ("10", 0.5, 4),
+        ("LATEST", 0.2, 5),
+    ]
+    tones = [tone for _, _, tone in list_arms({str(6 * number): 0.1 for number in range(1, 9)})]
+    assert sorted(set(tones[:6])) == list(range(6))
+
+
+def test_shares_and_durations_are_short() -> None:
+    assert [format_percent(share) for share in (1.0, 0.5, 1 / 3, 0.0)] == ["100%", "50%", "33.3%", "0%"]
+    texts = [format_duration(seconds) for seconds in (86400, 7200, 60, 90, 1, 0)]
+    assert texts == ["1 day", "2 hours", "1 minute", "90 seconds", "1 second", "0 seconds"]
