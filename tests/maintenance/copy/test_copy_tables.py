@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,17 @@ async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
     assert counts(report, "copied", "verified") == (60, None)
     assert counts(await rig.copy(segments=5), "unchanged", "verified") == (60, 60)
     assert items(rig.target) == items(rig.source)
+
+
+@everywhere
+async def test_expired_items_are_not_copied(rig: Rig) -> None:
+    """A store deletes them at any moment, so that the copy of one would seem to be lost."""
+    rig.put(1, _ttl=int(time.time()) - 10)
+    rig.put(2, _ttl=1)  # not a time that a store takes for an expiry
+    rig.put(3, _ttl=int(time.time()) + 1000)
+    report = await rig.copy()
+    assert counts(report, "copied", "verified", "missing", "newer") == (2, 2, 0, 0)
+    assert sorted(item["sk"]["S"] for item in items(rig.target)) == ["2", "3"]
 
 
 @everywhere

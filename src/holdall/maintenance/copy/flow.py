@@ -201,10 +201,10 @@ async def _plan_table(source: Context, target: Context, name: str, own: str, *, 
                 hint="allow Holdall to create it (create=True, or --create), or create it yourself:\n"
                 f"{create_table_text(wanted)}",
             )
-        return _Plan(plan_route(found.schema, wanted, convert), exists=False, ttl=ttl, is_main=is_main)
+        return _Plan(plan_route(found.schema, wanted, convert, ttl), exists=False, ttl=ttl, is_main=is_main)
     if is_main and layout_of(there, target.settings).mode != "A":
         raise _refuse_mode(own)
-    route = plan_route(found.schema, there.schema, convert)
+    route = plan_route(found.schema, there.schema, convert, ttl)
     lacking = [
         index
         for index in found.schema.indexes

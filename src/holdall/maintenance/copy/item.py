@@ -6,6 +6,8 @@ Pure. The two tables of two databases may name their key attributes differently;
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
 from hashlib import blake2b
 from json import JSONEncoder
 
@@ -16,6 +18,7 @@ from holdall.errors import ConfigurationError, InvalidValueError
 
 _encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _DIGEST_SIZE = 16
+_FIVE_YEARS = 157_680_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +35,23 @@ class Transfer:
 class Route:
     """From a table to its counterpart. ``names`` maps the key attributes that have another name in the target.
 
-    ``convert`` changes items besides that; it gets and returns an item as it is in the source.
+    ``convert`` changes items besides that; it gets and returns an item as it is in the source. ``ttl`` is the attribute
+    by which the source's items expire.
     """
 
     source: TableSchema
     target: TableSchema
     names: Mapping[str, str]
     convert: Callable[[Item], Item] | None = None
+    ttl: str | None = None
+
+    def has_expired(self, item: Item, now: datetime) -> bool:
+        """Whether the source may delete the item at any moment; a time more than five years ago is ignored."""
+        stored = None if self.ttl is None else item.get(self.ttl)
+        if stored is None or "N" not in stored:
+            return False
+        seconds = int(now.timestamp())
+        return seconds - _FIVE_YEARS < Decimal(stored["N"]) <= seconds
 
     def carry(self, item: Item) -> Transfer:
         """The item as the target stores it; `InvalidValueError` if it cannot be stored there."""
@@ -70,7 +83,10 @@ class Route:
 
 
 def plan_route(
-    source: TableSchema, target: TableSchema, convert: Callable[[Item], Item] | None = None
+    source: TableSchema,
+    target: TableSchema,
+    convert: Callable[[Item], Item] | None = None,
+    ttl: str | None = None,
 ) -> Route:
     """The route between two tables; `ConfigurationError` if their keys are of different types."""
     if [part.type for part in source.keys] != [part.type for part in target.keys]:
@@ -80,9 +96,8 @@ def plan_route(
             hint="copy to another table: the key of a table cannot be changed",
         )
     pairs = zip(source.keys, target.keys, strict=True)
-    return Route(
-        source, target, {ours.name: own.name for ours, own in pairs if ours.name != own.name}, convert
-    )
+    names = {ours.name: own.name for ours, own in pairs if ours.name != own.name}
+    return Route(source, target, names, convert, ttl)
 
 
 def _show_keys(schema: TableSchema) -> str:

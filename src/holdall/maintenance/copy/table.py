@@ -129,8 +129,10 @@ class TableCopy:
             await port.offload(record_things, work.manifest, self._place, things)
 
     def _carry(self, tally: Tally, rows: Sequence[Item]) -> list[Transfer]:
-        found = []
+        found, now = [], self._work.source.port.now()
         for item in rows:
+            if self._route.has_expired(item, now):
+                continue
             try:
                 found.append(self._route.carry(item))
             except InvalidValueError as error:
@@ -296,8 +298,10 @@ class TableCopy:
         work, turn = self._work, self._work.manifest.turn
 
         def measure_all(rows: Sequence[Item]) -> list[Transfer]:
-            found = []
+            found, now = [], context.port.now()
             for item in rows:
+                if schema is self._route.source and self._route.has_expired(item, now):
+                    continue
                 with suppress(InvalidValueError):  # counted as failed when it was to be copied
                     found.append(measure(item))
             return found
