@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from holdall import AsyncTransaction, Model
 from holdall.errors import HoldallError
-from holdall.models import FieldFacts, ModelFacts
+from holdall.models import FieldFacts, ModelFacts, format_text
 from holdall.web.console.item import ItemPage, find_item, link_item, show_key
 from holdall.web.console.search import explain_problem
-from holdall.web.console.value_text import read_text, write_text
+from holdall.web.console.value_text import read_text
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _NOTHING = "none-"
@@ -78,7 +78,7 @@ def _write_fields(item: Model, facts: ModelFacts) -> dict[str, str | None]:
         declared = getattr(type(item), field["name"])
         with suppress(HoldallError, ValueError):  # the stored value does not fit, or has no form in JSON
             value = getattr(item, field["name"])
-            found[field["name"]] = None if value is None else write_text(declared, value)
+            found[field["name"]] = None if value is None else format_text(declared, value)
     return found
 
 

@@ -13,9 +13,9 @@ from holdall import Model, ModelKey
 from holdall.attachments import Attachment
 from holdall.core import Item
 from holdall.errors import ConfigurationError, HoldallError, InvalidFieldError
-from holdall.models import FieldFacts, ModelFacts, describe_model
+from holdall.models import FieldFacts, ModelFacts, describe_model, format_text
 from holdall.transactions import StoredItem
-from holdall.web.console.value_text import read_text, show_value, write_text
+from holdall.web.console.value_text import read_text, show_value
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _HIDDEN = {"S": "(hidden)"}
@@ -54,7 +54,7 @@ def link_item(visit: Visit, name: str, item: Model | ModelKey[Any], *parts: str)
     """Return the URL of an item's page."""
     key: ModelKey[Any] = item if isinstance(item, ModelKey) else item.key
     texts = {
-        f"key-{field}": write_text(getattr(key.model, field), value)
+        f"key-{field}": format_text(getattr(key.model, field), value)
         for field, value in key.components.items()
     }
     return visit.url("models", name, "item", *parts, **texts)
@@ -140,7 +140,7 @@ def show_fields(item: Model, fields: Iterable[FieldFacts]) -> list[ShownField]:
 
 def show_key(key: ModelKey[Any]) -> str:
     """Return a key on one line."""
-    return " · ".join(write_text(getattr(key.model, name), value) for name, value in key.components.items())
+    return " · ".join(format_text(getattr(key.model, name), value) for name, value in key.components.items())
 
 
 def show_raw(attributes: Item, facts: ModelFacts) -> str:
