@@ -13,10 +13,20 @@ from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.requests import Scan
 from holdall.errors import HoldallError, InvalidOptionsError
+from holdall.maintenance.doctor.artifact import check_artifacts
 from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout
+from holdall.maintenance.doctor.feature import (
+    attempt,
+    check_archive,
+    check_blobs,
+    find_orphaned_blobs,
+    find_orphaned_objects,
+    list_archived,
+)
 from holdall.maintenance.doctor.figure import Figures, store_figures
 from holdall.maintenance.doctor.guard import GuardCheck
 from holdall.maintenance.doctor.item import ItemCheck, ModelFinder
+from holdall.maintenance.doctor.job import JobCheck
 from holdall.maintenance.doctor.report import CheckName, DoctorReport
 from holdall.maintenance.doctor.work import Visitor, Work
 from holdall.models.model import Model
@@ -61,6 +71,8 @@ async def examine(
         await check_tables(work)
     bindings = await _bind_models(work, wanted)
     await _read_tables(work, layout, bindings, wanted, keep=store_figures)
+    if layout is not None:
+        await _check_features(work, layout, wanted)
     await work.show()
     return work.report()
 
@@ -99,13 +111,16 @@ async def _read_tables(
 ) -> None:
     """Read every table once, and let each check look at each page."""
     finder, figures = ModelFinder(work.context, bindings), Figures(bindings)
-    tables = dict.fromkeys(binding.table for binding in bindings)
-    for table in tables:
+    shared = [] if layout is None or "jobs" not in wanted else [layout.table]
+    for table in dict.fromkeys([*shared, *(binding.table for binding in bindings)]):
         visitors: list[Visitor] = []
         if "items" in wanted:
             visitors.append(ItemCheck(work, finder, table))
         if "unique" in wanted:
             visitors.append(GuardCheck(work, finder, table))
+        jobs = JobCheck(work, layout) if layout is not None and table in shared else None
+        if jobs is not None:
+            visitors.append(jobs)
         if not visitors:
             continue
         cursor = PageCursor(work.context.port, Scan(table, limit=_PAGE, consistent=True))
@@ -116,7 +131,28 @@ async def _read_tables(
             for visitor in visitors:
                 await visitor.visit(page.items)
             await work.show()
+        if jobs is not None:
+            await jobs.finish()
     if "items" in wanted:
         work.figures = figures.list(work.context.port.now())
         if keep and layout is not None:
             await store_figures(work, layout)
+
+
+async def _check_features(work: Work, layout: Layout, wanted: frozenset[CheckName]) -> None:
+    """Make the checks that features bring themselves."""
+    if "blobs" in wanted:
+        await attempt(work, "blobs", "blobs", check_blobs(work))
+        await work.show()
+    if "artifacts" in wanted and layout.mode == "A":
+        await attempt(work, "artifacts", "artifacts", check_artifacts(work))
+        await work.show()
+    for model in list_archived(work):
+        name = model._schema.name
+        if "archive" in wanted:
+            await attempt(work, "archive", name, check_archive(work, model))
+        if "orphans" in wanted:
+            await attempt(work, "orphans", name, find_orphaned_objects(work, model))
+        await work.show()
+    if "orphans" in wanted:
+        await attempt(work, "orphans", "blobs", find_orphaned_blobs(work))

@@ -1,0 +1,163 @@
+"""The check of jobs: items that cannot be read, leases that ended long ago, keys without a job, unknown queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import replace
+from holdall.core.values import Item
+from holdall.errors import MalformedJobError
+from holdall.jobs.flow import queues
+from holdall.jobs.outbox import register_queues
+from holdall.jobs.quarantine import read_jobs
+from holdall.jobs.record import (
+    JobItem,
+    JobKey,
+    JobRecord,
+    dead_partition,
+    decode_job,
+    job_partition,
+    locate_job,
+    locate_key,
+    name_paused_partition,
+    shard_of,
+)
+from holdall.maintenance.doctor.work import Work
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
+from holdall.tables.layout import Layout
+from holdall.tables.record import Record, fetch
+
+_LONG_AGO = timedelta(hours=1)
+_MOST = 10_000
+_JOBS = ("holdall#Job#", "holdall#DeadJob#", "holdall#PausedJob#")
+
+
+class JobCheck:
+    """Looks at jobs, and at the keys that keep out others."""
+
+    def __init__(self, work: Work, layout: Layout) -> None:
+        self._work = work
+        self._layout = layout
+        self._queues: set[str] | None = None
+        self._suspects: list[JobKey] = []
+
+    async def visit(self, rows: Sequence[Item]) -> None:
+        """Look at the jobs and keys of a page."""
+        for item in rows:
+            h, _ = self._layout.logical(item)
+            if h.startswith(_JOBS):
+                await self._check_item(item)
+            elif h.startswith("holdall#JobKey#"):
+                await self._suspect_key(JobKey(self._layout.address_of(item), item))
+
+    async def _check_item(self, item: Item) -> None:
+        work = self._work
+        try:
+            job = decode_job(self._layout, item)
+        except MalformedJobError as error:
+            h, r = self._layout.logical(item)
+
+            async def mend() -> bool:
+                return bool((await read_jobs(work.context, [item]))[1])
+
+            can = h.startswith("holdall#Job#")  # workers do not read the others
+            repair = "move it to the dead jobs" if can else None
+            await work.find("jobs", "error", f"{h} / {r}", error.message, repair, mend if can else None)
+            return
+        await self._check_queue(job.queue)
+        if job.died is not None or not (await self._read_again(job)):
+            return
+        now = work.context.port.now()
+        if job.lease is not None and job.lease.until < now - _LONG_AGO:
+            message = (
+                f"the lease of its worker ended at {job.lease.until.isoformat(timespec='seconds')}, "
+                "and no worker has taken it over; is a worker running for this queue?"
+            )
+            await work.find("jobs", "warning", self._name(job), message)
+        if job.key is not None and job.once_for is None and not job.paused:
+            await self._check_held(job)
+
+    async def _check_queue(self, queue: str) -> None:
+        work = self._work
+        if queue in await self._list_queues():
+            return
+        self._queues = {*await self._list_queues(), *await queues(work.context), queue}
+        if queue in await queues(work.context):
+            return
+
+        async def mend() -> bool:
+            await register_queues(work.context, [queue])
+            return True
+
+        message = "it has jobs, but is not in the list of queues, so that its jobs are not listed"
+        await work.find("jobs", "error", f"queue {queue}", message, "add it to the list", mend)
+
+    async def _read_again(self, job: JobRecord) -> bool:
+        """Whether a job is still where it was found."""
+        place = locate_job(self._layout, job)
+        return (await fetch(self._work.context.port, Record(place))).is_stored
+
+    async def _check_held(self, job: JobRecord) -> None:
+        """Check that the key of a waiting job keeps out other jobs."""
+        assert job.key is not None
+        key = JobKey(locate_key(self._layout, job.name, job.key))
+        if (await fetch(self._work.context.port, key)).is_stored or not await self._read_again(job):
+            return
+
+        async def mend() -> bool:
+            change = Change(self._work.context)
+            change.create(JobKey.of(self._layout, job))
+            place = locate_job(self._layout, job)
+            change.require(Record(place), place.exists)
+            return await commit_once(change) is None
+
+        message = f"its key {job.key!r:.60} is not reserved, so that a second job with it could be enqueued"
+        await self._work.find("jobs", "error", self._name(job), message, "reserve the key", mend)
+
+    async def finish(self) -> None:
+        """Report the keys whose job does not exist in any queue, now that all queues that have jobs are known."""
+        for key in self._suspects:
+            await self._check_key(key)
+
+    async def _suspect_key(self, key: JobKey) -> None:
+        if key.until is None and len(self._suspects) < _MOST and not await self._exists(key.job):
+            self._suspects.append(key)
+
+    async def _check_key(self, seen: JobKey) -> None:
+        """Find a key that keeps out jobs for the sake of one that no longer exists."""
+        context = self._work.context
+        key = await fetch(context.port, seen)
+        if not key.is_stored or key.item != seen.item or await self._exists(key.job):
+            return
+
+        async def mend() -> bool:
+            change = Change(context)
+            change.delete(key, expect=[key.same(JobKey.job, JobKey.until)])
+            return await commit_once(change) is None
+
+        subject = self._layout.logical(key.stored)[0].removeprefix("holdall#JobKey#").replace("#", " ", 1)
+        message = f"the key is reserved for job {key.job}, which does not exist, so that no job with it can be enqueued"
+        await self._work.find("jobs", "error", f"key of {subject}", message, "release the key", mend)
+
+    async def _exists(self, id: str) -> bool:
+        """Whether a queue has a job with this id, in whatever state; twice, because a job may be moved meanwhile."""
+        port, shard = self._work.context.port, shard_of(id)
+        for queue in [*await self._list_queues()] * 2:
+            for partition in (job_partition, dead_partition, name_paused_partition):
+                query = replace(self._layout.listing(partition(queue, shard)), filter=JobItem.id.equals(id))
+                cursor = PageCursor(port, query)
+                while (page := await cursor.next_page()) is not None:
+                    if page.items:
+                        return True
+        return False
+
+    async def _list_queues(self) -> set[str]:
+        if self._queues is None:
+            self._queues = set(await queues(self._work.context))
+        return self._queues
+
+    def _name(self, job: JobRecord) -> str:
+        return f"job {job.id} ({job.name} in queue {job.queue})"

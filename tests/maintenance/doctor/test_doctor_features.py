@@ -1,0 +1,268 @@
+"""The doctor finds faults of jobs, blobs, artifacts and the archive, and repairs those that it can."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doctor_rig import Patient, Ward, list_wards, open_store
+from rig.colour import run_in
+
+from holdall import Archive, Database, Key, Model, field, has_one_attached, job
+from holdall.core import Item, Scan
+from holdall.maintenance import DoctorReport
+from holdall.testing.clock import Clock
+
+
+class Photo(Model, name="DoctorPhoto"):
+    name: Key[str]
+    picture = has_one_attached()
+
+
+class Diary(
+    Model, name="DoctorDiary", archive=Archive(after_days=365, timestamp="at", key="diaries/{partitionKey}")
+):
+    name: Key[str]
+    at: datetime = field(read_only=True)
+    text: str = ""
+
+
+@job("doctor_work")
+def work(number: int) -> None:
+    """Does nothing."""
+
+
+OLD = datetime.now(UTC) - timedelta(days=1000)
+MODELS: list[type[Model]] = [Photo, Diary]
+
+
+class Clinic(Patient):
+    """A database with everything in it."""
+
+    async def examine(self, **options: Any) -> DoctorReport:
+        return await super().examine(**{"models": MODELS, **options})
+
+    def find(self, **wanted: str) -> Item:
+        """The stored item with these attributes; ``pk`` and ``sk`` are their beginnings."""
+        for page in self.db.pages(Scan(self.db.table.name, consistent=True)):
+            for item in page.items:
+                if all(item.get(name, {}).get("S", "").startswith(text) for name, text in wanted.items()):
+                    return item
+        raise LookupError(wanted)
+
+    def forget(self, **wanted: str) -> Item:
+        """Delete the stored item with these attributes, and return it."""
+        item = self.find(**wanted)
+        self.delete(item["pk"]["S"], item["sk"]["S"])
+        return item
+
+    def alter(self, attributes: dict[str, Any], **wanted: str) -> None:
+        item = self.find(**wanted)
+        self.change(item["pk"]["S"], item["sk"]["S"], **attributes)
+
+    def lose(self, prefix: str) -> None:
+        """Delete all objects whose keys have this prefix."""
+        for each in list(self.db.files.list(prefix)):
+            self.db.files.delete(each.key)
+
+
+@contextmanager
+def opening(ward: Ward) -> Iterator[Clinic]:
+    with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
+        db.table.create(models=MODELS)
+        fill(db)
+        yield Clinic(db, ward.colour)
+
+
+def fill(db: Database) -> None:
+    with db.transaction() as tx:
+        for name in ("one", "two"):
+            photo = tx.create(Photo, name=name)
+            photo.picture.attach(name.encode() * 100, filename=f"{name}.bin")
+        tx.create(Diary, name="ada", at=OLD, text="tea")
+        tx.create(Diary, name="bob", at=OLD, text="coffee")
+        tx.enqueue(work, 1)
+        tx.enqueue(work, 2, key="two")
+    db.archive.run(Diary, force=True)
+    db.artifacts.put("app", b"first")
+    db.artifacts.publish("app")
+    db.artifacts.put("app", b"second")
+    db.artifacts.publish("app")
+    db.artifacts.put_alias("app", "prod", version=1, secondary_version=2, secondary_version_weight=10)
+
+
+everywhere = run_in(list_wards, opening)
+
+
+@everywhere
+async def test_a_healthy_database_with_everything_has_no_findings(clinic: Clinic) -> None:
+    report = await clinic.examine()
+    assert report.findings == ()
+    assert {each.model: each.items for each in report.figures} == {"DoctorDiary": 2, "DoctorPhoto": 2}
+
+
+JOBS = {"_type": "holdall.Job", "pk": "holdall#Job#"}
+LONG_AGO = {"S": "2020-01-01T00:00:00.000000Z"}
+
+FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
+    "a job cannot be read": (
+        lambda clinic: clinic.alter({"job_args": {"S": "?"}}, **JOBS),
+        "jobs",
+        "is not a job",
+        True,
+    ),
+    "a lease ended long ago": (
+        lambda clinic: clinic.alter(
+            {"job_lease": {"S": "x"}, "job_lease_until": LONG_AGO, "job_lease_seconds": {"N": "60"}}, **JOBS
+        ),
+        "jobs",
+        "the lease of its worker ended at 2020-01-01",
+        False,
+    ),
+    "the key of a job is not reserved": (
+        lambda clinic: clinic.forget(_type="holdall.JobKey"),
+        "jobs",
+        "its key 'two' is not reserved",
+        True,
+    ),
+    "a key is reserved for a missing job": (
+        lambda clinic: clinic.forget(**JOBS, job_key="two"),
+        "jobs",
+        "which does not exist, so that no job with it can be enqueued",
+        True,
+    ),
+    "a queue is not listed": (
+        lambda clinic: clinic.forget(_type="holdall.Queue"),
+        "jobs",
+        "it has jobs, but is not in the list of queues",
+        True,
+    ),
+    "the count of a blob is wrong": (
+        lambda clinic: clinic.alter({"as_attachments_count": {"N": "7"}}, as_entity="Blob"),
+        "blobs",
+        "has an attachment count of 7, but 1 refer to it",
+        True,
+    ),
+    "the blob of an attachment is missing": (
+        lambda clinic: clinic.forget(as_entity="Blob"),
+        "blobs",
+        "which is missing",
+        True,
+    ),
+    "an attachment is missing": (
+        lambda clinic: clinic.forget(as_entity="Attachment"),
+        "blobs",
+        "has an attachment count of 1, but 0 refer to it",
+        True,
+    ),
+    "the bytes of a blob are missing": (
+        lambda clinic: clinic.db.files.delete(clinic.find(as_entity="Blob")["as_key"]["S"]),
+        "blobs",
+        "are missing",
+        False,
+    ),
+    "the bytes of a blob have another size": (
+        lambda clinic: clinic.db.files.put(clinic.find(as_entity="Blob")["as_key"]["S"], b"x"),
+        "blobs",
+        "bytes, but has 1",
+        False,
+    ),
+    "an alias serves a missing version": (
+        lambda clinic: clinic.delete("app", "000001"),
+        "artifacts",
+        "it serves version 1, which does not exist",
+        False,
+    ),
+    "an alias serves a deleted version": (
+        lambda clinic: clinic.change("app", "000002", is_deleted={"BOOL": True}),
+        "artifacts",
+        "it serves version 2, which is deleted",
+        False,
+    ),
+    "an artifact is not listed": (
+        lambda clinic: clinic.delete("holdall#Artifacts", "app"),
+        "artifacts",
+        "it is missing from the list of names",
+        True,
+    ),
+    "the bytes of a version are missing": (
+        lambda clinic: clinic.lose("versioned-artifacts/app/000002"),
+        "artifacts",
+        "its bytes are missing",
+        False,
+    ),
+    "a publisher died": (
+        lambda clinic: clinic.change(
+            "__app-meta",
+            "head",
+            reserving_00={"S": "2020-01-01T00:00:00.000000+0000|x"},
+            reserved_00={"N": "3"},
+        ),
+        "artifacts",
+        "version 3 was reserved and not published",
+        False,
+    ),
+    "an archived object is missing": (
+        lambda clinic: clinic.lose("diaries/ada"),
+        "archive",
+        "no readable object of this item was found",
+        False,
+    ),
+    "a pointer is damaged": (
+        lambda clinic: clinic.alter({"_archive": {"S": "?"}}, _type="DoctorDiary"),
+        "archive",
+        "1 of 2 archived items cannot be read",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@everywhere
+async def test_each_planted_fault_is_found_and_repaired_if_it_can_be(clinic: Clinic, name: str) -> None:
+    plant, check, words, repairable = FAULTS[name]
+    plant(clinic)
+    report = await clinic.examine()
+    assert any(words in each.message for each in report.findings), report.findings
+    assert {each.check for each in report.findings} == {check}
+    assert not any(each.repaired for each in report.findings)
+    assert (await clinic.examine()).findings == report.findings, "it has changed something"
+    repaired = await clinic.examine(repair=True)
+    assert repaired.repaired == (repaired.found if repairable else 0), repaired.findings
+    assert (await clinic.examine()).is_healthy is repairable
+
+
+def test_files_that_nothing_refers_to_are_found_once_they_are_old(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        db = clinic.db
+        db.blobs.create_and_upload(b"never attached", filename="a.bin")
+        clinic.forget(_type="DoctorDiary", pk="DoctorDiary#ada")
+        assert db.doctor(models=MODELS).is_healthy, "they may still be in use"
+        holdall_clock.advance(8 * 86400)
+        report = db.doctor(models=MODELS)
+        assert [each[:4] for each in report.findings] == [
+            ("orphans", "notice", "DoctorDiary", "objects of its archive that no item points to: 1"),
+            (
+                "orphans",
+                "notice",
+                "blobs",
+                "not attached to anything: 1; left by unfinished uploads: 0",
+            ),
+        ]
+        before = len(list(db.files.list()))
+        assert db.doctor(models=MODELS, repair=True).repaired == 2
+        assert len(list(db.files.list())) == before - 2
+        assert db.doctor(models=MODELS).findings == ()
+
+
+def test_a_feature_that_cannot_be_checked_is_a_finding() -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        clinic.alter({"as_service_name": {"S": "attic"}}, as_entity="Blob")
+        (finding,) = clinic.db.doctor(models=MODELS).findings
+        assert finding.check == "blobs"
+        assert "there is no file service 'attic'" in finding.message
