@@ -252,7 +252,7 @@ async def test_a_row_of_old_and_a_get_are_one_instance(db: Db) -> None:
     ("keys", "problem"),
     [
         ((KeyAttribute("pk"),), "its key is pk"),
-        ((KeyAttribute("_id"), KeyAttribute("_sk")), "its key is _id, _sk"),
+        ((KeyAttribute("_id"), KeyAttribute("_sk")), r"its key is _id \(S\) and _sk \(S\)"),
         ((KeyAttribute("_id", "N"),), "its key attribute _id is of type N, not S"),
     ],
     ids=repr,

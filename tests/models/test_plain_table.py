@@ -210,11 +210,20 @@ async def test_a_filter_cannot_use_the_tables_key(db: Db) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem", "advice"),
     [
-        ((KeyAttribute("id", "N"),), "its key is id, not SKU", 'sku: field(name="id")'),
-        ((KeyAttribute("SKU"),), "its key attribute SKU is of type S, not N", ""),
-        ((KeyAttribute("SKU", "N"), KeyAttribute("sk")), "its key is SKU, sk, not SKU", "declare a SortKey"),
+        ((KeyAttribute("id", "N"),), r"its key is id \(N\), not SKU \(N\)", 'sku: field(name="id")'),
+        ((KeyAttribute("SKU"),), "its key attribute SKU is of type S, not N", "such as str"),
+        (
+            (KeyAttribute("SKU", "N"), KeyAttribute("sk")),
+            r"its key is SKU \(N\) and sk \(S\), not SKU \(N\)",
+            "hint: declare a SortKey for sk",
+        ),
+        (
+            (KeyAttribute("id"), KeyAttribute("sk")),
+            r"its key is id \(S\) and sk \(S\), not SKU \(N\)",
+            'sku: field(name="id"); declare a SortKey for sk',
+        ),
     ],
-    ids=["name", "type", "sort key"],
+    ids=["name", "type", "sort key", "name and sort key"],
 )
 @awaiting
 async def test_a_table_that_does_not_fit_is_explained_with_the_difference(
@@ -232,7 +241,7 @@ async def test_a_model_without_a_layout_is_told_the_keyword(db: Db) -> None:
         name: Key[str]
 
     await db.send(CreateTable(TableSchema(db.table_of(Shop), KeyAttribute("name"))))
-    with pytest.raises(ConfigurationError, match="its key is name, not _id") as caught:
+    with pytest.raises(ConfigurationError, match=r"its key is name \(S\), not _id \(S\)") as caught:
         await db.get(Shop, "a")
     assert 'layout="plain"' in str(caught.value)
 

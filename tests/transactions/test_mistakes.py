@@ -267,6 +267,7 @@ ASKED: list[tuple[Callable[[Any], Any], str]] = [
     ),
     (lambda db: db.bulk(Book, concurency=2), "bulk has no option 'concurency'.*did you mean 'concurrency'"),
     (lambda db: db.bulk(Book, shelf="a"), "no option 'shelf'.*the options are: concurrency, rate, progress"),
+    (lambda db: db.move(Book, Sale, dryrun=True), "move has no option 'dryrun'.*did you mean 'dry_run'"),
     (lambda db: db.put(Book, shelf="a"), r"no option 'shelf'.*write put\(Book\(shelf=...\)\)"),
 ]
 

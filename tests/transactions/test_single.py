@@ -128,7 +128,7 @@ def test_assign_changes_all_fields_or_none_and_reports_every_error() -> None:
     with pytest.raises(InvalidFieldsError) as caught:
         order.assign({"quantity": -1, "note": "x", "id": "b", "nite": 1})
     assert [error.field for error in caught.value.errors] == ["quantity", "id", "nite"]
-    assert "did you mean 'note'?" in str(caught.value)
+    assert "hint: nite: did you mean 'note'?" in str(caught.value)
     assert (order.quantity, order.note) == (4, "gift")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(InvalidFieldError) as alone:

@@ -108,7 +108,12 @@ def check_key_attribute(
     else:
         size = len(content) if content.isascii() else len(content.encode())
     if not size:
-        raise InvalidKeyError(f"key attribute {part.name} of {_owner(schema, keyed)} is empty")
+        raise InvalidKeyError(
+            f"key attribute {part.name} of {_owner(schema, keyed)} is empty",
+            hint=None
+            if keyed is schema
+            else "leave out the attribute (in a model, None); the index skips the item",
+        )
     if size > limit:
         raise InvalidKeyError(
             f"key attribute {part.name} of {_owner(schema, keyed)} has {size:,} bytes; DynamoDB allows {limit:,}",

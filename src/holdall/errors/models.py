@@ -65,7 +65,9 @@ class InvalidFieldsError(InvalidFieldError):
 
     def __init__(self, errors: Sequence[InvalidFieldError]) -> None:
         first = errors[0]
-        hint = "; ".join(dict.fromkeys(error.hint for error in errors if error.hint)) or None
+        hint = first.hint
+        if any(error.hint != hint for error in errors):
+            hint = "; ".join(f"{error.field}: {error.hint}" for error in errors if error.hint)
         super().__init__(first.model, first.field, first.problem, hint=hint)
         self.message = "; ".join(error.message for error in errors)
         self._errors = tuple((error.model, error.field, error.problem, error.hint) for error in errors)

@@ -340,7 +340,7 @@ class FieldUpdate:
             try:
                 new = apply_update(Update((change,)), item)[self.field.stored]
             except InvalidExpressionError:
-                raise self._refuse("there is nothing stored that it could be inside of") from None
+                raise self._refuse("the stored value has no member that could contain it") from None
         if new is not None:
             self._check(self.field.codec.annotation, new)
         return new

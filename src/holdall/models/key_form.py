@@ -273,15 +273,15 @@ class PlainForm(KeyForm):
 
     def advise(self, found: TableSchema) -> str | None:
         """The names that the key fields should be stored under."""
-        fields = (*self.keys, *self.sort_keys)
-        if len(fields) != len(found.keys):
-            missing = "a SortKey" if len(fields) < len(found.keys) else "no SortKey"
-            return f"declare {missing}: the table's key has {len(found.keys)} attributes"
-        pairs = zip(fields, found.keys, strict=True)
-        names = [
-            f'{field.name}: field(name="{key.name}")' for field, key in pairs if field.stored != key.name
-        ]
-        return f"store the key fields under the table's names: {', '.join(names)}"
+        fields, names = (*self.keys, *self.sort_keys), [key.name for key in found.keys]
+        pairs = zip(fields, names, strict=False)
+        renamed = [f'{field.name}: field(name="{name}")' for field, name in pairs if field.stored != name]
+        advice = [f"store the key fields under the table's names: {', '.join(renamed)}"] if renamed else []
+        if len(fields) < len(names):
+            advice.append(f"declare a SortKey for {names[1]}")
+        elif len(fields) > len(names):
+            advice.append("declare no SortKey, because the table has none")
+        return "; ".join(advice)
 
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """The one model of the table."""
@@ -310,12 +310,17 @@ def explain_unfit(form: KeyForm, wanted: TableSchema, found: TableSchema) -> tup
         if have.type != want.type and not (
             form.foreign and have.type == "S"
         ):  # a number kept as text is fine
-            return f"its key attribute {have.name} is of type {have.type}, not {want.type}", None
+            suitable = {"S": "str", "N": "int", "B": "bytes"}[have.type]
+            advice = f"declare it with a type that is stored as {have.type}, such as {suitable}"
+            return (
+                f"its key attribute {have.name} is of type {have.type}, not {want.type}",
+                advice if form.is_plain else None,
+            )
     return None
 
 
 def _key_names(schema: TableSchema) -> str:
-    return ", ".join(key.name for key in schema.keys)
+    return " and ".join(f"{key.name} ({key.type})" for key in schema.keys)
 
 
 def plain_attribute(field: Field[Any]) -> KeyAttribute:

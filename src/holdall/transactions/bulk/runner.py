@@ -75,10 +75,12 @@ class BulkRunner(Reader):
         ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
         ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
         """
-        from holdall.transactions.move.flow import move
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.move.flow import MoveArguments, move
+        from holdall.transactions.target import model_schema, refuse_others
 
-        flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
+        found, known = model_schema(source), MoveArguments.__annotations__
+        refuse_others("move", found, {name: None for name in options if name not in known}, known)
+        flow = move(self._context, found, model_schema(target), convert=convert, **options)
         return run(flow, self._context)
 
     def bulk(
@@ -220,10 +222,12 @@ class AsyncBulkRunner(AsyncReader):
         ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
         ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
         """
-        from holdall.transactions.move.flow import move
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.move.flow import MoveArguments, move
+        from holdall.transactions.target import model_schema, refuse_others
 
-        flow = move(self._context, model_schema(source), model_schema(target), convert=convert, **options)
+        found, known = model_schema(source), MoveArguments.__annotations__
+        refuse_others("move", found, {name: None for name in options if name not in known}, known)
+        flow = move(self._context, found, model_schema(target), convert=convert, **options)
         return await wait(flow, self._context)
 
     def bulk(
