@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from datetime import date, datetime
 
-from dyntastic import Dyntastic
+from dyntastic import A, Dyntastic
 from pynamodb.attributes import (
     BooleanAttribute,
     DiscriminatorAttribute,
@@ -148,6 +149,23 @@ def save_note(**values):
 def get_note(id):
     note = Note.safe_get(id)
     return None if note is None else note.model_dump()
+
+
+def add_to_note(id, times):
+    """Read the number in the text and set the next one, on the condition that it is unchanged; again, if it is not."""
+    refused = 0
+    while times:
+        note = Note.get(id, consistent_read=True)
+        change, unchanged = A.text.set(str(int(note.text) + 1)), A.text == note.text
+        try:
+            note.update(change, condition=unchanged, require_condition=True, refresh=False)
+        except Exception as error:
+            if not re.search("ConditionalCheckFailed|TransactionConflict", str(error)):
+                raise
+            refused += 1
+        else:
+            times -= 1
+    return refused
 
 
 def main():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -69,6 +69,20 @@ def db(peers: Peers) -> Iterator[Database]:
 def raw(db: Database, peers: Peers, table: str, **key: str) -> Any:
     """An item exactly as it is stored."""
     return db.send(GetItem(peers.prefix + table, encode_item(key))).item
+
+
+def race(peers: Peers, db: Database, add: Callable[[Transaction], None], theirs: str, **target: Any) -> None:
+    """Run a transaction often, while the other program does the same."""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(peers, theirs, **target, times=TIMES)
+        done = 0
+        while done < TIMES:
+            try:
+                db.run(add)
+            except TransactionFailedError:
+                continue  # the other program was faster every time
+            done += 1
+        other.result()
 
 
 VALUES: dict[str, Any] = {
@@ -158,16 +172,7 @@ def test_both_write_one_item_at_once_and_nothing_is_lost(peers: Peers, db: Datab
     def add(tx: Transaction) -> None:
         tx.get_one(Visit, user="d", at=NOON).mine += 1
 
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(peers, "add_to_visit", user="d", at=NOON.isoformat(), times=TIMES)
-        done = 0
-        while done < TIMES:
-            try:
-                db.run(add)
-            except TransactionFailedError:
-                continue  # the other program was faster every time
-            done += 1
-        other.result()
+    race(peers, db, add, "add_to_visit", user="d", at=NOON.isoformat())
     visit = db.get_one(Visit, user="d", at=NOON)
     assert (visit.mine, visit.theirs, visit.version) == (TIMES, TIMES, 1 + 2 * TIMES)
 
@@ -197,3 +202,14 @@ def test_dyntastic_and_we_read_each_other(peers: Peers, db: Database) -> None:
         found = peers("get_note", id=f"own{number}")
         assert datetime.fromisoformat(found["at"]) == moment
         assert (found["day"], found["text"], found["places"]) == ("2026-01-02", None, [{"x": number}])
+
+
+def test_dyntastic_and_we_change_one_field_at_once_and_nothing_is_lost(peers: Peers, db: Database) -> None:
+    db.create(Note, id="race", at=NOON, day=date(2026, 1, 2), text="0")
+
+    def add(tx: Transaction) -> None:
+        note = tx.get_one(Note, "race")
+        note.text = str(int(note.text or 0) + 1)
+
+    race(peers, db, add, "add_to_note", id="race")
+    assert db.get_one(Note, "race").text == str(2 * TIMES)
