@@ -214,9 +214,9 @@ class Database(Runner):
         """Check this database, and return what is wrong. Nothing is changed, except that figures are stored.
 
         ``models`` are your models; without them, their tables and items are not checked. ``only`` is a list of the
-        checks to make: ``configuration``, ``tables``, ``items``, ``unique``, ``blobs``, ``archive``, ``artifacts``,
-        ``jobs`` and ``orphans``; by default all of them. ``repair=True`` repairs what can be repaired, each fault on
-        condition that it is still as it was found.
+        checks to make: ``configuration``, ``permissions``, ``tables``, ``items``, ``unique``, ``blobs``, ``archive``,
+        ``artifacts``, ``jobs`` and ``orphans``; by default all of them. ``repair=True`` repairs what can be repaired,
+        each fault on condition that it is still as it was found.
 
         This reads all items, also with other programs writing at the same time. The number and size of each model's
         items are stored for `figures`, unless ``store_figures=False``. ``progress`` is called with the report so far.

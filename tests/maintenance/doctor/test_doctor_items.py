@@ -12,7 +12,7 @@ from holdall import Database, Index, Key, Model, has_one_attached
 from holdall.core import PutItem, Scan
 from holdall.core.requests import CreateTable, SetTtl
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.errors import AccessDeniedError, InvalidOptionsError
+from holdall.errors import EndpointError, InvalidOptionsError
 from holdall.maintenance import DoctorReport
 
 ADA = ("DoctorPerson#ada", "#")
@@ -224,10 +224,10 @@ class Closed:
     """A file service that refuses everything."""
 
     def send_blocking(self, request: object) -> NoReturn:
-        raise AccessDeniedError("the bucket is closed")
+        raise EndpointError("the bucket is closed")
 
     async def send_awaiting(self, request: object) -> NoReturn:
-        raise AccessDeniedError("the bucket is closed")
+        raise EndpointError("the bucket is closed")
 
     def close(self) -> None:
         pass

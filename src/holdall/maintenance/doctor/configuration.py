@@ -7,7 +7,7 @@ from typing import Any
 
 from holdall.attachments.declaration import Declaration
 from holdall.core.objects import HeadObject
-from holdall.errors import HoldallError, ObjectNotFoundError
+from holdall.errors import AccessDeniedError, HoldallError, ObjectNotFoundError
 from holdall.maintenance.doctor.report import Severity
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.flow import ensure_index, ensure_ttl, find_table, plan
@@ -20,8 +20,8 @@ async def check_services(work: Work) -> None:
     for name in work.services:
         try:
             await work.context.port.send(HeadObject(name, f"holdall-doctor/{work.context.port.new_id()}"))
-        except ObjectNotFoundError:
-            continue
+        except (ObjectNotFoundError, AccessDeniedError):
+            continue  # permissions are another check
         except HoldallError as error:
             await work.find("configuration", "error", f"file service {name}", error.message)
     for model in work.models:

@@ -27,6 +27,7 @@ from holdall.maintenance.doctor.figure import Figures, store_figures
 from holdall.maintenance.doctor.guard import GuardCheck
 from holdall.maintenance.doctor.item import ItemCheck, ModelFinder
 from holdall.maintenance.doctor.job import JobCheck
+from holdall.maintenance.doctor.permission import check_permissions
 from holdall.maintenance.doctor.report import CheckName, DoctorReport
 from holdall.maintenance.doctor.work import Visitor, Work
 from holdall.models.model import Model
@@ -67,8 +68,11 @@ async def examine(
     if "configuration" in wanted:
         await check_services(work)
     layout = await find_layout(work)
+    denied = await check_permissions(work, layout) if "permissions" in wanted else frozenset()
     if "tables" in wanted:
         await check_tables(work)
+    if "dynamodb:Scan" in denied:
+        return work.report()  # nothing below can be read
     bindings = await _bind_models(work, wanted)
     await _read_tables(work, layout, bindings, wanted, keep=store_figures)
     if layout is not None:

@@ -9,7 +9,16 @@ Severity: TypeAlias = Literal["error", "warning", "notice"]
 """``error``: something cannot be read, or is wrong. ``warning``: something will fail. ``notice``: litter, or a hint."""
 
 CheckName: TypeAlias = Literal[
-    "configuration", "tables", "items", "unique", "blobs", "archive", "artifacts", "jobs", "orphans"
+    "configuration",
+    "permissions",
+    "tables",
+    "items",
+    "unique",
+    "blobs",
+    "archive",
+    "artifacts",
+    "jobs",
+    "orphans",
 ]
 """A part of the check, for ``only``."""
 
