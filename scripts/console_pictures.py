@@ -184,6 +184,7 @@ def main() -> None:
                 ("console-items", items, "light", 760),
                 ("console-item", "/models/__main__:Customer/item?key-name=Ada", "light", 860),
                 ("console-dark", "/models/__main__:Order/item?key-customer=Ada&key-number=3", "dark", 660),
+                ("console-blobs", "/blobs", "light", 620),
                 ("console-artifact", "/artifacts/artifact?name=price-model", "light", 760),
                 ("console-alias", "/artifacts/alias?name=price-model&alias=production", "light", 860),
                 ("console-jobs", "/jobs?state=dead&count=1", "light", 700),

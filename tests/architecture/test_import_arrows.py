@@ -160,7 +160,13 @@ def test_only_whole_table_work_may_scan() -> None:
             "cli/models",
             "tables/backfill",
         ),
-        *("transactions/migration", "transactions/query/scan", "artifacts/catalogue", "attachments/audit"),
+        *(
+            "transactions/migration",
+            "transactions/query/scan",
+            "artifacts/catalogue",
+            "attachments/audit",
+            "attachments/inventory",
+        ),
     )
     for module in modules():
         where = module.relative_to(SOURCE).as_posix()

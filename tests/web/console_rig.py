@@ -27,6 +27,7 @@ __all__ = [
     "Station",
     "Visitor",
     "check_pages",
+    "make_picture",
     "make_visitor",
     "open_visitor",
     "opened_shop",
@@ -201,3 +202,14 @@ def check_pages(
         assert not faults, f"{path}: {faults}"
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), path
     page.context.close()
+
+
+def make_picture() -> bytes:
+    """A PNG of 640 by 480."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    target = BytesIO()
+    Image.new("RGB", (640, 480), "#c60").save(target, "PNG")
+    return target.getvalue()

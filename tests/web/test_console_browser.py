@@ -8,7 +8,16 @@ from typing import Literal
 from urllib.parse import quote, urlencode
 
 import pytest
-from console_rig import MODELS, TOKEN, Customer, Order, check_pages, opened_shop, sign_in_browser
+from console_rig import (
+    MODELS,
+    TOKEN,
+    Customer,
+    Order,
+    check_pages,
+    make_picture,
+    opened_shop,
+    sign_in_browser,
+)
 from playwright.sync_api import Browser, Page, expect
 from rig.browser import browser_package, opened_browser
 from web_rig import served_asgi
@@ -195,14 +204,3 @@ def test_nothing_that_an_item_contains_runs_or_breaks_a_page(page: Page, db: Dat
     page.goto(addresses[2])
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("status")).to_contain_text("Deleted ConsoleCustomer")
-
-
-def make_picture() -> bytes:
-    """A PNG of 640 by 480."""
-    from io import BytesIO
-
-    from PIL import Image
-
-    target = BytesIO()
-    Image.new("RGB", (640, 480), "#c60").save(target, "PNG")
-    return target.getvalue()

@@ -11,12 +11,13 @@ from urllib.parse import urlencode
 import pytest
 from console_artifact_rig import publish_model
 from console_job_rig import store_job, store_jobs
-from console_rig import MODELS, TOKEN, check_pages, opened_shop, sign_in_browser
+from console_rig import MODELS, TOKEN, Customer, check_pages, make_picture, opened_shop, sign_in_browser
 from playwright.sync_api import Browser, Page, expect
 from rig.browser import opened_browser
 from web_rig import served_asgi
 
-from holdall import Database
+from holdall import Database, Variant
+from holdall.attachments import Blob
 from holdall.jobs import JobRecord
 from holdall.web import Console, create_app
 
@@ -44,6 +45,17 @@ def jobs(db: Database) -> dict[str, JobRecord]:
 def model(db: Database) -> str:
     """The name of an artifact with versions, aliases, a history and a rollout."""
     return publish_model(db)
+
+
+@pytest.fixture(scope="module")
+def blob(db: Database) -> Blob:
+    """A picture that a customer has, with a variant."""
+    with db.transaction() as tx:
+        item = tx.create(Customer, email="blob@example.com")
+        item.files.attach(make_picture(), filename="dunes.png")
+    (found,) = db.blobs.list("ConsoleCustomer", item.id)
+    db.blobs.variant(found.blob, Variant(resize_to_limit=(40, 40)))
+    return found.blob
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +95,16 @@ def visit_hostile(page: Page, addresses: list[str]) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_the_pages(
-    browser: Browser, address: str, jobs: dict[str, JobRecord], model: str, scheme: Literal["light", "dark"]
+    browser: Browser,
+    address: str,
+    jobs: dict[str, JobRecord],
+    model: str,
+    blob: Blob,
+    scheme: Literal["light", "dark"],
 ) -> None:
     pages = [
+        "blobs",
+        f"blobs/blob?id={blob.id}",
         "artifacts",
         "artifacts?prefix=nothing",
         f"artifacts/artifact?name={model}",
@@ -203,3 +222,37 @@ def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db:
 def make_safe(text: str) -> str:
     """A text without what the names of artifacts must not contain."""
     return re.sub(r"[\x00-\x1f#/\\\\]", "", text)
+
+
+# --- blobs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_found_with_its_pictures(page: Page, blob: Blob) -> None:
+    page.goto("./")
+    page.get_by_role("link", name="Files").click()
+    expect(page.locator(".thumb img").first).to_have_js_property("complete", True)
+    page.locator(f"a[href$='{blob.id}']").click()
+    expect(page.locator(".preview img")).to_have_js_property("naturalWidth", 640)
+    expect(page.locator(".files img")).to_have_js_property("naturalWidth", 40)
+    page.get_by_role("region", name="References").get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Files of this owner")).to_be_visible()
+    expect(page.locator(".files li")).to_have_count(1)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_that_a_file_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+    text = HOSTILE[kind]
+    with db.transaction() as tx:
+        item = tx.create(Customer, email=f"{kind}@example.com")
+        item.files.attach(
+            f"<svg xmlns='http://www.w3.org/2000/svg'><script>document.title = 'evil'</script>{text}</svg>".encode(),
+            filename=text[:200],
+            content_type="image/svg+xml",
+            metadata={text[:200]: text},
+            identify=False,
+        )
+    (found,) = db.blobs.list("ConsoleCustomer", item.id)
+    query = urlencode({"type": "ConsoleCustomer", "owner": item.id})
+    visit_hostile(page, ["blobs", f"blobs?{query}", f"blobs/blob?id={found.blob.id}"])
+    reply = page.request.get(f"files/{found.blob.id}?view=1")
+    assert reply.headers["content-disposition"].startswith("attachment;")

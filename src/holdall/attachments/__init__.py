@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdall.attachments.event import AttachmentEvent, on
     from holdall.attachments.filename import Filename
     from holdall.attachments.handle import BlobHandle
+    from holdall.attachments.inventory import BlobPage
     from holdall.attachments.proxy import ManyAttached, OneAttached
     from holdall.attachments.representation import Representation
     from holdall.attachments.resumable import ResumableUpload
@@ -38,6 +39,7 @@ __all__ = [
     "AuditReport",
     "Blob",
     "BlobHandle",
+    "BlobPage",
     "Blobs",
     "Delivery",
     "Destroying",
@@ -67,6 +69,7 @@ _HOMES = {
     "AuditReport": "holdall.attachments.audit",
     "Blob": "holdall.attachments.blob",
     "BlobHandle": "holdall.attachments.handle",
+    "BlobPage": "holdall.attachments.inventory",
     "Blobs": "holdall.attachments.api",
     "Delivery": "holdall.attachments.delivery",
     "Destroying": "holdall.attachments.attachable",

@@ -10,6 +10,7 @@ from holdall.attachments import (
     content,
     creation,
     flow,
+    inventory,
     owner,
     picture,
     resolution,
@@ -69,6 +70,7 @@ class Blobs:
     find_signed_upload = blocking(resumable.find_signed_upload)
     continue_upload = blocking(resumable.continue_upload)
     cancel_upload = blocking(resumable.cancel_upload)
+    scan = blocking(inventory.scan)
     find = blocking(flow.find)
     find_signed = blocking(flow.find_signed)
     find_by_url = blocking(flow.find_by_url)
@@ -83,6 +85,7 @@ class Blobs:
     variant = blocking(picture.variant)
     preview = blocking(picture.preview)
     representation = blocking(picture.representation)
+    pictures = blocking(inventory.pictures)
     compose = blocking(creation.compose)
     update_metadata = blocking(flow.update_metadata)
     delete = blocking(flow.delete)
@@ -137,6 +140,7 @@ class AsyncBlobs:
     find_signed_upload = awaiting(resumable.find_signed_upload)
     continue_upload = awaiting(resumable.continue_upload)
     cancel_upload = awaiting(resumable.cancel_upload)
+    scan = awaiting(inventory.scan)
     find = awaiting(flow.find)
     find_signed = awaiting(flow.find_signed)
     find_by_url = awaiting(flow.find_by_url)
@@ -151,6 +155,7 @@ class AsyncBlobs:
     variant = awaiting(picture.variant)
     preview = awaiting(picture.preview)
     representation = awaiting(picture.representation)
+    pictures = awaiting(inventory.pictures)
     compose = awaiting(creation.compose)
     update_metadata = awaiting(flow.update_metadata)
     delete = awaiting(flow.delete)

@@ -1,0 +1,109 @@
+"""The console's pages of stored files: which they list, and what they show of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import unescape
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from console_rig import Customer, Visitor, make_visitor, open_visitor
+from PIL import Image
+
+from holdall import Database, Variant
+from holdall.attachments import Blob
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with Database("memory:", files=f"file:{tmp_path}", secret="a secret of some length") as found:
+        yield found
+
+
+@pytest.fixture
+def visitor(db: Database) -> Visitor:
+    return open_visitor(db)
+
+
+def attach(db: Database, content: bytes = b"text", filename: str = "a.txt") -> tuple[Customer, Blob]:
+    """A customer with one file."""
+    with db.transaction() as tx:
+        item = tx.create(Customer, email=f"{filename}@example.com")
+        item.files.attach(content, filename=filename)
+    (found,) = db.blobs.list("ConsoleCustomer", item.id)
+    return item, found.blob
+
+
+def draw() -> bytes:
+    """A PNG of 64 by 48."""
+    target = BytesIO()
+    Image.new("RGB", (64, 48), "#c60").save(target, "PNG")
+    return target.getvalue()
+
+
+def test_without_files_the_page_says_so(visitor: Visitor) -> None:
+    assert "No files." in visitor.get("/blobs").text
+
+
+def test_all_files_are_listed_with_their_references(visitor: Visitor, db: Database) -> None:
+    _, attached = attach(db)
+    loose = db.blobs.create_and_upload(draw(), filename="loose.png")
+    page = visitor.get("/blobs").text
+    for blob in (attached, loose):
+        assert f"/blobs/blob?id={blob.id}" in page
+    assert "1 reference<" in page
+    assert "unattached" in page
+    assert f"/files/{loose.id}?view=1" in page
+    assert f"/files/{attached.id}?view=1" not in page
+
+
+def test_files_are_listed_page_by_page(visitor: Visitor, db: Database) -> None:
+    ids = {db.blobs.create_and_upload(b"x", filename=f"{number}.txt").id for number in range(60)}
+    page = visitor.get("/blobs").text
+    address = unescape(page.split('rel="next"')[0].rpartition('href="/console')[2].partition('"')[0])
+    rest = visitor.get(address).text
+    assert [sum(f"blob?id={id}" in text for id in ids) for text in (page, rest)] == [48, 12]
+    assert 'rel="next"' not in rest
+    assert "First page" in rest
+
+
+def test_the_files_of_one_owner_are_listed(visitor: Visitor, db: Database) -> None:
+    item, blob = attach(db)
+    _, other = attach(db, filename="b.txt")
+    page = visitor.get(f"/blobs?type=ConsoleCustomer&owner={item.id}").text
+    assert f"blob?id={blob.id}" in page
+    assert f"blob?id={other.id}" not in page
+    assert "Files of this owner" in page
+
+
+def test_a_file_is_shown_with_its_references_and_pictures(visitor: Visitor, db: Database) -> None:
+    item, blob = attach(db, draw(), "dot.png")
+    small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))
+    page = visitor.get(f"/blobs/blob?id={blob.id}").text
+    assert f"/blobs?type=ConsoleCustomer&amp;owner={item.id}" in page
+    assert "1 picture made of this file" in page
+    assert f"/files/{small.id}?view=1" in page
+    assert blob.checksum is not None
+    assert blob.checksum.replace("+", "&#43;") in page or blob.checksum in page
+    assert f'href="/console/files/{blob.id}" download' in page
+
+
+def test_looking_at_files_stores_nothing(db: Database) -> None:
+    _, blob = attach(db, draw(), "dot.png")
+    before = len(db.blobs.scan().blobs)
+    visitor = open_visitor(db, read_only=False)
+    for path in ("/blobs", f"/blobs/blob?id={blob.id}", f"/files/{blob.id}?view=1"):
+        assert visitor.get(path).status_code == 200
+    assert len(db.blobs.scan().blobs) == before
+
+
+def test_files_need_a_session(db: Database) -> None:
+    for path in ("/blobs", "/blobs/blob?id=x"):
+        assert make_visitor(db).get(path).headers["location"] == "/console/sign-in"
+
+
+@pytest.mark.parametrize("query", ["", "?id=none", "?id=%23", "?id=a%2Fb", "?id=%00"])
+def test_a_wrong_id_is_refused(visitor: Visitor, query: str) -> None:
+    assert visitor.get(f"/blobs/blob{query}").status_code in (404, 422)
+    assert visitor.get(f"/blobs{query.replace('id', 'after')}").status_code in (200, 422)
