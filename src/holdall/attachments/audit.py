@@ -1,30 +1,33 @@
 """The audit: finds out whether counts, references, rows and bytes agree, and repairs what it can.
 
-It reads the whole table, and holds the keys of all attachments in memory. Other programs may write at the same time, so
-anything that looks wrong is read once more by its key before it is reported, and a repair is conditional on what was
-read.
+It reads the whole table, a page at a time, first blobs and then attachments, and looks up what each page refers to. A
+blob whose count, references and attachments do not agree is a *suspect*; its attachments are then collected by another
+scan, for up to ten thousand suspects at a time. So memory depends on the faults, not on the table.
+
+Other programs may write at the same time, so anything that looks wrong is read once more by its key before it is
+reported, and a repair is conditional on what was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.ledger import Ledger
-from holdall.attachments.record import AttachmentRow, BlobRow
-from holdall.attachments.stored import read_references
+from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
+from holdall.attachments.stored import read_blobs, read_references
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass
 from holdall.core.objects import HeadObject
 from holdall.core.requests import Scan
-from holdall.core.values import Item
 from holdall.errors import ObjectNotFoundError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch, fetch_all
+
+_MOST_SUSPECTS = 10_000
 
 Problem: TypeAlias = Literal["count", "references", "row", "bytes"]
 """A wrong count, wrong references, a row whose blob is missing, or bytes that are missing or of another size."""
@@ -56,22 +59,22 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
     This reads the whole table. ``bytes=False`` does not ask the file services whether the bytes exist.
     """
     home = await home_of(context)
-    rows = await _read_rows(context, home)
     audit = _Audit(context, home, repair)
-    blobs: set[str] = set()
-
-    async def look(item: Item) -> None:
-        blob = BlobRow(home.layout.address_of(item), item)
-        blobs.add(blob.id)
-        await audit.check_blob(blob, rows.get(blob.id, []))
-        if bytes:
+    blobs = attachments = 0
+    cursor = _scan(context, home, "Blob")
+    while (page := await cursor.next_page()) is not None:
+        some = [BlobRow(home.layout.address_of(item), item) for item in page.items]
+        blobs += len(some)
+        await audit.visit_blobs(some)
+        for blob in some if bytes else ():
             await audit.check_bytes(blob)
-
-    await _scan(context, home, BlobRow.entity.equals("Blob"), look)
-    for blob_id in rows.keys() - blobs:
-        await audit.check_orphans(blob_id, rows[blob_id])
-    total = sum(len(some) for some in rows.values())
-    return AuditReport(len(blobs), total, tuple(audit.findings), audit.repaired)
+    cursor = _scan(context, home, "Attachment")
+    while (page := await cursor.next_page()) is not None:
+        rows = [AttachmentRow(home.layout.address_of(item), item) for item in page.items]
+        attachments += len(rows)
+        await audit.visit_attachments(rows)
+    await audit.settle()
+    return AuditReport(blobs, attachments, tuple(audit.findings), audit.repaired)
 
 
 async def reindex(context: Context) -> int:
@@ -83,25 +86,9 @@ async def reindex(context: Context) -> int:
     return sum(finding.problem == "references" for finding in report.findings)
 
 
-async def _read_rows(context: Context, home: Home) -> dict[str, list[AttachmentRow]]:
-    """All attachments, by the ids of their blobs."""
-    rows: dict[str, list[AttachmentRow]] = {}
-
-    async def look(item: Item) -> None:
-        row = AttachmentRow(home.layout.address_of(item), item)
-        rows.setdefault(row.blob_id, []).append(row)
-
-    await _scan(context, home, AttachmentRow.entity.equals("Attachment"), look)
-    return rows
-
-
-async def _scan(
-    context: Context, home: Home, kind: Condition, look: Callable[[Item], Coroutine[Any, Any, None]]
-) -> None:
-    cursor = PageCursor(context.port, Scan(home.layout.table, filter=kind, consistent=True))
-    while (page := await cursor.next_page()) is not None:
-        for item in page.items:
-            await look(item)
+def _scan(context: Context, home: Home, entity: str) -> PageCursor:
+    filter = BlobRow.entity.equals(entity)
+    return PageCursor(context.port, Scan(home.layout.table, filter=filter, consistent=True))
 
 
 class _Audit:
@@ -112,14 +99,71 @@ class _Audit:
         self._port = context.port
         self._home = home
         self._repair = repair
+        self._suspects: set[str] = set()
+        self._settled: set[str] = set()
         self.findings: list[Finding] = []
         self.repaired = 0
 
-    async def check_blob(self, seen: BlobRow, rows: list[AttachmentRow]) -> None:
-        """Compare a blob's count and references with the rows."""
-        if seen.count == len(rows) and seen.references.keys() == {row.id for row in rows}:
+    # --- finding suspects -----------------------------------------------------------------------------------
+
+    async def visit_blobs(self, blobs: Sequence[BlobRow]) -> None:
+        """Look up the attachments that the references of blobs name."""
+        named: list[tuple[BlobRow, AttachmentRow]] = []
+        for blob in blobs:
+            references = await read_references(self._context, self._home, blob)
+            if blob.count != len(references):
+                await self._suspect(blob.id)
+                continue
+            for id, place in references.items():
+                row = AttachmentRow(self._home.attachment(*self._home.parse_place(place), id))
+                named.append((blob, row))
+        found = await fetch_all(self._port, [row for _, row in named]) if named else []
+        for (blob, _), row in zip(named, found, strict=True):
+            if not row.is_stored or row.blob_id != blob.id:
+                await self._suspect(blob.id)
+
+    async def visit_attachments(self, rows: Sequence[AttachmentRow]) -> None:
+        """Look up the blobs of attachments, and whether they refer to the attachments."""
+        blobs = await read_blobs(self._context, self._home, [row.blob_id for row in rows])
+        lost: dict[str, list[AttachmentRow]] = {}
+        for row in rows:
+            blob = blobs[row.blob_id]
+            if not blob.is_stored:
+                lost.setdefault(row.blob_id, []).append(row)
+            elif row.id not in blob.references:
+                record = ReferenceRecord(self._home.reference(blob.id, row.id))
+                if not blob.reference_items or not (await fetch(self._port, record)).is_stored:
+                    await self._suspect(blob.id)
+        for blob_id, some in lost.items():
+            await self.check_orphans(blob_id, some)
+
+    async def _suspect(self, blob_id: str) -> None:
+        if blob_id not in self._settled:
+            self._suspects.add(blob_id)
+            if len(self._suspects) >= _MOST_SUSPECTS:
+                await self.settle()
+
+    async def settle(self) -> None:
+        """Collect the attachments of all suspects, and compare them with their blobs."""
+        if not self._suspects:
             return
-        blob = await fetch(self._port, BlobRow(seen.address))
+        rows: dict[str, list[AttachmentRow]] = {id: [] for id in sorted(self._suspects)}
+        self._settled |= self._suspects
+        self._suspects = set()
+        cursor = _scan(self._context, self._home, "Attachment")
+        while (page := await cursor.next_page()) is not None:
+            for item in page.items:
+                row = AttachmentRow(self._home.layout.address_of(item), item)
+                if row.blob_id in rows:
+                    rows[row.blob_id].append(row)
+        for id, some in rows.items():
+            await self.check_blob(id, some)
+
+    # --- judging --------------------------------------------------------------------------------------------
+
+    async def check_blob(self, id: str, rows: list[AttachmentRow]) -> None:
+        """Compare a blob's count and references with the rows."""
+        blob = await fetch(self._port, BlobRow(self._home.blob(id)))
         if not blob.is_stored:
             return
         references = await read_references(self._context, self._home, blob)
