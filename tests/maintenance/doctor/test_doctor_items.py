@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
 from typing import Any, NoReturn
 
 import pytest
-from doctor_rig import Patient, Person, Visit, everywhere
+from doctor_rig import MODELS, Patient, Person, Visit, everywhere, fill
 
 from holdall import Database, Index, Key, Model, has_one_attached
 from holdall.core import PutItem, Scan
 from holdall.core.requests import CreateTable, SetTtl
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.errors import EndpointError, InvalidOptionsError
+from holdall.errors import EndpointError, HoldallError, InvalidOptionsError
 from holdall.maintenance import DoctorReport
 
 ADA = ("DoctorPerson#ada", "#")
@@ -256,3 +259,68 @@ def test_only_the_first_findings_are_kept(db: Database) -> None:
             db.send(PutItem(db.table.name, {**item, "number": {"S": "x"}}))
     report = db.doctor(models=[Visit], only=["items"])
     assert (len(report.findings), report.found) == (1000, 1100)
+
+
+def test_a_time_of_expiry_in_milliseconds_is_found(db: Database) -> None:
+    db.table.create(models=[Passing])
+    db.create(Passing, number=1, until=4_102_444_800)
+    assert db.doctor(models=[Passing]).findings == ()
+    db.create(Passing, number=2, until=4_102_444_800_000)
+    (finding,) = db.doctor(models=[Passing]).findings
+    assert (finding.subject, finding.severity) == ("Passing 2", "warning")
+    assert finding.message == "it does not expire before the year 5138: until must be in seconds since 1970"
+
+
+def test_a_server_that_does_not_answer_is_the_only_finding() -> None:
+    url = "dynamodb://doctor?region=eu-central-1&endpoint=http://127.0.0.1:9"
+    with Database(url, credentials=lambda: ("a", "b", None, None), max_attempts=1) as db:
+        (finding,) = db.doctor(models=[Person], only=["permissions", "tables", "items"]).findings
+        assert (finding.check, finding.subject) == ("configuration", "table doctor")
+
+
+def test_missing_credentials_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with Database("dynamodb://doctor?region=eu-central-1&endpoint=http://127.0.0.1:9") as db:
+        (finding,) = db.doctor(only=["tables"]).findings
+        assert finding.check == "configuration"
+        assert "credentials" in finding.message
+
+
+def test_a_table_with_a_numeric_sort_key_can_be_checked(db: Database) -> None:
+    db.table.create(mode="B")
+    keys = {"pk": {"S": "theirs"}, "sk": {"N": "1"}}
+    schema = db.table.describe().schema
+    assert schema.sort is not None
+    db.send(PutItem(db.table.name, {schema.partition.name: keys["pk"], schema.sort.name: keys["sk"]}))
+    report = db.doctor()
+    assert (report.findings, report.scanned) == ((), 1)
+
+
+def test_a_database_in_use_has_no_findings(tmp_path: Path) -> None:
+    with Database(f"embedded:{tmp_path / 'a.db'}?durability=normal") as db:
+        db.table.create(models=MODELS)
+        fill(db)
+        failures: list[HoldallError] = []
+
+        def write() -> None:
+            try:
+                for number in range(150):
+                    with db.transaction() as tx:
+                        ada, bob = tx.get_one(Person, name="ada"), tx.get_one(Person, name="bob")
+                        ada.email, bob.email = bob.email, ada.email
+                        ada.town = f"town {number}"
+                        tx.create(Person, name=f"new {number}", town="x", email=f"{number}@example.com")
+                        if number:
+                            tx.delete(tx.get_one(Person, name=f"new {number - 1}"))
+            except HoldallError as error:
+                failures.append(error)
+
+        writer = Thread(target=write)
+        writer.start()
+        while writer.is_alive():
+            assert db.doctor(models=MODELS, only=["items", "unique"], store_figures=False).findings == ()
+        writer.join()
+        assert failures == []

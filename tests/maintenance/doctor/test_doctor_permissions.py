@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from denying_server import Denying, denying
+from doctor_rig import MODELS
 from rig.files import bucket_service, s3_service
 from rig.servers import ENVIRONMENT, sign_in, started
 
@@ -85,3 +86,16 @@ def test_without_permission_to_describe_the_table_that_is_found(guarded: tuple[D
         guard.denied.clear()
     (finding,) = report.findings
     assert finding.subject == f"table {db.table.name}"
+
+
+def test_figures_that_may_not_be_stored_are_a_notice(guarded: tuple[Database, Denying]) -> None:
+    db, guard = guarded
+    db.table.create(models=MODELS)
+    guard.denied.add("dynamodb:BatchWriteItem")
+    try:
+        report = db.doctor(models=MODELS, only=["items"])
+    finally:
+        guard.denied.clear()
+    (finding,) = report.findings
+    assert (finding.severity, finding.subject) == ("notice", "figures")
+    assert len(report.figures) == 2

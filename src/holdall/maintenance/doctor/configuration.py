@@ -34,11 +34,22 @@ async def check_services(work: Work) -> None:
                 await work.find("configuration", "error", f"{model._schema.name}.{joiner.name}", message)
 
 
+async def reach_table(work: Work) -> bool:
+    """Whether the store answers; if it does not, or refuses the credentials, that is a finding."""
+    name = work.context.settings.table_name
+    try:
+        await find_table(work.context, name)
+    except HoldallError as error:
+        await work.find("configuration", "error", f"table {name}", error.message)
+        return False
+    return True
+
+
 async def find_layout(work: Work) -> Layout | None:
     """The layout of the database's table, if it exists and Holdall can use it; the table is not created."""
     settings = work.context.settings
+    found = await find_table(work.context, settings.table_name)
     try:
-        found = await find_table(work.context, settings.table_name)
         return None if found is None else layout_of(found, settings)
     except HoldallError as error:
         await work.find("configuration", "error", f"table {settings.table_name}", error.message)

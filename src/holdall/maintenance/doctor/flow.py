@@ -14,7 +14,7 @@ from holdall.core.cursor import PageCursor
 from holdall.core.requests import Scan
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.maintenance.doctor.artifact import check_artifacts
-from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout
+from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout, reach_table
 from holdall.maintenance.doctor.feature import (
     attempt,
     check_archive,
@@ -67,6 +67,8 @@ async def examine(
     work = Work(context, models, services, repair=repair, progress=progress)
     if "configuration" in wanted:
         await check_services(work)
+    if not await reach_table(work):
+        return work.report()
     layout = await find_layout(work)
     denied = await check_permissions(work, layout) if "permissions" in wanted else frozenset()
     if "tables" in wanted:

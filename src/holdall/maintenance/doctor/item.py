@@ -23,6 +23,9 @@ from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.instance import make_instance
 from holdall.transactions.migration.bulk import plan_refresh
 
+_LATEST = 100_000_000_000
+"""Seconds since 1970, in the year 5138. A later time of expiry is probably in milliseconds."""
+
 
 class ModelFinder:
     """Finds the model of a stored item, among the models that were given and those derived from them."""
@@ -83,6 +86,10 @@ class ItemCheck:
             plan = await self._plan_again(binding, raw)
         if plan is not None:
             await self._report_outdated(subject, plan)
+        expiry = None if binding.schema.ttl is None else raw.get(binding.schema.ttl.stored)
+        if binding.own and expiry is not None and float(expiry.get("N", 0)) > _LATEST:
+            message = f"it does not expire before the year 5138: {binding.ttl} must be in seconds since 1970"
+            await work.find("items", "warning", subject, message)
 
     async def _read(self, binding: Binding, raw: Item) -> str | None:
         """Read every field; returns why that is impossible."""

@@ -41,13 +41,15 @@ class JobCheck:
     def __init__(self, work: Work, layout: Layout) -> None:
         self._work = work
         self._layout = layout
+        # in mode B, other programs' items may lack the key of the index
+        self._list_name = (layout.index or layout).partition.name
         self._queues: set[str] | None = None
         self._suspects: list[JobKey] = []
 
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the jobs and keys of a page."""
         for item in rows:
-            h, _ = self._layout.logical(item)
+            h = str(item.get(self._list_name, {}).get("S", ""))
             if h.startswith(_JOBS):
                 await self._check_item(item)
             elif h.startswith("holdall#JobKey#"):
