@@ -310,6 +310,27 @@ def test_export_prints_what_the_library_exports(folder: Path) -> None:
     assert list(folder.iterdir()) == [], "a template needs no store"
 
 
+def test_policy_prints_what_the_library_exports(folder: Path) -> None:
+    with Database("memory:") as db:
+        assert call("table", "policy", "models", "jobs", "--account", "12").stdout == db.table.export_policy(
+            ["models", "jobs"], account="12"
+        )
+        assert call("table", "export", "--policy", "reads", "--policy", "scan").stdout == db.table.export(
+            policy=["reads", "scan"]
+        )
+    assert list(folder.iterdir()) == [], "a policy needs no store"
+
+
+def test_a_policy_for_an_unknown_feature_is_refused(folder: Path) -> None:
+    for command in (["table", "policy", "job"], ["table", "export", "--policy", "job"]):
+        ended = call(*command)
+        assert ended.exit_code == 2
+        assert ended.stdout == ""
+        assert ended.stderr == "error: there is no policy for 'job'\nhint: did you mean 'jobs'?\n"
+    assert "needs a bucket" in call("table", "policy", "archive").stderr
+    assert call("table", "policy").exit_code == 2
+
+
 def test_export_needs_neither_region_nor_credentials(folder: Path) -> None:
     ended = start("--url", "dynamodb://my-app", "table", "export", folder=folder)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -70,16 +70,18 @@ def test_the_table_outlives_its_stack() -> None:
 
 
 def test_the_policy_permits_what_the_features_do_on_table_and_indexes() -> None:
-    (statement,) = exported()["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
-    assert set(statement["Action"]) == set(ACTIONS)
+    tables, indexes = exported()["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
+    assert set(tables["Action"]) == set(ACTIONS)
     assert "dynamodb:ConditionCheckItem" in ACTIONS
     assert not [
         action for action in ACTIONS if "*" in action or action.endswith(("CreateTable", "DeleteTable"))
     ]
-    assert statement["Resource"] == [
-        {"Fn::GetAtt": ["Table", "Arn"]},
-        {"Fn::Sub": "${Table.Arn}/index/*"},
-    ]
+    assert tables["Resource"] == [{"Fn::GetAtt": ["Table", "Arn"]}]
+    assert indexes == {
+        "Effect": "Allow",
+        "Action": ["dynamodb:Query"],
+        "Resource": [{"Fn::Sub": "${Table.Arn}/index/*"}],
+    }
 
 
 def test_exporting_asks_nobody_anything() -> None:
@@ -178,11 +180,11 @@ def test_with_models_the_template_has_the_very_tables_that_create_makes() -> Non
 
 def test_the_policy_is_for_all_tables_and_their_indexes() -> None:
     template = exported(models=MODELS)
-    (statement,) = template["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
+    statements = template["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
     tables = [name for name in template["Resources"] if name != "TableAccess"]
-    assert statement["Resource"] == [
-        *({"Fn::GetAtt": [name, "Arn"]} for name in tables),
-        *({"Fn::Sub": f"${{{name}.Arn}}/index/*"} for name in tables),
+    assert [statement["Resource"] for statement in statements] == [
+        [{"Fn::GetAtt": [name, "Arn"]} for name in tables],
+        [{"Fn::Sub": f"${{{name}.Arn}}/index/*"} for name in tables],
     ]
     assert template["Outputs"].keys() == {
         *(f"{name}{part}" for name in tables for part in ("Name", "Arn")),

@@ -47,13 +47,16 @@ CASES: dict[str, dict[str, Any]] = {
     "A": {},
     "B": {"mode": "B"},
     "models": {"models": MODELS},
+    "policy": {"models": MODELS, "policy": ["attachments", "jobs"]},
     "odd names": {"models": [Needs(name) for name in ("1st", "a-b.c", "a.b-c", "abC", "AbC", "---")]},
 }
 
 
 def export(format: str, case: str) -> str:
     options: dict[str, Any] = CASES[case]
-    with Database("memory:", table_name="app", table_prefix="test-") as db:
+    with Database(
+        "memory:", table_name="app", table_prefix="test-", files="s3://bucket/a ${b}?acl=private"
+    ) as db:
         return db.table.export(format=format, **options)  # type: ignore[arg-type]
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from holdall import Database, Model
     from holdall.core import IndexSchema, KeyAttribute, TableDescription
-    from holdall.tables import Format, Mode
+    from holdall.tables import Format, Mode, PolicyFeature
 
 _mode_option = click.option(
     "--mode",
@@ -183,9 +183,22 @@ def describe(as_json: bool) -> None:
 @click.option(
     "--existing", is_flag=True, help="Describe the table that exists, not the one that create would make."
 )
+@click.option(
+    "--policy",
+    "features",
+    multiple=True,
+    metavar="FEATURE",
+    help="Let the policy allow only what this feature needs, as table policy does. Repeatable.",
+)
 @models_option()
 @url_option
-def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ...]) -> None:
+def export(
+    form: Format,
+    mode: Mode | None,
+    existing: bool,
+    features: tuple[PolicyFeature, ...],
+    names: tuple[str, ...],
+) -> None:
     """Print the table for CloudFormation, Terraform or the CDK.
 
     It contains the table that create would make, and a policy with the actions that Holdall needs. Without --existing,
@@ -200,7 +213,26 @@ def export(form: Format, mode: Mode | None, existing: bool, names: tuple[str, ..
         )
     models = load_models(names)
     with open_database() if existing else settings_only() as db:
-        show(db.table.export(format=form, mode=mode, existing=existing, models=models))
+        show(db.table.export(format=form, mode=mode, existing=existing, models=models, policy=features))
+
+
+@table.command()
+@click.argument("features", nargs=-1, required=True, metavar="FEATURE...")
+@click.option("--account", metavar="ID", help="The number of the AWS account; without it, any account.")
+@models_option()
+@url_option
+def policy(features: tuple[PolicyFeature, ...], account: str | None, names: tuple[str, ...]) -> None:
+    """Print an IAM policy with only the permissions that features need.
+
+    FEATURE is reads, models, bulk, scan, migrate, jobs, files, attachments, artifacts, archive, copy, doctor, plan or
+    create; several are combined. The policy names the table, its indexes and the bucket of each file service on S3. No
+    connection is made, so no credentials are needed.
+
+    With --models, it also names the separate tables of those models.
+    """
+    models = load_models(names)
+    with settings_only() as db:
+        show(db.table.export_policy(features, models=models, account=account))
 
 
 def _confirm(db: Database) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdall.tables.api import AsyncTable, Table
 from holdall.tables.definition import Mode
-from holdall.tables.export import Format
+from holdall.tables.export import Format, PolicyFeature
 from holdall.tables.layout import Layout
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
 from holdall.tables.record import Address, Record, flag, number, text, texts
@@ -21,6 +21,7 @@ __all__ = [
     "Mode",
     "PlannedIndex",
     "PlannedTable",
+    "PolicyFeature",
     "Record",
     "Table",
     "TablePlan",

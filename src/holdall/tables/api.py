@@ -28,6 +28,7 @@ class Table:
     layout = blocking(flow.discover)
     plan = blocking(flow.plan)
     export = blocking(flow.export)
+    export_policy = blocking(flow.export_policy)
 
 
 class AsyncTable:
@@ -50,3 +51,4 @@ class AsyncTable:
     layout = awaiting(flow.discover)
     plan = awaiting(flow.plan)
     export = awaiting(flow.export)
+    export_policy = awaiting(flow.export_policy)

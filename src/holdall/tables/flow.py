@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from holdall.errors import (
     ConfigurationError,
     IndexExistsError,
     IndexNotFoundError,
+    InvalidOptionsError,
     InvalidRequestError,
     OutcomeUnknown,
     ServiceUnavailableError,
@@ -30,7 +32,15 @@ from holdall.errors import (
 )
 from holdall.tables.definition import Mode
 from holdall.tables.demand import WantedTable, needs_of, plan_tables
-from holdall.tables.export import ExportedTable, Format, write_export
+from holdall.tables.export import (
+    Access,
+    ExportedTable,
+    Format,
+    PolicyFeature,
+    plan_access,
+    table_arn,
+    write_export,
+)
 from holdall.tables.layout import Layout, explain_missing_table, layout_of
 from holdall.tables.plan import TablePlan
 from holdall.tables.provision import (
@@ -178,6 +188,7 @@ async def export(
     mode: Mode | None = None,
     existing: bool = False,
     models: Sequence[NeedsTable] = (),
+    policy: Sequence[PolicyFeature] = (),
 ) -> str:
     """Return the definition of the table, with an IAM policy that permits what Holdall does with it.
 
@@ -185,6 +196,9 @@ async def export(
     TypeScript. It defines the table that `create` would make, without looking at the database; with ``existing``, it
     defines the table that exists, with all its indexes. With ``models``, it includes their indexes and their own
     tables. Deleting a stack keeps the tables, and Terraform refuses to destroy them.
+
+    The policy allows everything that Holdall does with existing tables. With ``policy``, it allows what these features
+    need, also in the buckets of the settings; see `export_policy`.
     """
     if existing and mode is not None:
         raise InvalidRequestError(
@@ -195,7 +209,27 @@ async def export(
         tables = [await _describe_export(context, table) for table in wanted]
     else:
         tables = [ExportedTable(table.schema, table.ttl, table.own) for table in wanted]
-    return write_export(tables, format)
+    return write_export(tables, plan_access(policy, context.settings) if policy else Access(), format)
+
+
+async def export_policy(
+    context: Context,
+    features: Sequence[PolicyFeature],
+    *,
+    models: Sequence[NeedsTable] = (),
+    account: str | None = None,
+) -> str:
+    """Return an IAM policy, as JSON, with only the actions that these features need.
+
+    It names the database's table, the tables of ``models``, their indexes, and the bucket of each file service on S3.
+    The ARNs of tables have the region of the settings and the ``account``; without them, any. Nothing is sent.
+    """
+    if not features:
+        raise InvalidOptionsError("a policy is for at least one feature", hint='as in ["models", "jobs"]')
+    settings, account = context.settings, account or "*"
+    named = [table_arn(settings, each.name, account) for each in plan_tables(settings, needs_of(models))]
+    policy = plan_access(features, settings, account).write(named, [f"{arn}/index/*" for arn in named])
+    return json.dumps(policy, indent=2) + "\n"
 
 
 async def ensure_table(context: Context, schema: TableSchema, ttl: str | None) -> TableDescription:

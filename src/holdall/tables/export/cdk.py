@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdall.tables.export.code import Code, write_value
+from holdall.tables.export.policy import Access
 from holdall.tables.export.table import ExportedTable
 from holdall.tables.export.template import template
 
@@ -29,10 +30,10 @@ export class HoldallStack extends cdk.Stack {
 """
 
 
-def write_cdk(tables: Sequence[ExportedTable]) -> str:
+def write_cdk(tables: Sequence[ExportedTable], access: Access) -> str:
     """Return a stack of the tables, the database's first, and of a policy for their users. It keeps the tables when it
     is deleted."""
-    made = template(tables)
+    made = template(tables, access)
     lines = ["super(scope, id, {", f"  description: {_text(made['Description'])},", "  ...props,", "});"]
     for name, resource in made["Resources"].items():
         lines += ["", *_construct(name, resource)]

@@ -1,30 +1,182 @@
-"""The permissions that Holdall needs, as an IAM policy. Pure."""
+"""The permissions that Holdall's features need, as an IAM policy. Pure.
+
+Tests compare these lists with the requests that the features send.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, unquote
 
-ACTIONS = (
-    "dynamodb:BatchGetItem",
-    "dynamodb:BatchWriteItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:DescribeTable",
-    "dynamodb:DescribeTimeToLive",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:Query",
-    "dynamodb:Scan",
-    "dynamodb:UpdateItem",
+from holdall.core.frozen import dataclass
+from holdall.core.nearest_name import suggest_name
+from holdall.core.settings import Settings
+from holdall.errors import ConfigurationError, InvalidOptionsError
+
+PolicyFeature: TypeAlias = Literal[
+    "reads",
+    "models",
+    "bulk",
+    "scan",
+    "migrate",
+    "jobs",
+    "files",
+    "attachments",
+    "artifacts",
+    "archive",
+    "copy",
+    "doctor",
+    "plan",
+    "create",
+]
+"""A feature with a policy of its own."""
+
+_PLAN = ("DescribeTable", "DescribeTimeToLive")
+_CREATE = (*_PLAN, "CreateTable", "UpdateTable", "UpdateTimeToLive")
+_READS = ("DescribeTable", "GetItem", "BatchGetItem", "Query")
+_MODELS = (*_READS, "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")
+_BULK = (*_MODELS, "BatchWriteItem")
+
+TABLE_ACTIONS: dict[PolicyFeature, tuple[str, ...]] = {
+    "reads": _READS,
+    "models": _MODELS,
+    "bulk": _BULK,
+    "scan": (*_READS, "Scan"),
+    "migrate": (*_BULK, "Scan"),
+    "jobs": _BULK,
+    "files": (),
+    "attachments": _BULK,
+    "artifacts": _MODELS,
+    "archive": (*_BULK, "Scan"),
+    "copy": (*_PLAN, *_READS, "Scan", "BatchWriteItem", "PutItem", "DeleteItem"),
+    "doctor": (*_PLAN, *_BULK, "Scan"),
+    "plan": _PLAN,
+    "create": _CREATE,
+}
+"""The actions of DynamoDB that each feature needs on the tables. A transaction needs those of its parts."""
+
+_KEEP = ("GetObject", "PutObject", "DeleteObject", "ListBucket")
+_LARGE = (*_KEEP, "AbortMultipartUpload", "ListMultipartUploadParts", "ListBucketMultipartUploads")
+_TAGGED = (*_LARGE, "GetObjectTagging", "PutObjectTagging")
+
+OBJECT_ACTIONS: dict[PolicyFeature, tuple[str, ...]] = {
+    "files": _TAGGED,
+    "attachments": _LARGE,
+    "artifacts": _TAGGED,
+    "archive": _KEEP,
+    "copy": _TAGGED,
+    "doctor": _KEEP,
+}
+"""The actions of S3 that the features with files need."""
+
+ACTIONS = tuple(
+    f"dynamodb:{action}"
+    for action in sorted(
+        {action for actions in TABLE_ACTIONS.values() for action in actions} - {*_CREATE[2:]}
+    )
 )
-"""The IAM actions that Holdall needs on a table. Transactions need the actions of their parts and
-ConditionCheckItem."""
+"""The actions of all features on a table, without those that create or change tables."""
 
 
-def write_policy(tables: Sequence[Any], indexes: Sequence[Any]) -> dict[str, Any]:
-    """Return the policy; ``tables`` are the ARNs of the tables, or references, and ``indexes`` those of indexes."""
-    return {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": list(ACTIONS), "Resource": [*tables, *indexes]}],
-    }
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket of a file service; ``prefix`` is what the keys of its objects begin with."""
+
+    name: str
+    prefix: str
+    acl: bool
+    kms_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The actions on tables and on S3 that a policy allows, and the buckets that it names. ``partition`` is AWS's."""
+
+    actions: tuple[str, ...] = ACTIONS
+    object_actions: tuple[str, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
+    tables: tuple[str, ...] = ()
+    partition: str = "aws"
+
+    def write(self, tables: Sequence[Any], indexes: Sequence[Any]) -> dict[str, Any]:
+        """Return the policy; ``tables`` are the ARNs of the tables, or references, and ``indexes`` those of indexes."""
+        statements = [_allow(self.actions, [*tables, *self.tables])] if self.actions else []
+        if "dynamodb:Query" in self.actions:
+            statements.append(
+                _allow(["dynamodb:Query"], [*indexes, *(f"{each}/index/*" for each in self.tables)])
+            )
+        whole = [action for action in self.object_actions if action.startswith("ListBucket")]
+        single = [action for action in self.object_actions if action not in whole]
+        for bucket in self.buckets:
+            arn = f"arn:{self.partition}:s3:::{bucket.name}"
+            acl = ["PutObjectAcl"] if bucket.acl and "PutObject" in single else []
+            statements.append(_allow(_of_s3([*single, *acl]), [f"{arn}/{bucket.prefix}*"]))
+            statements.append(_allow(_of_s3(whole), [arn]))
+            if bucket.kms_key is not None:
+                key = bucket.kms_key
+                key = key if key.startswith("arn:") else f"arn:{self.partition}:kms:*:*:key/{key}"
+                statements.append(_allow(["kms:Decrypt", "kms:GenerateDataKey"], [key]))
+        return {"Version": "2012-10-17", "Statement": statements}
+
+
+def plan_access(features: Iterable[PolicyFeature], settings: Settings, account: str = "*") -> Access:
+    """Return the access that the features need; `ConfigurationError` if that includes a bucket and there is none."""
+    wanted = tuple(features)
+    for each in wanted:
+        if each not in TABLE_ACTIONS:
+            raise InvalidOptionsError(
+                f"there is no policy for {each!r:.60}",
+                hint=suggest_name(each, TABLE_ACTIONS, "features"),
+            )
+    stored = sorted({action for each in wanted for action in OBJECT_ACTIONS.get(each, ())})
+    buckets = tuple(dict.fromkeys(_find_buckets(settings))) if stored else ()
+    if stored and not buckets:
+        needing = ", ".join(each for each in wanted if each in OBJECT_ACTIONS)
+        raise ConfigurationError(
+            f"the policy for {needing} needs a bucket, but no file service of this database is on S3",
+            hint="name the bucket of the deployed application, as in HOLDALL_FILES=s3://BUCKET",
+        )
+    own = getattr(settings.of_feature("artifacts"), "table", None)
+    uses_own = own is not None and not {"artifacts", "copy", "doctor"}.isdisjoint(wanted)
+    return Access(
+        tuple(f"dynamodb:{each}" for each in sorted({a for each in wanted for a in TABLE_ACTIONS[each]})),
+        tuple(stored),
+        buckets,
+        (table_arn(settings, str(own), account),) if uses_own else (),
+        _partition(settings),
+    )
+
+
+def table_arn(settings: Settings, table: str, account: str = "*") -> str:
+    """Return the ARN of a table; the region is any if the settings do not name it."""
+    return f"arn:{_partition(settings)}:dynamodb:{settings.region or '*'}:{account}:table/{table}"
+
+
+def _partition(settings: Settings) -> str:
+    special = {"cn-": "aws-cn", "us-gov-": "aws-us-gov", "eusc-": "aws-eusc"}
+    region = settings.region or ""
+    return next((name for prefix, name in special.items() if region.startswith(prefix)), "aws")
+
+
+def _find_buckets(settings: Settings) -> Iterable[Bucket]:
+    for _, url in settings.files:
+        kind, _, rest = url.partition(":")
+        if kind == "s3":
+            location, _, query = rest.partition("?")
+            name, _, prefix = unquote(location.removeprefix("//")).partition("/")
+            options = dict(parse_qsl(query))
+            prefix = prefix.strip("/")
+            key = options.get("kms_key")
+            key = (
+                None if key is not None and "alias/" in key else key
+            )  # policies cannot name a key by an alias
+            yield Bucket(name, f"{prefix}/" if prefix else "", "acl" in options, key)
+
+
+def _of_s3(actions: Iterable[str]) -> list[str]:
+    return [f"s3:{action}" for action in sorted(actions)]
+
+
+def _allow(actions: Sequence[str], resources: Sequence[Any]) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": list(actions), "Resource": list(resources)}

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdall.core.schema import define_table
-from holdall.tables.export.policy import write_policy
+from holdall.tables.export.policy import Access
 from holdall.tables.export.table import ExportedTable, describe_tables, name_resources
 
 
-def template(tables: Sequence[ExportedTable]) -> dict[str, Any]:
+def template(tables: Sequence[ExportedTable], access: Access) -> dict[str, Any]:
     """Return a template of the tables, the database's first, and of a policy for their users. It keeps the tables when
     the stack is deleted."""
     resources = name_resources(tables)
@@ -24,7 +24,7 @@ def template(tables: Sequence[ExportedTable]) -> dict[str, Any]:
                 "Type": "AWS::IAM::ManagedPolicy",
                 "Properties": {
                     "Description": f"The permissions that Holdall needs on the {which}",
-                    "PolicyDocument": write_policy(
+                    "PolicyDocument": access.write(
                         [{"Fn::GetAtt": [name, "Arn"]} for name in resources],
                         [{"Fn::Sub": f"${{{name}.Arn}}/index/*"} for name in resources],
                     ),

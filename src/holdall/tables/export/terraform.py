@@ -12,16 +12,16 @@ from typing import Any
 
 from holdall.core.schema import IndexSchema, define_attributes, define_keys
 from holdall.tables.export.code import Code, quote_hcl, write_value
-from holdall.tables.export.policy import write_policy
+from holdall.tables.export.policy import Access
 from holdall.tables.export.table import ExportedTable, describe_tables, name_resources
 
 
-def write_terraform(tables: Sequence[ExportedTable]) -> str:
+def write_terraform(tables: Sequence[ExportedTable], access: Access) -> str:
     """Return a configuration of the tables, the database's first, and of a policy for their users. Terraform refuses to
     destroy the tables."""
     named = _name_tables(tables)
     arns = {name: f"aws_dynamodb_table.{name}.arn" for name in named}
-    policy = write_policy(
+    policy = access.write(
         [Code(arn) for arn in arns.values()], [Code(f'"${{{arn}}}/index/*"') for arn in arns.values()]
     )
     first, *lines = write_value(policy, hcl=True)
