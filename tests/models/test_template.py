@@ -380,6 +380,25 @@ def test_a_subclass_has_the_layout_of_its_root_and_its_own_name() -> None:
             pass
 
 
+@everywhere
+async def test_fields_that_another_program_stores_only_in_the_key_are_parsed_from_it(db: Db) -> None:
+    await db.get(Order, customer="eve", number=7)
+    alone = {"pk": "CUSTOMER#eve", "sk": "ORDER#0000000007", "entity": "Order", "status": "open"}
+    await put_raw(db, Order, encode_item(alone))
+    order = await db.get_one(Order, customer="eve", number=7)
+    assert (order.customer, order.number, order.to_dict()["number"]) == ("eve", 7, 7)
+    assert [order.key async for order in db.query(Order, customer="eve")] == [order.key]
+    async with db.transaction() as tx:
+        async for row in tx.query(Order, customer="eve"):
+            assert row.number == 7
+            row.status = "paid"
+    stored = await db.raw(order.key) or {}
+    assert (stored["status"], stored.keys() & {"customer", "number"}) == ({"S": "paid"}, set())
+    await put_raw(db, Order, encode_item(alone | {"entity": "Invoice"}))
+    with pytest.raises(ModelMismatchError, match="is a Invoice, not a Order"):
+        await db.get(Order, customer="eve", number=7)
+
+
 @in_memory
 async def test_an_index_may_use_fields_of_the_key(db: Db) -> None:
     class Ticket(

@@ -47,7 +47,8 @@ class KeyForm:
 
     ``type_attribute`` names the attribute that holds the model's name, None if nothing does; ``constants`` are other
     attributes that every item of the model has. ``in_key_alone``: the key's components are stored in the key and
-    nowhere else. ``is_plain``: the components themselves are the key's attributes, which identify an item.
+    nowhere else. ``is_parsed``: other programs may do the same, so components that are missing are parsed from the
+    key. ``is_plain``: the components themselves are the key's attributes, which identify an item.
     ``foreign``: programs in JavaScript read the items, too.
     ``reserves_names``: names that begin with an underscore are Holdall's.
     ``shares_partitions``: items of other models may lie between those of one partition.
@@ -56,6 +57,7 @@ class KeyForm:
     type_attribute: str | None = None
     constants: Mapping[str, Attribute] = {}
     in_key_alone = False
+    is_parsed = False
     is_plain = False
     foreign = False
     shares_partitions = False

@@ -202,6 +202,8 @@ def _check_key(
 class TemplateForm(KeyForm):
     """In a table whose key attributes are texts of a template."""
 
+    is_parsed = True
+
     def __init__(
         self,
         keys: Sequence[Key[Any]],

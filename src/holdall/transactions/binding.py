@@ -85,6 +85,10 @@ class Binding:
                 return schema  # nearly always, and asked for each row of a query
         return form.model_of(schema, item, self._sort_of(item) if form.in_key_alone else None)
 
+    def name_of(self, item: Item) -> str | None:
+        """The name that a stored item has for its model, if any."""
+        return item.get(self.schema.form.type_attribute or TYPE, {}).get("S")
+
     def _sort_of(self, item: Item) -> object:
         return None if self.sort is None else _plain(item[self.sort.name])
 

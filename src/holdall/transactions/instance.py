@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from holdall.core.values import Item
-from holdall.errors import ModelMismatchError
+from holdall.errors import InvalidKeyError, ModelMismatchError
 from holdall.models.keys import ModelKey
 from holdall.models.marks import FROZEN, Frozen, Marks
 from holdall.models.model import build_instance
@@ -16,12 +17,21 @@ from holdall.transactions.binding import Binding
 def make_instance(
     binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None
 ) -> Any:
-    """An instance of a stored item. In a model's own table, the key's components are stored only in the key."""
+    """An instance of a stored item, with components that are stored only in the key."""
     item = build_instance(
         schema.model, stored, marks, key if key is not None and key.schema is schema else None
     )
-    if binding.schema.form.in_key_alone:
+    form = binding.schema.form
+    if form.in_key_alone:
         item.__dict__.update(binding.components(stored))
+    elif form.is_parsed:
+        missing = [name for name, field in schema.key_fields.items() if field.stored not in stored]
+        if missing:
+            with suppress(
+                InvalidKeyError
+            ):  # of an item whose key the template does not explain, they have no value
+                components = binding.components(stored)
+                item.__dict__.update({name: components[name] for name in missing})
     return item
 
 
@@ -33,7 +43,7 @@ def make_frozen(
     if found is None:
         found = model_of(binding, stored, key)
     if found is None:
-        raise mismatch(key or binding.key_of(stored), stored.get("_type", {}).get("S"), schema)
+        raise mismatch(key or binding.key_of(stored), binding.name_of(stored), schema)
     item = make_instance(binding, found, stored, FROZEN, key)
     if found.prepares:
         item.after_load()

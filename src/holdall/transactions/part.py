@@ -41,7 +41,7 @@ def make_part(binding: Binding, stored: Item, key: ModelKey[Any], fields: Iterab
     """An instance with some of the fields of a stored item."""
     found = model_of(binding, stored, key)
     if found is None:
-        raise mismatch(key, stored.get("_type", {}).get("S"), binding.schema)
+        raise mismatch(key, binding.name_of(stored), binding.schema)
     fetched = frozenset({*found.key_fields, *(field.name for field in fields)})
     return make_instance(binding, found, remove_others(stored, found, fetched), Partial(fetched), key)
 

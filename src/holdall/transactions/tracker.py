@@ -188,7 +188,7 @@ class Tracker:
         if found is None:
             found = model_of(binding, stored, key)
         if found is None:
-            raise mismatch(key or binding.key_of(raw), stored.get("_type", {}).get("S"), schema)
+            raise mismatch(key or binding.key_of(raw), binding.name_of(stored), schema)
         identity = binding.identity(raw) if key is None else key.identity
         known = self.entries.get(identity)
         if isinstance(known, Missing):

@@ -98,7 +98,8 @@ class RowMaker:
         binding, model_of = self._binding, self._binding.model_of
         if not self._as_stored:
             return await self._hydrate_rows(list(rows), at_most)
-        simple = self._fetched is None and not binding.schema.form.in_key_alone
+        form = binding.schema.form
+        simple = self._fetched is None and not form.in_key_alone and not form.is_parsed
         plain, unit = simple and self._unit is None, self._unit if simple else None
         found: list[tuple[Any, Item]] = []
         for raw in rows:
