@@ -207,6 +207,12 @@ FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
         "version 3 was reserved and not published",
         False,
     ),
+    "the owner of an attachment is missing": (
+        lambda clinic: clinic.delete("DoctorPhoto#one", "#"),
+        "orphans",
+        "its owner, DoctorPhoto one, does not exist",
+        False,
+    ),
     "an archived object is missing": (
         lambda clinic: clinic.lose("diaries/ada"),
         "archive",

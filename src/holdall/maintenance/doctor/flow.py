@@ -27,6 +27,7 @@ from holdall.maintenance.doctor.figure import Figures, store_figures
 from holdall.maintenance.doctor.guard import GuardCheck
 from holdall.maintenance.doctor.item import ItemCheck, ModelFinder
 from holdall.maintenance.doctor.job import JobCheck
+from holdall.maintenance.doctor.owner import OwnerCheck
 from holdall.maintenance.doctor.permission import check_permissions
 from holdall.maintenance.doctor.report import CheckName, DoctorReport
 from holdall.maintenance.doctor.work import Visitor, Work
@@ -117,16 +118,19 @@ async def _read_tables(
 ) -> None:
     """Read every table once, and let each check look at each page."""
     finder, figures = ModelFinder(work.context, bindings), Figures(bindings)
-    shared = [] if layout is None or "jobs" not in wanted else [layout.table]
+    shared = [] if layout is None or not wanted & {"jobs", "orphans"} else [layout.table]
     for table in dict.fromkeys([*shared, *(binding.table for binding in bindings)]):
         visitors: list[Visitor] = []
         if "items" in wanted:
             visitors.append(ItemCheck(work, finder, table))
         if "unique" in wanted:
             visitors.append(GuardCheck(work, finder, table))
-        jobs = JobCheck(work, layout) if layout is not None and table in shared else None
-        if jobs is not None:
-            visitors.append(jobs)
+        jobs = None
+        if layout is not None and table == layout.table:
+            if "jobs" in wanted:
+                visitors.append(jobs := JobCheck(work, layout))
+            if "orphans" in wanted:
+                visitors.append(OwnerCheck(work, layout, bindings))
         if not visitors:
             continue
         cursor = PageCursor(work.context.port, Scan(table, limit=_PAGE, consistent=True))
