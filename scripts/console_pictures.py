@@ -53,9 +53,17 @@ class Order(
     placed_at: datetime = field(read_only=True)
 
 
+class Invoice(Model, archive=Archive(after_days=90, timestamp="sent_at")):
+    """An invoice with its text."""
+
+    number: Key[int]
+    text: str
+    sent_at: datetime = field(read_only=True)
+
+
 def fill(db: Database) -> None:
     """Store customers and their orders."""
-    db.table.create(models=[Customer, Order])
+    db.table.create(models=[Customer, Order, Invoice])
     products = ["Espresso", "Filter roast", "Oolong", "Cocoa"]
     now = datetime(2026, 11, 16, 9, tzinfo=UTC)
     for customer in ("Ada", "Grace", "Linus"):
@@ -79,6 +87,10 @@ def fill(db: Database) -> None:
             ada.documents.attach(draw(*colours), filename=name)
         ada.documents.attach(b"Payable within 30 days.\n" * 40, filename="Terms.txt")
     db.archive.run(Order, force=True)
+    for number in range(90):
+        text = "Payable within 30 days. " * (300 + number * number // 2)
+        db.create(Invoice, number=number, text=text, sent_at=now - timedelta(days=4 * number))
+    db.archive.run(Invoice, force=True, max_items=25, segments=1)
     enqueue(db)
     publish(db)
 
@@ -175,7 +187,7 @@ def main() -> None:
         Database("memory:", files=f"file:{folder}", secret="a secret of some length") as db,
     ):
         fill(db)
-        console = Console(models=[Customer, Order], read_only=False)
+        console = Console(models=[Customer, Order, Invoice], read_only=False)
         with serving(create_app(db, console=console)) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -187,6 +199,7 @@ def main() -> None:
                 ("console-blobs", "/blobs", "light", 620),
                 ("console-artifact", "/artifacts/artifact?name=price-model", "light", 760),
                 ("console-alias", "/artifacts/alias?name=price-model&alias=production", "light", 860),
+                ("console-archive", "/archive/__main__:Invoice?show=dry-run", "light", 790),
                 ("console-jobs", "/jobs?state=dead&count=1", "light", 700),
             ):
                 if not wanted or name in wanted:

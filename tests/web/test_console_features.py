@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import urlencode
 
 import pytest
 from console_artifact_rig import publish_model
 from console_job_rig import store_job, store_jobs
-from console_rig import MODELS, TOKEN, Customer, check_pages, make_picture, opened_shop, sign_in_browser
+from console_rig import (
+    MODELS,
+    TOKEN,
+    Customer,
+    Order,
+    check_pages,
+    make_picture,
+    opened_shop,
+    sign_in_browser,
+)
 from playwright.sync_api import Browser, Page, expect
 from rig.browser import opened_browser
 from web_rig import served_asgi
@@ -103,6 +112,10 @@ def test_everybody_can_use_the_pages(
     scheme: Literal["light", "dark"],
 ) -> None:
     pages = [
+        "archive",
+        "archive/console_rig:Order",
+        "archive/console_rig:Order?show=holdings",
+        "archive/console_rig:Order?show=dry-run",
         "blobs",
         f"blobs/blob?id={blob.id}",
         "artifacts",
@@ -256,3 +269,32 @@ def test_nothing_that_a_file_contains_runs_or_breaks_a_page(page: Page, db: Data
     visit_hostile(page, ["blobs", f"blobs?{query}", f"blobs/blob?id={found.blob.id}"])
     reply = page.request.get(f"files/{found.blob.id}?view=1")
     assert reply.headers["content-disposition"].startswith("attachment;")
+
+
+# --- the archive ----------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_is_drawn_and_archives_nothing(page: Page, db: Database) -> None:
+    with db.transaction() as tx:
+        for number in range(100, 104):
+            tx.create(
+                Order,
+                customer="old",
+                number=number,
+                product="tea",
+                note="long " * 3000,
+                placed_at=datetime.now(UTC) - timedelta(days=500),
+            )
+    before = db.archive.report(Order)
+    page.goto("./")
+    page.get_by_role("link", name="Archive").click()
+    page.get_by_role("link", name="ConsoleOrder").click()
+    page.get_by_role("link", name="Dry run").click()
+    expect(page.get_by_role("heading", name="A run would archive")).to_be_visible(timeout=30_000)
+    page.get_by_role("link", name="Measure again").click()
+    expect(page.get_by_role("heading", name="A run would archive 4 of")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("img", name="When items pay for themselves: 3 months")).to_be_visible()
+    expect(page.get_by_role("img", name="Balance over three years")).to_be_visible()
+    page.get_by_role("link", name="Hot and cold").click()
+    expect(page.get_by_role("img", name="Items: hot")).to_be_visible(timeout=30_000)
+    assert db.archive.report(Order) == before

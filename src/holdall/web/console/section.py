@@ -15,7 +15,7 @@ from starlette.responses import Response
 if TYPE_CHECKING:
     from holdall.web.console.visit import Visit
 
-_MODULES = ("overview", "model", "blob", "artifact", "job")
+_MODULES = ("overview", "model", "blob", "artifact", "archive", "job")
 """In the order of the navigation."""
 
 

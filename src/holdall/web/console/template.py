@@ -32,7 +32,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"size": format_size, "count": format_count, "moment": format_moment, "text": show_value}
-    found.filters |= {"percent": format_percent, "duration": format_duration, "arms": list_arms}
+    found.filters |= {
+        "percent": format_percent,
+        "duration": format_duration,
+        "arms": list_arms,
+        "dollars": format_dollars,
+    }
     found.globals |= {"version_of": lambda name: _read_static(name)[1], "has_thumbnail": has_thumbnail}
     return found
 
@@ -59,6 +64,14 @@ def format_size(size: float) -> str:
 def format_percent(share: float) -> str:
     """Return a share from 0 to 1 in per cent, with a decimal if it needs one."""
     return f"{share * 100:.1f}".removesuffix(".0") + "%"
+
+
+def format_dollars(amount: float) -> str:
+    """Return an amount of money; of less than a cent, down to a hundredth of one."""
+    size = abs(amount)
+    if 0 < size < 0.0001:
+        return "< $0.0001"
+    return f"{'-' if amount < 0 else ''}${size:,.{2 if size >= 0.01 or not size else 4}f}"
 
 
 def format_duration(seconds: float) -> str:
