@@ -82,6 +82,14 @@ def test_a_repair_is_planned_confirmed_and_done(db: Database) -> None:
     assert db.get_by(Account, email="ada@example.com") is not None
 
 
+def test_a_repair_can_be_reported_as_json(db: Database) -> None:
+    harm(db)
+    result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes", "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["healthy"], report["repaired"]) == (0, True, 1)
+    assert report["findings"][0]["repaired"] is True
+
+
 def test_a_check_can_be_made_alone(db: Database) -> None:
     harm(db)
     assert call("--url", URL, "doctor", "--models", MODELS, "--only", "tables").exit_code == 0
@@ -93,9 +101,10 @@ def test_a_check_can_be_made_alone(db: Database) -> None:
     [
         (["--only", "everything"], "'everything' is not a check; the checks are configuration, "),
         (["--yes"], "--yes is only for --repair"),
+        (["--repair", "--json"], "--repair with --json cannot ask; add --yes if you are sure"),
         (["--models", "nowhere"], "there is no module nowhere"),
     ],
-    ids=["check", "yes", "module"],
+    ids=["check", "yes", "json", "module"],
 )
 def test_wrong_options_are_refused(db: Database, words: list[str], message: str) -> None:
     result = call("--url", URL, "doctor", *words)

@@ -51,6 +51,8 @@ def doctor(
     """
     if yes and not repair:
         raise click.UsageError("--yes is only for --repair")
+    if repair and as_json and not yes:
+        raise click.UsageError("--repair with --json cannot ask; add --yes if you are sure")
     options = {"models": load_models(names), "only": only, "store_figures": not no_figures}
     with open_database() as db:
         report = _examine(db, options)
