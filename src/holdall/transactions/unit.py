@@ -142,7 +142,7 @@ class Unit(Tracker):
                 raise field.refusal("it is part of the key, so it must be the same in expected and new")
         if schema.is_guarded:
             raise InvalidRequestError(
-                f"{schema.name} or a derived model has a unique field, and create_or_put cannot release an old value "
+                f"{schema.name} or a derived model has a unique field, and a put cannot release an old value "
                 "that was not read",
                 hint="read the item with get, then change or create it",
             )

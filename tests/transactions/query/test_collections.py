@@ -50,7 +50,7 @@ class Visit(Model, collection="customer", ttl="until"):
     until: datetime | None = None
 
 
-class Newcomer(Model):
+class Newcomer(Model, indexes=[Index("by_day", ["day"])]):
     customer: Key[str]
     day: str | None = None
 
@@ -303,6 +303,8 @@ REFUSALS: list[tuple[Any, dict[str, Any], str]] = [
     ((Patron, Visit), {"index": "by_day", "day": "x"}, "Visit has no index"),
     ((Account, Untyped), {"id": "x"}, "nothing in its items names their model"),
     ((Account, Holiday), {"id": "x"}, "Account and Holiday do not share a partition"),
+    ((Account, Holiday), {"id": "x"}, r"hint: .* templates make the same partition key"),
+    ((Patron, Newcomer), {"index": "by_day", "day": "x"}, r"hint: .* slot and collection=: Index"),
     ((Patron, "Purchase"), {"customer": "x"}, "neither a model nor a key"),
 ]
 

@@ -93,9 +93,15 @@ def check_together(
         own = _own_components(schema, index, components, place)
         if own is None or _locate(schema, index, own) != place:
             where = "" if index is None else f" of the index {index!r}"
+            hint = 'declare both with the same collection=, as in class Order(Model, collection="customer")'
+            if first.table is not None or schema.table is not None:
+                hint = (
+                    "query models together only if their templates make the same partition key, in one table"
+                )
+            elif index is not None:
+                hint = 'declare the index of both with the same slot and collection=: Index(..., collection="day")'
             raise InvalidOptionsError(
-                f"{first.name} and {schema.name} do not share a partition{where}",
-                hint='declare both with the same collection=, as in class Order(Model, collection="customer")',
+                f"{first.name} and {schema.name} do not share a partition{where}", hint=hint
             )
         found.append(own)
     return found
