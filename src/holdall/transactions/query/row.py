@@ -99,7 +99,8 @@ class RowMaker:
         if not self._as_stored:
             return await self._hydrate_rows(list(rows), at_most)
         form = binding.schema.form
-        simple = self._fetched is None and not form.in_key_alone and not form.is_parsed
+        parsed = {field.stored for field in self.schema.key_fields.values()} if form.is_parsed else None
+        simple = self._fetched is None and not form.in_key_alone
         plain, unit = simple and self._unit is None, self._unit if simple else None
         found: list[tuple[Any, Item]] = []
         for raw in rows:
@@ -108,10 +109,15 @@ class RowMaker:
             model = model_of(raw)
             if model is None:
                 continue
-            if plain and not model.prepares:
+            if parsed and not parsed <= raw.keys():
+                item = self._instance(model, raw, raw)
+            elif plain and not model.prepares:
                 found.append((build_instance(model.model, raw, OPENED, None), raw))
                 continue
-            item = self._instance(model, raw, raw) if unit is None else unit.receive_row(binding, raw, model)
+            else:
+                item = (
+                    self._instance(model, raw, raw) if unit is None else unit.receive_row(binding, raw, model)
+                )
             if item is not None:
                 found.append((item, raw))
         return found
