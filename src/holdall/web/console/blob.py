@@ -13,7 +13,7 @@ from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import Visit
 
 _SIZE = 48
-_MOST_SCANNED = 5_000
+_MOST_SCANNED = 2_000
 
 
 async def _list(visit: Visit) -> Response:
