@@ -221,7 +221,7 @@ def _double(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "words": values["words"] * 2}
 
 
-class Leaflet(Model, collection="shelf", migrations=[_double]):
+class Placard(Model, collection="shelf", migrations=[_double]):
     shelf: Key[str]
     number: SortKey[int]
     words: int = 1
@@ -237,16 +237,16 @@ async def test_items_of_one_model_are_migrated_in_their_place(db: Db) -> None:
     shelf = fresh("shelf")
     await stored(db, Jacket(shelf=shelf))
     for number in range(3):  # as it was before the conversion
-        key = raw_key(Leaflet.key(shelf=shelf, number=number))
-        fields = encode_item({"_type": "Leaflet", "shelf": shelf, "number": number, "words": 1})
-        await db.send(PutItem(table_of(db, Leaflet), {**key, **fields}))
-    rows = await db.query((Leaflet, Jacket), shelf=shelf, limit=3).all()
+        key = raw_key(Placard.key(shelf=shelf, number=number))
+        fields = encode_item({"_type": "Placard", "shelf": shelf, "number": number, "words": 1})
+        await db.send(PutItem(table_of(db, Placard), {**key, **fields}))
+    rows = await db.query((Placard, Jacket), shelf=shelf, limit=3).all()
     assert [getattr(row, "words", None) for row in rows] == [None, 2, 2]
     async with db.transaction() as tx:
-        async for row in tx.query((Jacket, Leaflet), shelf=shelf):
-            if isinstance(row, Leaflet):
+        async for row in tx.query((Jacket, Placard), shelf=shelf):
+            if isinstance(row, Placard):
                 row.words += row.number
-    assert [page.words for page in await db.query(Leaflet, shelf=shelf).all()] == [2, 3, 4]
+    assert [page.words for page in await db.query(Placard, shelf=shelf).all()] == [2, 3, 4]
 
 
 class Account(Model, table="app", layout=Template(pk="ACCOUNT#{id}", sk="PROFILE", type="kind")):
