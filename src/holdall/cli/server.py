@@ -117,7 +117,7 @@ def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="off", ws="none")
     try:
         listening = config.bind_socket()
-        listening.listen()  # before the address is printed: whoever reads it may connect at once
+        listening.listen()  # before the address is printed: its reader may connect at once
     except SystemExit:  # uvicorn has logged the reason
         raise Refusal(
             f"cannot listen on port {port} of {host}",
