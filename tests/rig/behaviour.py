@@ -43,6 +43,7 @@ from rig.clock import Clock, TimedPort
 from rig.colour import AsyncView, Colour, Test, finish_body, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.slots import create_with_slots
 
 __all__ = [
     "STORES",
@@ -196,6 +197,8 @@ def opening(way: Way, rates: Mapping[Fault, float] | None = None) -> Iterator[Db
     with tempfile.TemporaryDirectory() if way.store == "file" else _nowhere() as directory:
         url, credentials, settings = store_address(way.store, directory)
         backend, *_ = open_backend(url, None, None, credentials, settings)
+        if way.store == "DynamoDB Local":
+            create_with_slots(backend, url.removeprefix("dynamodb://"))
         faults = FaultyBackend(backend, rates)
         recorder = Refusing(faults)
         kind: Any = Db if way.colour == "awaiting" else BlockingDb

@@ -24,6 +24,7 @@ from hypothesis import settings
 from rig.colour import AsyncView, Colour, Test, elsewhere, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.slots import create_with_slots
 from rig.torture import TORTURE
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
@@ -103,6 +104,8 @@ def _opened(store: str) -> tuple[Database, Watch]:
     watch = Watch(backend)
     db = Database(url, backend=watch, **settings)
     atexit.register(db.close)
+    if store == "DynamoDB Local":
+        create_with_slots(backend, db.table.name)
     return db, watch
 
 
