@@ -255,3 +255,16 @@ def test_only_what_is_on_this_machine_is_backed_up(tmp_path: Path) -> None:
         with pytest.raises(InvalidOptionsError, match="files of the service 'one'"):
             other.restore(tmp_path / "backup")
     assert not [*tmp_path.glob("*.partial-*")]
+
+
+def test_a_restore_that_died_while_it_copied_files_can_be_repeated(source: Database, tmp_path: Path) -> None:
+    before = contents(source)
+    source.backup(tmp_path / "backup")
+    assert restored(tmp_path, tmp_path / "backup") == before
+    for path in tmp_path.glob("b.db*"):
+        path.unlink()
+    (note,) = [path for path in (tmp_path / "b-files").rglob("today") if path.is_file()]
+    note.unlink()
+    note.with_name("today~restoring").write_bytes(b"te")  # what a killed process leaves
+    assert restored(tmp_path, tmp_path / "backup") == before
+    assert not note.with_name("today~restoring").exists()

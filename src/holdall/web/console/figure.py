@@ -59,7 +59,7 @@ class FigureKeeper:
         if self._task is not None and not self._task.done():
             await asyncio.wait([self._task], timeout=_PATIENCE)
         if self._task is not None and self._task.done() and not self._task.cancelled():
-            self._task.result()  # raises an error that nobody expected
+            self._task.result()  # raises the error of an unexpected failure
         return self._last
 
     async def _fetch(self) -> None:

@@ -64,7 +64,7 @@ class Console:
 
 
 class SignInLinks:
-    """The tokens of sign-in links that nobody has used yet."""
+    """The tokens of sign-in links that are still unused."""
 
     def __init__(self) -> None:
         self._unused: dict[str, datetime] = {}
