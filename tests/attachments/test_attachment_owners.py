@@ -16,7 +16,13 @@ from holdall import Attachable, Database, Key, Model, SortKey, has_many_attached
 from holdall.attachments.home import Owner
 from holdall.attachments.upload import GRACE
 from holdall.core.requests import BatchWrite, PutItem, TransactWrite
-from holdall.errors import AttachmentNotLoadedError, InvalidKeyError, InvalidOptionsError, TransactionTooLarge
+from holdall.errors import (
+    AttachmentNotLoadedError,
+    InvalidKeyError,
+    InvalidOptionsError,
+    ModelDefinitionError,
+    TransactionTooLarge,
+)
 
 STORED: dict[str, Leaflet] = {}
 
@@ -401,6 +407,32 @@ async def test_jobs_take_blobs_and_owners_as_arguments(db: Rig) -> None:
     ((taken, (owner, item)),) = GOT
     assert (taken, taken.attachments_count, owner, item.key) == (blob, 1, note, person.key)
     assert taken is not blob
+
+
+class _Kept(list[type]):
+    """A list of the classes in whose bodies it stands, also of those that were refused afterwards."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.append(owner)
+
+
+@in_memory
+async def test_a_refused_definition_hides_no_other_model(db: Rig) -> None:
+    kept = _Kept()
+    with pytest.raises(ModelDefinitionError):
+
+        class Refused(Model, ttl="nothing"):
+            keep = kept
+
+    assert kept[0] in Model.__subclasses__()
+    GOT.clear()
+    person = await db.create(avatar=file())
+    attached = await db.blobs.attachments(person.avatar.blob)
+    assert [each.key for each in await db.blobs.owners(attached)] == [person.key]
+    async with db.db.transaction() as tx:
+        tx.enqueue(take, person)
+    await db.drain()
+    assert [item.key for (item,) in GOT] == [person.key]
 
 
 WORKER = """

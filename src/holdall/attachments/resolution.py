@@ -15,7 +15,7 @@ from holdall.core.context import Context
 from holdall.errors import ConfigurationError
 from holdall.models.keys import NO_SORT_KEY, ModelKey
 from holdall.models.model import Model
-from holdall.models.schema import ModelSchema
+from holdall.models.schema import ModelSchema, list_derived
 from holdall.models.stored_key import decode_key
 from holdall.transactions.binding import Bindings
 from holdall.transactions.read import fetch_all
@@ -65,8 +65,7 @@ async def find_instance(context: Context, kind: type[Attachable], id: str) -> An
 def find_class(context: Context, record_type: str) -> ModelSchema | type[Attachable]:
     """Find the model or class of a record type; of several, the one that this database uses, or the last defined."""
     bound = tuple(context.state.of(Bindings).of_models)
-    defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
-    for schema in (*bound, *defined):
+    for schema in (*bound, *list_derived(Model)):
         if schema.record_type == record_type and not schema.abstract:
             return _root_of(schema)
     for kind in _list_attachables(Attachable):

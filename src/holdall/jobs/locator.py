@@ -18,7 +18,7 @@ from holdall.core.frozen import dataclass
 from holdall.errors import ConfigurationError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
-from holdall.models.schema import ModelSchema
+from holdall.models.schema import ModelSchema, list_derived
 from holdall.transactions.binding import Bindings
 from holdall.transactions.unit import Unit
 
@@ -98,8 +98,7 @@ def _locate_class(schema: ModelSchema) -> str:
 def _find_model(context: Context, name: str, place: str) -> ModelSchema:
     """The model of this name; of several, the one at this place, else one that this database uses, else the last."""
     bound = tuple(context.state.of(Bindings).of_models)
-    defined = [schema for model in reversed(Model.__subclasses__()) for schema in model._schema.family()]
-    named = [schema for schema in (*bound, *defined) if schema.name == name and not schema.abstract]
+    named = [schema for schema in (*bound, *list_derived(Model)) if schema.name == name and not schema.abstract]
     for schema in named:
         if _locate_class(schema) == place:
             return schema

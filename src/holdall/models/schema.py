@@ -81,10 +81,7 @@ class ModelSchema:
 
     def family(self) -> Iterator[ModelSchema]:
         """Yield this model and those derived from it; of two with the same name, the one defined later first."""
-        for derived in reversed(self.model.__subclasses__()):
-            schema: ModelSchema | None = derived.__dict__.get("_schema")
-            if schema is not None:
-                yield from schema.family()
+        yield from list_derived(self.model)
         yield self
 
     @property
@@ -108,3 +105,14 @@ class ModelSchema:
         from holdall.models.keys import default_sort
 
         return default_sort(self)
+
+
+def list_derived(model: type) -> Iterator[ModelSchema]:
+    """Yield the models derived from a class; of two with the same name, the one defined later first.
+
+    A class whose definition was refused is not among them, though Python keeps it until it is collected.
+    """
+    for derived in reversed(model.__subclasses__()):
+        schema: ModelSchema | None = derived.__dict__.get("_schema")
+        if schema is not None:
+            yield from schema.family()
