@@ -112,7 +112,8 @@ def list_derived(model: type) -> Iterator[ModelSchema]:
 
     A class whose definition was refused is not among them, though Python keeps it until it is collected.
     """
-    for derived in reversed(model.__subclasses__()):
+    subclasses: list[type] = model.__subclasses__()
+    for derived in reversed(subclasses):
         schema: ModelSchema | None = derived.__dict__.get("_schema")
         if schema is not None:
             yield from schema.family()
