@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.generator import is_generator_function
 from holdall.core.nearest_name import suggest_name
-from holdall.errors import ModelDefinitionError
 from holdall.models.annotation import is_set
 from holdall.models.computation import ComputedField, derive_computed
 from holdall.models.derived import Derived, Expiry
 from holdall.models.field_definition import SCALARS, declare_id, define_fields, refuse_field
 from holdall.models.fields import Field, Key, SortKey
 from holdall.models.home_definition import check_same_key, find_collection, find_home, make_form, name_model
-from holdall.models.indexes import BoundIndex, Index, PlainIndex
+from holdall.models.index_definition import define_indexes
+from holdall.models.indexes import Index, PlainIndex
 from holdall.models.key_form import (
-    KeyForm,
     Layout,
     SharedForm,
 )
@@ -66,7 +65,7 @@ def define(
     named = cls.__name__ if abstract and name is None else name_model(cls, name, layout, root)
     key_name = named if root is None else root.root
     form = make_form(cls, layout, find_collection(cls, collection, home, root), home, root, key_name, fields)
-    bound = _indexes(cls, indexes, parents, fields, form)
+    bound = define_indexes(cls, indexes, parents, fields, form)
     derived: tuple[Derived, ...] = (
         *(index for index in bound if not isinstance(index, PlainIndex)),  # the store derives those itself
         *((Expiry(expiry),) if expiry is not None and home is None else ()),
@@ -283,27 +282,6 @@ def _version(cls: type[Model], fields: Mapping[str, Field[Any]], *, has_hydrator
             cls, field.name, "items that are archived cannot have a version", hint="leave it out"
         )
     return field
-
-
-def _indexes(
-    cls: type[Model],
-    own: Sequence[Index],
-    parents: list[ModelSchema],
-    fields: Mapping[str, Field[Any]],
-    form: KeyForm,
-) -> list[BoundIndex]:
-    """Return the indexes of the class, including inherited ones, each bound to its fields."""
-    from holdall.models.indexes import bind_indexes
-
-    for index in own:
-        if not isinstance(index, Index):
-            raise ModelDefinitionError(
-                f"{cls.__name__}: indexes= must be a list of Index, not of {index!r:.60}"
-            )
-    known = (index for parent in reversed(parents) for index in parent.indexes.values())
-    inherited = [index.declared for index in known if not index.is_of_layout]
-    declared = {index.name: index for index in (*inherited, *own)}
-    return bind_indexes(cls, list(declared.values()), fields, form)
 
 
 def _find_locked(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -> Iterator[str]:
