@@ -11,7 +11,7 @@ from benchmarks.model_items import TABLE, values
 from benchmarks.model_ours import Order, fill
 from holdall import Database, Transaction
 from holdall.core import Compare, GetItem, Set, TransactWrite, Update, UpdateItem, Value, path
-from holdall.core.requests import stamped
+from holdall.core.stamp import stamped
 
 BAR = 2.0
 ORDERS = 1_000

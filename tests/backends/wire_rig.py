@@ -24,8 +24,9 @@ from holdall.backends.dynamodb.backend import LIMITS
 from holdall.backends.dynamodb.delivery import Delivery
 from holdall.backends.dynamodb.flow import DynamoFlow
 from holdall.core.expressions import NotExists, Plus, Set, Update, path, value
-from holdall.core.requests import GetItem, PutItem, Request, UpdateItem, stamped
+from holdall.core.requests import GetItem, PutItem, Request, UpdateItem
 from holdall.core.settings import SingleWrites
+from holdall.core.stamp import stamped
 
 __all__ = [
     "CHANGE",

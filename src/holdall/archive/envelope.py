@@ -13,7 +13,7 @@ from binascii import crc32
 from hashlib import sha256
 
 from holdall.core.frozen import dataclass
-from holdall.core.requests import STAMP
+from holdall.core.stamp import STAMP
 from holdall.core.values import Item, canonical_item
 from holdall.errors import CorruptArchiveError
 

@@ -23,8 +23,9 @@ from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
-from holdall.core.requests import STAMP, DescribeTable, GetItem, UpdateItem
+from holdall.core.requests import DescribeTable, GetItem, UpdateItem
 from holdall.core.schema import TTL
+from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item, encode
 from holdall.errors import ConditionFailedError, ConfigurationError, InvalidExpressionError, OutcomeUnknown
 from holdall.models.fields import ABSENT

@@ -66,10 +66,10 @@ from holdall.core.requests import (
     TtlDescription,
     UpdateItem,
     WriteReply,
-    stamped,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.shell import awaiting, blocking
+from holdall.core.stamp import stamped
 from holdall.core.values import Attribute, Item, decode, decode_item, encode, encode_item, item_size
 
 __all__ = [

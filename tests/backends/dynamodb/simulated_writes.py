@@ -36,10 +36,10 @@ from holdall.core.requests import (
     Request,
     TransactWrite,
     UpdateItem,
-    stamped,
 )
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.settings import SingleWrites
+from holdall.core.stamp import stamped
 from holdall.core.values import Item, decode_item, encode_item
 from holdall.errors import ConditionFailedError, OutcomeUnknown, TransactionCanceledError
 

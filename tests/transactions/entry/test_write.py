@@ -13,7 +13,7 @@ from rig.behaviour_models import Order, failing, given, put_raw
 
 from holdall import Key, Model, field
 from holdall.core import UpdateItem, encode_item, path
-from holdall.core.requests import STAMP
+from holdall.core.stamp import STAMP
 from holdall.errors import InvalidFieldError
 
 

@@ -31,7 +31,8 @@ from holdall.backends.dynamodb.call import Call, render_call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.reply import STAMPED, UNVOUCHED
 from holdall.core.frozen import dataclass
-from holdall.core.requests import GetItem, PutItem, UpdateItem, has_stamped, require_last_stamp
+from holdall.core.requests import GetItem, PutItem, UpdateItem
+from holdall.core.stamp import has_stamped, require_last_stamp
 from holdall.core.values import Item
 from holdall.errors import (
     AccessDeniedError,

@@ -29,8 +29,8 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
     WriteReply,
-    has_stamped,
 )
+from holdall.core.stamp import has_stamped
 from holdall.core.validation import Checked
 from holdall.core.values import Item, write_units
 from holdall.errors import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdall.core.context import Context
-from holdall.core.requests import STAMP, GetItem, UpdateItem
+from holdall.core.requests import GetItem, UpdateItem
+from holdall.core.stamp import STAMP
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.work import Work, show_key

@@ -12,14 +12,13 @@ from holdall.core.internal import internal
 from holdall.core.numbers import add
 from holdall.core.port import Port
 from holdall.core.requests import (
-    NO_STAMP,
-    STAMP,
     ConditionCheck,
     DeleteItem,
     PutItem,
     TransactAction,
     UpdateItem,
 )
+from holdall.core.stamp import NO_STAMP, STAMP
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidRequestError
 from holdall.tables.commit.lock import all_of

@@ -16,9 +16,8 @@ from holdall.core.requests import (
     TransactAction,
     TransactWrite,
     UpdateItem,
-    leave_stamp,
-    stamped,
 )
+from holdall.core.stamp import leave_stamp, stamped
 from holdall.core.values import Item
 from holdall.errors import Difference, TransactionTooLarge
 from holdall.tables.commit.lock import Demand, differences

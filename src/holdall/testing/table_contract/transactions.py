@@ -14,8 +14,8 @@ from holdall.core.requests import (
     TransactGet,
     TransactWrite,
     UpdateItem,
-    stamped,
 )
+from holdall.core.stamp import stamped
 from holdall.core.values import encode_item
 from holdall.errors import (
     ConditionFailedError,

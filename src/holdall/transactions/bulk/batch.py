@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
-from holdall.core.requests import STAMP, BatchWrite, DeleteItem, PutItem
+from holdall.core.requests import BatchWrite, DeleteItem, PutItem
+from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.models.everyday import ItemEncoder, compile_encoder

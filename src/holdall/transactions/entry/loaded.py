@@ -15,7 +15,8 @@ from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition, IfNotExists, Path, Plus, Set, Update, UpdateAction, Value
 from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
-from holdall.core.requests import NO_STAMP, STAMP, ConditionCheck, DeleteItem, PutItem, UpdateItem
+from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
+from holdall.core.stamp import NO_STAMP, STAMP
 from holdall.core.values import Attribute, Item
 from holdall.errors import Difference, InvalidFieldError
 from holdall.models.derived import Derived

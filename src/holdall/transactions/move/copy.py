@@ -14,8 +14,9 @@ from typing import Any
 
 from holdall.core.frozen import dataclass
 from holdall.core.key_rules import check_item
-from holdall.core.requests import STAMP, PutItem
+from holdall.core.requests import PutItem
 from holdall.core.schema import TableSchema
+from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item, canonical_item
 from holdall.models.fields import Field
 from holdall.models.model import Model

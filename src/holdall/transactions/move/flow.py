@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypedDict
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.renderer import render
-from holdall.core.requests import STAMP, BatchGet, GetItem
+from holdall.core.requests import BatchGet, GetItem
+from holdall.core.stamp import STAMP
 from holdall.core.values import Item
 from holdall.errors import (
     ContentionError,
