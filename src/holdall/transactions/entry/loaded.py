@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from holdall.core.evaluation import holds
-from holdall.core.expressions import Condition, IfNotExists, Path, Plus, Set, Update, UpdateAction, Value
-from holdall.core.frozen import replace
-from holdall.core.numbers import number_text
+from holdall.core.expressions import Condition, Update, UpdateAction
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.stamp import NO_STAMP, STAMP
 from holdall.core.values import Attribute, Item
@@ -27,7 +24,7 @@ from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.lock import Bound, Demand, Lock, Presence, all_of, differences, present
+from holdall.tables.commit.lock import Demand, Lock, all_of, differences, present
 from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry
@@ -45,6 +42,7 @@ from holdall.transactions.entry.field_change import (
     unique_fields,
     update_actions,
 )
+from holdall.transactions.entry.increment import add_amounts, find_room
 from holdall.transactions.entry.write_time import find_times, list_time_changes
 
 
@@ -112,7 +110,8 @@ class Loaded(Entry):
             locks += tuple(lock for field in self.times for lock in former_locks(schema, field))
         increments: list[UpdateAction] = []
         if self._marks.increments:
-            increments, locks = self._increments(), (*locks, *self._room())
+            increments = add_amounts(schema, self._marks.increments)
+            locks = (*locks, *self._room())
         shapes: list[Condition] = []
         updates = self._updates() if self._marks.updates else {}
         if updates and not self.thawed:
@@ -257,34 +256,7 @@ class Loaded(Entry):
 
     def _room(self) -> list[Demand]:
         """What increments require; nothing if the whole item is locked."""
-        if self.thawed:
-            return []
-        fields = [self.item._schema.fields[name] for name in self._marks.increments]
-        others = [lock for field in fields for lock in former_locks(self.item._schema, field)]
-        addends = [
-            Presence(field.name, field.stored, self.raw[field.stored])
-            for field in fields
-            if _start(field) is None and field.stored in self.raw
-        ]
-        return [*self._bounds(), *addends, *others]
-
-    def _bounds(self) -> list[Bound]:
-        """The bounds that the types of incremented fields set for the sum, as bounds on the stored number."""
-        found = []
-        for name, amount in self._marks.increments.items():
-            field = self.item._schema.fields[name]
-            limits = field.codec.number
-            if limits is None or not amount:
-                continue
-            upper: list[tuple[Any, Any]] = [("<=", limits.le), ("<", limits.lt)]
-            lower: list[tuple[Any, Any]] = [(">=", limits.ge), (">", limits.gt)]
-            for comparator, limit in upper if amount > 0 else lower:
-                if limit is not None:
-                    room, start = _exact(limit) - _exact(amount), _start(field)
-                    bound = Bound(name, field.stored, comparator, _number(room), optional=False)
-                    fits = start is not None and bound.holds({field.stored: _number(start)})
-                    found.append(replace(bound, optional=fits))
-        return found
+        return [] if self.thawed else find_room(self.item._schema, self._marks.increments, self.raw)
 
     def _condition(
         self, binding: Binding, locks: Sequence[Demand], shapes: Sequence[Condition] = ()
@@ -322,16 +294,6 @@ class Loaded(Entry):
     def _as_shown(self, field: Field[Any], old: Attribute | None) -> Attribute | None:
         """The form in which Holdall would store the value that was read; another program may use a different one."""
         return self._marks.shown.get(field.name) if old is None else field.form(field.decode(old))
-
-    def _increments(self) -> list[UpdateAction]:
-        found: list[UpdateAction] = []
-        for name, amount in self._marks.increments.items():
-            if amount:
-                field = self.item._schema.fields[name]
-                path, start = Path((field.stored,)), _start(field)
-                base = path if start is None else IfNotExists(path, Value(_number(start)))
-                found.append(Set(path, Plus(base, Value(_number(amount)))))
-        return found
 
     def _updates(self) -> dict[str, FieldUpdate]:
         """The updates of sets and lists, of those fields that were not changed in place as well."""
@@ -475,17 +437,3 @@ def whole_locks(binding: Binding, schema: ModelSchema, raw: Item) -> tuple[Lock,
     if schema.conversions and VERSION not in raw:
         found.append(Lock(VERSION, VERSION, None))
     return tuple(found)
-
-
-def _start(field: Field[Any]) -> Any:
-    """The value of a number that is not stored; None if it must be stored."""
-    start = field.absent_value()
-    return None if start is ABSENT else start
-
-
-def _number(value: Any) -> Attribute:
-    return {"N": number_text(value)}
-
-
-def _exact(value: Any) -> Decimal:
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
