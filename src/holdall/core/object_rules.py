@@ -17,6 +17,7 @@ from holdall.core.objects import (
     CopyPart,
     DeleteObjects,
     GetObject,
+    ImportObject,
     ListObjects,
     ListUploads,
     ObjectHeaders,
@@ -85,6 +86,8 @@ def check_object_request(request: ObjectRequest[Any]) -> None:
         _check_conditions(request)
     if isinstance(request, CopyObject | CopyPart):
         check_key(request.source, "source")
+    if isinstance(request, ImportObject):
+        check_key(request.source.key)
     if isinstance(request, GetObject | CopyPart):
         _check_range(request)
     if isinstance(request, UploadPart | CopyPart):

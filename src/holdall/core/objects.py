@@ -33,6 +33,7 @@ __all__ = [
     "GetObject",
     "GetTags",
     "HeadObject",
+    "ImportObject",
     "ListObjects",
     "ListParts",
     "ListUploads",
@@ -43,6 +44,7 @@ __all__ = [
     "ObjectPage",
     "ObjectRange",
     "ObjectRequest",
+    "Origin",
     "Part",
     "PartPage",
     "PutObject",
@@ -176,13 +178,25 @@ class SignedUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a service's objects are, for services that can copy them from there: see `ImportObject`.
+
+    Two services whose origins name the same ``server`` can import from each other.
+    """
+
+    server: str
+    bucket: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceTraits:
     """The characteristics of a service.
 
     An object larger than ``single_put`` bytes must be uploaded in parts of at least ``part_size`` bytes (the last can
     be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors`` are the names of
     the services that hold copies of its objects. ``place`` is the name of its bucket or directory for messages. Keys
-    can have up to ``max_key`` bytes.
+    can have up to ``max_key`` bytes. ``origin`` is set if the service can import objects from others.
     """
 
     single_put: int = 8 * 1024**2
@@ -192,6 +206,7 @@ class ServiceTraits:
     mirrors: tuple[str, ...] = ()
     place: str = ""
     max_key: int = 1024
+    origin: Origin | None = None
 
 
 # --- reads ------------------------------------------------------------------------------------------------
@@ -315,6 +330,21 @@ class CopyObject(ObjectRequest[ObjectInfo]):
     if_absent: str | None = None
     sha256: str | None = None
     unmarked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportObject(ObjectRequest[ObjectInfo]):
+    """Copy an object from another service on the same server, which moves the bytes itself, replacing any object.
+
+    ``source`` is the object there; the copy has its key, headers and tags. Raises `PreconditionFailedError` if the
+    object no longer has this etag. Sent only to a service whose `ServiceTraits` have an ``origin``.
+    """
+
+    writes: ClassVar[bool] = True
+    service: str
+    origin: Origin
+    source: ObjectInfo
+    tags: Mapping[str, str] = _NONE
 
 
 @dataclass(frozen=True, slots=True)

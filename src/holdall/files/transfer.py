@@ -1,7 +1,8 @@
 """Copying an object from one service to another, which may belong to another database, with its headers and tags.
 
-A large object is copied a part at a time, so that memory use does not depend on its size. Each read demands that the
-object is still the same; its digests are checked before the copy becomes visible.
+If both services are on one server, it can copy the object itself. Otherwise the bytes pass through here, a part at a
+time, so that memory use does not depend on the object's size. Each read demands that the object is still the same; its
+digests are checked before the copy becomes visible.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 
 from holdall.core.context import Context
 from holdall.core.digests import Digests
-from holdall.core.object_rules import MAX_PARTS
+from holdall.core.object_rules import MAX_PART, MAX_PARTS
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -19,7 +20,9 @@ from holdall.core.objects import (
     GetObject,
     GetTags,
     HeadObject,
+    ImportObject,
     ObjectInfo,
+    Origin,
     Part,
     PutObject,
     ServiceTraits,
@@ -89,6 +92,25 @@ async def copy_object(source: Shelf, info: ObjectInfo, target: Shelf) -> ObjectI
         return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
 
     return await upload_parts(theirs, BeginUpload(to, info.key, info.headers, tags), fill)
+
+
+async def find_origin(source: Shelf, target: Shelf) -> Origin | None:
+    """From where the target can import the source's objects; None if they are not on one server."""
+    ours = (await source.context.port.send(DescribeService(source.service))).origin
+    theirs = (await target.context.port.send(DescribeService(target.service))).origin
+    return None if ours is None or theirs is None or ours.server != theirs.server else ours
+
+
+async def import_object(source: Shelf, info: ObjectInfo, target: Shelf, origin: Origin) -> ObjectInfo:
+    """The same as `copy_object`, by the server itself; `IntegrityError` if the copy is not like the source."""
+    theirs, to = target.context.port, target.service
+    tags = await _read_tags(source.context, source.service, info.key) if info.size > MAX_PART else {}
+    copy = await theirs.send(ImportObject(to, origin, info, tags))
+    if not (is_digest(copy.etag) and copy.etag == info.etag):
+        copy = await theirs.send(HeadObject(to, info.key))
+        if compare_bytes(info, copy) is False:
+            raise IntegrityError(f"the server's copy of {info.key!r:.80} does not have its size or digests")
+    return copy
 
 
 async def _read_tags(context: Context, service: str, key: str) -> Mapping[str, str]:

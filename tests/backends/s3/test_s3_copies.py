@@ -1,8 +1,9 @@
-"""Copies that must not replace anything, AWS's own and ours; and the tags that go with all copies."""
+"""Copies that must not replace anything, AWS's own and ours; the tags that go with all copies; and imports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
@@ -12,7 +13,8 @@ from wire_rig import COLOURS, Colour
 
 from holdall.backends.s3 import copy
 from holdall.backends.s3.call import NO_HEADERS
-from holdall.core.objects import CopyObject, ObjectHeaders
+from holdall.core.frozen import replace
+from holdall.core.objects import CopyObject, ImportObject, ObjectHeaders, ObjectInfo, Origin
 from holdall.errors import (
     AccessDeniedError,
     IntegrityError,
@@ -304,3 +306,59 @@ def test_an_unmarked_copy_that_is_refused_after_a_lost_reply_is_refused(colour: 
         pytest.raises(PreconditionFailedError),
     ):
         ours.ask(unmarked)
+
+
+# --- from another bucket ---
+
+ELSEWHERE = Origin("a server", "other-things", "below/")
+FOREIGN = ObjectInfo("a ü", 5, ETAG, datetime(2025, 11, 15, tzinfo=UTC), ObjectHeaders("text/plain"))
+
+
+def test_an_import_is_one_request_without_a_body(colour: Colour) -> None:
+    with bucket(COPIED) as server, client(colour, server) as ours:
+        info = ours.ask(ImportObject("", ELSEWHERE, FOREIGN))
+    (copy,) = server.requests
+    assert lines(server.requests) == ["PUT /a%20%C3%BC"]
+    assert copy.headers["x-amz-copy-source"] == "/other-things/below/a%20%C3%BC"
+    assert copy.headers["x-amz-copy-source-if-match"] == f'"{ETAG}"'
+    assert copy.headers["x-amz-metadata-directive"] == "COPY"
+    assert "x-amz-tagging" not in copy.headers
+    assert copy.body == b""
+    assert (info.key, info.size, info.etag, info.put_id) == ("a ü", 5, ETAG, None)
+
+
+def test_the_id_of_a_put_is_not_imported(colour: Colour) -> None:
+    put = replace(FOREIGN, put_id="theirs", headers=ObjectHeaders("text/plain", metadata={"colour": "red"}))
+    with bucket(COPIED) as server, client(colour, server) as ours:
+        ours.ask(ImportObject("", ELSEWHERE, put))
+    (copy,) = server.requests
+    assert copy.headers["x-amz-metadata-directive"] == "REPLACE"
+    assert (copy.headers["content-type"], copy.headers["x-amz-meta-colour"]) == ("text/plain", "red")
+    assert "x-amz-meta-holdall-put-id" not in copy.headers
+
+
+def test_an_object_above_5_gb_is_imported_in_parts(colour: Colour) -> None:
+    size = 5 * 1024**3 + 1
+    large = replace(FOREIGN, key="a", size=size)
+    head = found(headers={"Content-Length": size})
+    steps = [BEGUN, *[TAKEN] * 6, COMPLETED, head, done()]
+    with bucket(*steps) as server, client(colour, server) as ours:
+        info = ours.ask(ImportObject("", ELSEWHERE, large, {"colour": "red & ü", "b": ""}))
+    begin, *parts, complete, _, _ = server.requests
+    assert begin.headers["x-amz-tagging"] == SENT_TAGS
+    assert begin.headers["content-type"] == "text/plain"
+    assert [each.headers["x-amz-copy-source"] for each in parts] == ["/other-things/below/a"] * 6
+    assert {each.headers["x-amz-copy-source-if-match"] for each in parts} == {f'"{ETAG}"'}
+    assert parts[-1].headers["x-amz-copy-source-range"] == f"bytes={size - 1}-{size - 1}"
+    assert lines([complete]) == ["POST /a?uploadId=u1"]
+    assert not any(each.body for each in parts)
+    assert info.size == size
+
+
+def test_an_import_that_is_not_permitted_is_refused(colour: Colour) -> None:
+    with (
+        bucket(denies("AccessDenied", 403)) as server,
+        client(colour, server) as ours,
+        pytest.raises(AccessDeniedError, match="CopyObject"),
+    ):
+        ours.ask(ImportObject("", ELSEWHERE, FOREIGN))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.backends.aws.endpoint import Endpoint, resolve_endpoint
-from holdall.backends.s3.place import Place, Style, encode_key, find_region, move_place, place_of
+from holdall.backends.s3.place import Place, Style, encode_key, find_region, move_place, name_server, place_of
 from holdall.errors import ConfigurationError
 
 AMAZON = Endpoint("https", "s3.eu-central-1.amazonaws.com", 443, "eu-central-1")
@@ -157,3 +157,18 @@ def test_an_endpoint_of_no_region_does_not_move() -> None:
 def test_the_region_is_read_from_a_host_of_amazons_only(host: str, region: str | None) -> None:
     assert find_region(at_amazon(), host) == region
     assert find_region(place_of("things", LOCAL, "auto"), host) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (AMAZON, Endpoint("https", "s3.us-east-1.amazonaws.com", 443, "us-east-1"), True),
+        (AMAZON, Endpoint("https", "s3.cn-north-1.amazonaws.com.cn", 443, "cn-north-1"), False),
+        (AMAZON, LOCAL, False),
+        (LOCAL, Endpoint("http", "localhost", 9000, "eu-central-1"), True),
+        (LOCAL, Endpoint("http", "localhost", 9001, "us-east-1"), False),
+    ],
+)
+def test_a_server_copies_between_the_buckets_that_it_has(one: Endpoint, other: Endpoint, same: bool) -> None:
+    first, second = (name_server(each, place_of("things", each, "auto")) for each in (one, other))
+    assert (first == second) is same

@@ -28,6 +28,7 @@ from holdall.core.objects import (
     ListObjects,
     ListParts,
     MeasurePart,
+    Origin,
     PutObject,
     SignUrl,
     UploadPart,
@@ -194,10 +195,11 @@ class Calls:
         replaced: Mapping[str, str] | None,
         *,
         refuse: bool = False,
+        origin: Origin | None = None,
     ) -> Call:
         """Copies an object if it still has the etag, with its tags; ``replaced`` replaces its headers. With ``refuse``,
-        only if there is no object at the target."""
-        headers = {**self._source(source, etag), **(replaced or {}), **self._storage}
+        only if there is no object at the target; with an ``origin``, from there."""
+        headers = {**self._source(source, etag, origin), **(replaced or {}), **self._storage}
         headers["x-amz-metadata-directive"] = "COPY" if replaced is None else "REPLACE"
         if refuse:
             headers["if-none-match"] = "*"
@@ -247,9 +249,9 @@ class Calls:
         """Uploads a part."""
         return self._part("UploadPart", request, {}, request.body)
 
-    def copy_part(self, request: CopyPart) -> Call:
-        """Copies a part from an object."""
-        headers = self._source(request.source, request.if_match)
+    def copy_part(self, request: CopyPart, origin: Origin | None = None) -> Call:
+        """Copies a part from an object; with an ``origin``, from there."""
+        headers = self._source(request.source, request.if_match, origin)
         headers["x-amz-copy-source-range"] = f"bytes={request.start}-{request.start + request.size - 1}"
         return self._part("UploadPartCopy", request, headers, b"")
 
@@ -315,8 +317,11 @@ class Calls:
             headers["content-md5"] = _digest("md5", request.md5)
         return (), headers
 
-    def _source(self, key: str, etag: str | None) -> dict[str, str]:
-        headers = {"x-amz-copy-source": f"/{self._bucket}/{encode_key(self.key(key))}"}
+    def _source(self, key: str, etag: str | None, origin: Origin | None) -> dict[str, str]:
+        bucket, whole = self._bucket, self.key(key)
+        if origin is not None:
+            bucket, whole = origin.bucket, origin.prefix + key
+        headers = {"x-amz-copy-source": f"/{bucket}/{encode_key(whole)}"}
         return headers | _match_header("x-amz-copy-source-if-match", etag)
 
 

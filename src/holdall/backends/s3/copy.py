@@ -1,4 +1,4 @@
-"""Copies within a bucket, of objects of any size.
+"""Copies within a bucket, or from another one on the same server, of objects of any size.
 
 The source is examined first: for its size, because S3 copies up to 5 GB at once and larger objects in parts; for its
 etag, so that the copy is of the object that was examined; and for its headers, because the id of a put must not be
@@ -32,7 +32,9 @@ from holdall.core.objects import (
     CopyPart,
     GetObject,
     GetTags,
+    ImportObject,
     ObjectInfo,
+    Origin,
     PutObject,
 )
 from holdall.errors import MalformedReplyError, PreconditionFailedError
@@ -83,7 +85,7 @@ class Copier:
             source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
             try:
                 if source.size > LARGEST_COPY:
-                    return await self._in_parts(pace, request, source, reply)
+                    return await self._large(pace, request, source, reply)
                 return await self._replace_once(pace, request, source, reply)
             except PreconditionFailedError:
                 if not left or request.if_match is not None:
@@ -104,7 +106,7 @@ class Copier:
         """A copy that must not replace anything, made by AWS itself."""
         source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
         if source.size > LARGEST_COPY:
-            return await self._in_parts(pace, request, source, reply)
+            return await self._large(pace, request, source, reply)
         headers = {
             **http_headers(source.headers, None if request.unmarked else put_id),
             **_other_headers(reply),
@@ -114,6 +116,16 @@ class Copier:
         return (
             done if isinstance(done, ObjectInfo) else await self._describe_copy(pace, request, source, done)
         )
+
+    async def import_object(self, pace: Pace, request: ImportObject) -> ObjectInfo:
+        """A copy from another bucket, whose object the caller has examined."""
+        source, origin = request.source, request.origin
+        copy = CopyObject(request.service, source.key, source.key)
+        if source.size > LARGEST_COPY:
+            return await self._in_parts(pace, copy, source, {}, request.tags, origin)
+        headers = None if source.put_id is None else http_headers(source.headers)
+        call = self._calls.copy(source.key, source.key, source.etag, headers, origin=origin)
+        return await self._describe_copy(pace, copy, source, await self._delivery.deliver(pace, call))
 
     async def _describe_copy(
         self, pace: Pace, request: CopyObject, source: ObjectInfo, answer: Answer
@@ -144,7 +156,7 @@ class Copier:
         tags = await self._tags(pace, source, reply)
         if source.size > MIN_PART:
             del found
-            return await self._in_parts(pace, request, source, reply, tags)
+            return await self._in_parts(pace, request, source, _other_headers(reply), tags)
         if len(found.body) != source.size:
             raise MalformedReplyError(f"the reply has only a part of the object {request.source!r}")
         put = PutObject(
@@ -174,19 +186,26 @@ class Copier:
             reply = answered or reply
         return await self._tags(pace, source, reply)
 
+    async def _large(self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply) -> ObjectInfo:
+        """A copy of an object that S3 does not copy at once."""
+        tags = await self._tags_after_head(pace, source, reply)
+        return await self._in_parts(pace, request, source, _other_headers(reply), tags)
+
     async def _in_parts(
         self,
         pace: Pace,
         request: CopyObject,
         source: ObjectInfo,
-        reply: Reply,
-        tags: Mapping[str, str] | None = None,
+        others: Mapping[str, str],
+        tags: Mapping[str, str],
+        origin: Origin | None = None,
     ) -> ObjectInfo:
-        """A copy as an upload whose parts S3 copies from the source: for large objects, and to replace nothing."""
-        if tags is None:
-            tags = await self._tags_after_head(pace, source, reply)
+        """A copy as an upload whose parts S3 copies from the source: for large objects, and to replace nothing.
+
+        ``others`` are headers that `ObjectHeaders` lacks.
+        """
         put_id = None if request.unmarked else request.if_absent
-        headers = {**http_headers(source.headers, put_id), **_other_headers(reply), **build_tag_header(tags)}
+        headers = {**http_headers(source.headers, put_id), **others, **build_tag_header(tags)}
         service = request.service
         upload = await self._uploader.begin_with(pace, request.key, headers)
         try:
@@ -202,6 +221,7 @@ class Copier:
                         min(PART, source.size - start),
                         source.etag,
                     ),
+                    origin,
                 )
                 for number, start in enumerate(range(0, source.size, PART), 1)
             ]

@@ -75,6 +75,13 @@ def place_of(bucket: str, endpoint: Endpoint, style: Style) -> Place:
     return Place(endpoint.scheme, host, endpoint.port, endpoint.region, base, amazon, bucket)
 
 
+def name_server(endpoint: Endpoint, place: Place) -> str:
+    """The server of a bucket: AWS copies between all buckets of a partition, any other server between its own."""
+    if place.amazon:
+        return f"{_partition(place.region)} partition"
+    return f"{endpoint.scheme}://{endpoint.authority}"
+
+
 def _check_virtual(bucket: str, endpoint: Endpoint, fits: bool) -> None:
     if _NUMBERS.fullmatch(endpoint.host):
         raise ConfigurationError(

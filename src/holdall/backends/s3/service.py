@@ -21,9 +21,9 @@ from holdall.backends.s3.creation import Claims
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.flow import BucketExists, CreateBucket, S3Flow
 from holdall.backends.s3.header import Storage
-from holdall.backends.s3.place import Style, place_of
+from holdall.backends.s3.place import Style, name_server, place_of
 from holdall.core.object_rules import MAX_KEY, check_key
-from holdall.core.objects import ServiceTraits
+from holdall.core.objects import Origin, ServiceTraits
 
 LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
 """The limits without settings."""
@@ -74,6 +74,7 @@ class S3Service(AwsBackend):
             public,
             place=f"s3://{bucket}/{prefix}".rstrip("/"),
             max_key=MAX_KEY - len(prefix.encode()),
+            origin=Origin(name_server(endpoint, place), bucket, prefix),
         )
         super().__init__(S3Flow(self._delivery, traits, conditional_puts, claims).answer, "file service")
         self.claims = claims

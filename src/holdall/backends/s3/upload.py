@@ -25,6 +25,7 @@ from holdall.core.objects import (
     GetObject,
     ListParts,
     ObjectInfo,
+    Origin,
     Part,
     PartPage,
     Upload,
@@ -59,10 +60,10 @@ class Uploader:
         reply = (await self._delivery.deliver(pace, self._calls.part(request))).reply
         return Part(request.number, etag_of(request.upload.key, reply.headers), len(request.body))
 
-    async def copy_part(self, pace: Pace, request: CopyPart) -> Part:
-        """Copy a part from an object."""
-        if request.size > MIN_PART:
-            copied = (await self._delivery.deliver(pace, self._calls.copy_part(request))).read()
+    async def copy_part(self, pace: Pace, request: CopyPart, origin: Origin | None = None) -> Part:
+        """Copy a part from an object; with an ``origin``, from a large object there."""
+        if request.size > MIN_PART or origin is not None:
+            copied = (await self._delivery.deliver(pace, self._calls.copy_part(request, origin))).read()
             return Part(request.number, unquote(copied.text("ETag")), request.size)
         wanted = GetObject(request.service, request.source, request.start, request.size, request.if_match)
         body = (await self._reader.get(pace, wanted)).body

@@ -19,8 +19,10 @@ from holdall.core.objects import (
     ObjectHeaders,
     ObjectInfo,
     ObjectPage,
+    Origin,
 )
 from holdall.errors import (
+    AccessDeniedError,
     ConfigurationError,
     IntegrityError,
     InvalidRequestError,
@@ -29,7 +31,7 @@ from holdall.errors import (
 )
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes
-from holdall.files.transfer import compare_bytes, copy_object, find_object
+from holdall.files.transfer import compare_bytes, copy_object, find_object, find_origin, import_object
 from holdall.local.manifest import (
     Recorded,
     count_things,
@@ -88,6 +90,9 @@ class FileCopy:
         self._service = service
         self._place = f"files {service}"
         self._recorded = 0
+        self._source = Shelf(work.source, service)
+        self._target = Shelf(work.target, service)
+        self._origin: Origin | None = None
         self.part = CopiedPart("files", service, service)
 
     async def copy(self) -> None:
@@ -99,6 +104,7 @@ class FileCopy:
         after: Any = mark.after
         if mark.done:
             return
+        self._origin = await find_origin(self._source, self._target)
         while True:
             page = await work.source.port.send(ListObjects(self._service, after=after))
             await self._copy_page(page)
@@ -148,7 +154,6 @@ class FileCopy:
 
     async def _copy_one(self, listed: ListedObject, recorded: Recorded | None) -> _Result:
         work, key = self._work, listed.key
-        source, target = Shelf(work.source, self._service), Shelf(work.target, self._service)
         origin = _print(listed)
         try:
             ours = await find_object(work.source, self._service, key)
@@ -161,7 +166,7 @@ class FileCopy:
             if theirs is not None and not (replaces or work.options.overwrite):
                 line = f"{key}: changed in the target, so it was not replaced"
                 return _Result("differing", line=line)
-            copy = await copy_object(source, ours, target)
+            copy = await self._transfer(ours)
         except (
             ObjectNotFoundError,
             PreconditionFailedError,
@@ -170,6 +175,18 @@ class FileCopy:
         except (IntegrityError, InvalidRequestError) as error:
             return _Result("failed", line=f"{key}: {error.message}")
         return _Result("copied", origin, copy.etag, ours.size)
+
+    async def _transfer(self, info: ObjectInfo) -> ObjectInfo:
+        """Let the server copy an object if it can, and otherwise read and write it."""
+        if self._origin is not None:
+            try:
+                return await import_object(self._source, info, self._target, self._origin)
+            except (AccessDeniedError, ConfigurationError):
+                # the target's credentials do not permit to read the source, or the server does not copy
+                self._origin = None
+            except (IntegrityError, InvalidRequestError, ObjectNotFoundError):
+                pass  # a refusal of this object only: reading it shows whether it can be copied
+        return await copy_object(self._source, info, self._target)
 
     async def _is_same(self, ours: ObjectInfo, theirs: ObjectInfo) -> bool:
         """Whether both have the same bytes and headers. If the services know no common digest, the bytes are read."""

@@ -1,0 +1,139 @@
+"""Files between two buckets of one S3: it copies them itself, so that no bytes pass through this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pytest
+from copy_rig import Rig, Way, opening
+from rig.colour import finish, in_turn
+from rig.files import bucket_service, pattern
+from rig.recorder import Recorder
+
+from holdall.core.frozen import replace
+from holdall.core.object_rules import MIN_PART
+from holdall.core.objects import GetObject, GetTags, ImportObject, PutObject, UploadPart
+from holdall.core.requests import Request
+from holdall.errors import AccessDeniedError, ConfigurationError, InvalidRequestError
+from holdall.maintenance import CopyReport
+
+R = TypeVar("R")
+
+
+@contextmanager
+def two_buckets(name: str, there: type[Recorder] = Recorder) -> Iterator[tuple[Rig, Recorder]]:
+    """Databases in memory whose files are below two prefixes on ministack, with one record of both services."""
+    (colour,) = in_turn(name)[:1]
+    record = Recorder(bucket_service(f"from ü/{uuid4().hex}"))
+    target = there(bucket_service(f"to/{uuid4().hex}"), beside=record)
+    with opening(Way("memory-to-memory", colour), {"files": record}, {"files": target}) as rig:
+        yield rig, record
+
+
+def copy(rig: Rig, record: Recorder, **options: Any) -> CopyReport:
+    record.forget()
+    return finish(rig.colour, rig.copy(**options))
+
+
+BODIES = (GetObject, PutObject, UploadPart)
+
+
+def test_no_bytes_pass_through_this_machine() -> None:
+    with two_buckets("no bytes") as (rig, record):
+        source, target = rig.source.files, rig.target.files
+        metadata = {"colour": "grün"}
+        source.put("a b/ü.txt", b"text", content_type="text/plain", metadata=metadata, tags={"kind": "x"})
+        source.put("once", b"", if_absent=True, cache_control="no-store", disposition="attachment")
+        source.put("parts", pattern(2 * MIN_PART + 1))
+        report = copy(rig, record)
+        assert report.is_current, report
+        assert not record.sent(*BODIES)
+        assert len(record.sent(ImportObject)) == report.parts[-1].copied == 3
+        for each in source.list():
+            ours, theirs = source.head(each.key), target.head(each.key)
+            assert ours.headers == theirs.headers
+            assert theirs.put_id is None
+            assert source.get(each.key) == target.get(each.key)
+        assert rig.target.send(GetTags(target.service, "a b/ü.txt")) == {"kind": "x"}
+        report = copy(rig, record)
+        assert (report.parts[-1].unchanged, report.parts[-1].verified) == (3, 3)
+        assert not record.sent(*BODIES, ImportObject)
+
+
+def test_a_changed_file_replaces_its_copy() -> None:
+    with two_buckets("changed") as (rig, record):
+        rig.source.files.put("a", b"one")
+        copy(rig, record)
+        rig.source.files.put("a", b"other")
+        report = copy(rig, record)
+        assert (report.parts[-1].copied, rig.target.files.get("a")) == (1, b"other")
+        assert [request.source.key for request in record.sent(ImportObject)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "tries"), [(AccessDeniedError, 1), (ConfigurationError, 1), (InvalidRequestError, 3)]
+)
+def test_files_are_read_and_written_if_the_server_refuses_to_copy_them(refusal: Any, tries: int) -> None:
+    """Without permission, only the first is tried; a refusal for another reason may be about one file."""
+    with two_buckets(refusal.__name__) as (rig, record):
+        for key in "abc":
+            rig.source.files.put(key, key.encode())
+
+        def refuse(request: Any) -> None:
+            if isinstance(request, ImportObject):
+                raise refusal("not from there")
+
+        record.before = refuse
+        report = copy(rig, record)
+        assert report.is_current, report
+        assert len(record.sent(PutObject)) == 3
+        assert tries <= len(record.sent(ImportObject)) <= 3
+        assert [rig.target.files.get(key) for key in "abc"] == [b"a", b"b", b"c"]
+
+
+def test_a_file_that_changes_meanwhile_is_copied_by_the_next_pass() -> None:
+    with two_buckets("meanwhile") as (rig, record):
+        rig.source.files.put("a", b"one")
+
+        def meddle(request: Any) -> None:
+            if isinstance(request, ImportObject):
+                record.before = lambda request: None
+                rig.source.files.put("a", b"other")
+
+        record.before = meddle
+        assert copy(rig, record).parts[-1].copied == 0
+        assert copy(rig, record).is_current
+        assert rig.target.files.get("a") == b"other"
+
+
+class OwnEtags(Recorder):
+    """A server that gives a copy an etag of its own, as S3 does if it encrypts it with another key."""
+
+    def send_blocking(self, request: Request[R]) -> R:
+        return self._rename(request, super().send_blocking(request))
+
+    async def send_awaiting(self, request: Request[R]) -> R:
+        return self._rename(request, await super().send_awaiting(request))
+
+    def _rename(self, request: Request[R], reply: Any) -> Any:
+        return replace(reply, etag="own") if isinstance(request, ImportObject) else reply
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_copy_with_another_etag_is_examined_and_a_damaged_one_made_again(damaged: bool) -> None:
+    with two_buckets("own etags", OwnEtags) as (rig, record):
+        rig.source.files.put("a", b"bytes")
+
+        def damage(request: Any) -> None:
+            if damaged and isinstance(request, ImportObject):
+                rig.target.files.put("a", b"byte")
+                record.forget()
+
+        record.after = damage
+        report = copy(rig, record)
+        assert report.is_current, report
+        assert len(record.sent(PutObject)) == damaged
+        assert rig.target.files.get("a") == b"bytes"
