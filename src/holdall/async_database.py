@@ -200,8 +200,9 @@ class AsyncDatabase(AsyncRunner):
         ``artifacts``, ``jobs`` and ``orphans``; by default all of them. ``repair=True`` repairs what can be repaired,
         each fault on condition that it is still as it was found.
 
-        This reads all items, also with other programs writing at the same time. The number and size of each model's
-        items are stored for `figures`, unless ``store_figures=False``. ``progress`` is called with the report so far.
+        This reads all items, also with other programs writing at the same time: ``segments`` parts of a table in
+        parallel, and at most ``rate`` items per second. The number and size of each model's items are stored for
+        `figures`, unless ``store_figures=False``. ``progress`` is called with the report so far.
         """
         from holdall.maintenance.doctor.flow import examine
 

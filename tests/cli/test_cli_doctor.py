@@ -90,6 +90,13 @@ def test_a_repair_can_be_reported_as_json(db: Database) -> None:
     assert report["findings"][0]["repaired"] is True
 
 
+def test_a_table_can_be_read_in_segments_and_slowly(db: Database) -> None:
+    words = ("--url", URL, "doctor", "--models", MODELS, "--segments", "3", "--rate", "1000")
+    assert call(*words).stderr == "2 items read: nothing is wrong\n"
+    harm(db)
+    assert call(*words).exit_code == 1
+
+
 def test_a_check_can_be_made_alone(db: Database) -> None:
     harm(db)
     assert call("--url", URL, "doctor", "--models", MODELS, "--only", "tables").exit_code == 0
@@ -103,8 +110,10 @@ def test_a_check_can_be_made_alone(db: Database) -> None:
         (["--yes"], "--yes is only for --repair"),
         (["--repair", "--json"], "--repair with --json cannot ask; add --yes if you are sure"),
         (["--models", "nowhere"], "there is no module nowhere"),
+        (["--segments", "0"], "0 is not in the range 1<=x<=1000"),
+        (["--rate", "0"], "0.0 is not in the range x>0"),
     ],
-    ids=["check", "yes", "json", "module"],
+    ids=["check", "yes", "json", "module", "segments", "rate"],
 )
 def test_wrong_options_are_refused(db: Database, words: list[str], message: str) -> None:
     result = call("--url", URL, "doctor", *words)

@@ -35,11 +35,26 @@ def _check_names(context: click.Context, parameter: click.Parameter, names: tupl
 )
 @click.option("--repair", is_flag=True, help="Repair what can be repaired, after showing what that is.")
 @click.option("--yes", is_flag=True, help="Repair without asking.")
+@click.option(
+    "--segments",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="How many parts of a table to read in parallel.",
+)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to read per second.")
 @click.option("--no-figures", is_flag=True, help="Do not store the number and size of each model's items.")
 @json_option
 @url_option
 def doctor(
-    names: tuple[str, ...], only: Any, repair: bool, yes: bool, no_figures: bool, as_json: bool
+    names: tuple[str, ...],
+    only: Any,
+    repair: bool,
+    yes: bool,
+    segments: int,
+    rate: float | None,
+    no_figures: bool,
+    as_json: bool,
 ) -> None:
     """Check a database: its configuration, tables, items and files.
 
@@ -53,7 +68,8 @@ def doctor(
         raise click.UsageError("--yes is only for --repair")
     if repair and as_json and not yes:
         raise click.UsageError("--repair with --json cannot ask; add --yes if you are sure")
-    options = {"models": load_models(names), "only": only, "store_figures": not no_figures}
+    options: dict[str, Any] = {"models": load_models(names), "only": only, "store_figures": not no_figures}
+    options |= {"segments": segments, "rate": rate}
     with open_database() as db:
         report = _examine(db, options)
         if repair and any(each.repair for each in report.findings):

@@ -54,7 +54,8 @@ class Marks(Protocol[M]):
 class Tally:
     """What one segment has counted and noted; each segment has its own, because they may run in different threads."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, segment: int, pace: Pace) -> None:
+        self.segment = segment
         self.pace = pace
         self.counts: dict[str, int] = {}
         self.notes: dict[str, list[str]] = {}
@@ -95,7 +96,7 @@ class TableRun:
         self._report = report
         self._progress = progress
         share = None if rate is None else rate / segments
-        self._tallies = [Tally(Pace(share)) for _ in range(segments)]
+        self._tallies = [Tally(segment, Pace(share)) for segment in range(segments)]
 
     def count(self, name: str) -> int:
         """A count, over all segments."""

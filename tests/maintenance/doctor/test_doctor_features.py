@@ -243,6 +243,16 @@ async def test_each_planted_fault_is_found_and_repaired_if_it_can_be(clinic: Cli
     assert (await clinic.examine()).is_healthy is repairable
 
 
+def test_what_only_the_whole_table_shows_is_found_once_with_segments() -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        clinic.forget(_type="holdall.Queue")
+        clinic.forget(**JOBS, job_key="two")
+        report = clinic.db.doctor(models=MODELS, segments=5)
+        assert [each.subject for each in report.findings] == ["queue default", "key of doctor_work two"]
+        assert clinic.db.doctor(models=MODELS, segments=5, repair=True).repaired == 2
+        assert clinic.db.doctor(models=MODELS, segments=5).findings == ()
+
+
 def test_files_that_nothing_refers_to_are_found_once_they_are_old(holdall_clock: Clock) -> None:
     with opening(Ward("memory", "blocking")) as clinic:
         db = clinic.db

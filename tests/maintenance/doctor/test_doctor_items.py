@@ -17,6 +17,7 @@ from holdall.core.requests import CreateTable, SetTtl
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.errors import EndpointError, HoldallError, InvalidOptionsError
 from holdall.maintenance import DoctorReport
+from holdall.testing.clock import Clock
 
 ADA = ("DoctorPerson#ada", "#")
 EVE = ("DoctorPerson#eve", "#")
@@ -259,6 +260,54 @@ def test_only_the_first_findings_are_kept(db: Database) -> None:
             db.send(PutItem(db.table.name, {**item, "number": {"S": "x"}}))
     report = db.doctor(models=[Visit], only=["items"])
     assert (len(report.findings), report.found) == (1000, 1100)
+
+
+def fill_visits(db: Database, count: int) -> None:
+    db.table.create(models=[Person, Visit])
+    with db.bulk(Visit) as bulk:
+        for number in range(count):
+            bulk.put(Visit(person=f"person {number}", number=number))
+
+
+@everywhere
+async def test_segments_find_the_same_as_one_reader(patient: Patient) -> None:
+    db = patient.db
+    fill_visits(db, 60)
+    for page in db.pages(Scan(db.table.name)):
+        for item in page.items:
+            if item["_type"] == {"S": "DoctorVisit"} and item["number"]["N"] < "3":
+                db.send(PutItem(db.table.name, {**item, "number": {"S": "x"}}))
+    alone = await patient.examine(store_figures=False)
+    shown: list[DoctorReport] = []
+    together = await patient.examine(store_figures=False, segments=7, progress=shown.append)
+    assert alone.found > 10
+    assert set(together.findings) == set(alone.findings)
+    assert together[1:4] == alone[1:4]
+    assert [each[:3] for each in together.figures] == [each[:3] for each in alone.figures]
+    assert shown[-1] == together
+
+
+def test_no_more_items_are_read_in_a_second_than_the_rate_says(db: Database, holdall_clock: Clock) -> None:
+    fill_visits(db, 50)
+    begin = holdall_clock.now()
+    assert db.doctor(models=[Visit], only=["items"], store_figures=False).scanned == 50
+    assert holdall_clock.now() == begin
+    db.doctor(models=[Visit], only=["items"], store_figures=False, rate=10)
+    assert 4 <= (holdall_clock.now() - begin).total_seconds() <= 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"segments": 0}, "segments must be a whole number from 1 to 1000, not 0"),
+        ({"rate": 0}, "rate must be a number of items per second above 0, not 0"),
+        ({"progress": 1}, "progress must be callable, not 1"),
+    ],
+    ids=["segments", "rate", "progress"],
+)
+def test_wrong_options_are_refused(db: Database, options: Any, message: str) -> None:
+    with pytest.raises(InvalidOptionsError, match=message):
+        db.doctor(**options)
 
 
 def test_a_time_of_expiry_in_milliseconds_is_found(db: Database) -> None:

@@ -13,13 +13,14 @@ from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.values import Item, item_size
 from holdall.errors import HoldallError
-from holdall.maintenance.doctor.item import ModelFinder
 from holdall.maintenance.doctor.report import ModelFigure
 from holdall.maintenance.doctor.work import Work
+from holdall.models.schema import ModelSchema
 from holdall.tables.flow import find_table
 from holdall.tables.layout import Layout, layout_of
 from holdall.tables.record import Column, Record, number, put_all, text
 from holdall.transactions.binding import Binding
+from holdall.transactions.table_run import TableRun, Tally
 
 _H = "holdall#Figures"
 
@@ -33,6 +34,12 @@ class FigureRecord(Record, type="holdall.Figures"):
     counted_at: Column[datetime] = text("counted_at").through(datetime.isoformat, datetime.fromisoformat)
 
 
+def count_item(tally: Tally, schema: ModelSchema, item: Item) -> None:
+    """Count an item, in its segment."""
+    tally.count(f"items of {schema.name}")
+    tally.count(f"bytes of {schema.name}", item_size(item))
+
+
 class Figures:
     """Counts the items of models while their tables are read."""
 
@@ -40,14 +47,11 @@ class Figures:
         names = [each.name for binding in bindings for each in binding.schema.family() if not each.abstract]
         self._counts = {name: [0, 0] for name in sorted(set(names))}
 
-    def count(self, finder: ModelFinder, table: str, rows: Sequence[Item]) -> None:
-        """Count the items of a page."""
-        for item in rows:
-            found = finder.find(table, item)
-            if found is not None:
-                count = self._counts[found[1].name]
-                count[0] += 1
-                count[1] += item_size(item)
+    def add(self, run: TableRun) -> None:
+        """Add what the segments of a table have counted."""
+        for name, count in self._counts.items():
+            count[0] += run.count(f"items of {name}")
+            count[1] += run.count(f"bytes of {name}")
 
     def list(self, now: datetime) -> tuple[ModelFigure, ...]:
         """The figures of all models."""

@@ -1,7 +1,8 @@
 """The flow of a check: the configuration first, then every table in one pass, then what each feature checks itself.
 
-Nothing is held in memory but the findings and the items of one page. Other programs may write meanwhile, so anything
-that looks wrong is read again before it is reported, and a repair is conditional on what was read.
+Nothing is held in memory but the findings and the items of one page of each segment. Other programs may write
+meanwhile, so anything that looks wrong is read again before it is reported, and a repair is conditional on what was
+read.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
-from holdall.core.requests import Scan
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.maintenance.doctor.artifact import check_artifacts
 from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout, reach_table
@@ -24,19 +23,16 @@ from holdall.maintenance.doctor.feature import (
     list_archived,
 )
 from holdall.maintenance.doctor.figure import Figures, store_figures
-from holdall.maintenance.doctor.guard import GuardCheck
-from holdall.maintenance.doctor.item import ItemCheck, ModelFinder
-from holdall.maintenance.doctor.job import JobCheck
-from holdall.maintenance.doctor.owner import OwnerCheck
 from holdall.maintenance.doctor.permission import check_permissions
 from holdall.maintenance.doctor.report import CheckName, DoctorReport
-from holdall.maintenance.doctor.work import Visitor, Work
+from holdall.maintenance.doctor.table import TableCheck
+from holdall.maintenance.doctor.work import Work
 from holdall.models.model import Model
 from holdall.tables.demand import needs_of
 from holdall.tables.layout import Layout
 from holdall.transactions.binding import Binding, bind
+from holdall.transactions.table_run import check_run_options
 
-_PAGE = 500
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 
 
@@ -47,6 +43,8 @@ class DoctorArguments(TypedDict, total=False):
     only: Sequence[CheckName] | None
     repair: bool
     store_figures: bool
+    segments: int
+    rate: float | None
     progress: Callable[[DoctorReport], Any] | None
 
 
@@ -58,14 +56,15 @@ async def examine(
     only: Sequence[CheckName] | None = None,
     repair: bool = False,
     store_figures: bool = True,
+    segments: int = 1,
+    rate: float | None = None,
     progress: Callable[[DoctorReport], Any] | None = None,
 ) -> DoctorReport:
     """Check a database; see `holdall.Database.doctor`."""
     wanted = _choose(only)
     needs_of(models)  # refuses what is not a model
-    if progress is not None and not callable(progress):
-        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
-    work = Work(context, models, services, repair=repair, progress=progress)
+    check_run_options(segments, rate, progress)
+    work = Work(context, models, services, repair=repair, segments=segments, rate=rate, progress=progress)
     if "configuration" in wanted:
         await check_services(work)
     if not await reach_table(work):
@@ -117,32 +116,11 @@ async def _read_tables(
     keep: bool,
 ) -> None:
     """Read every table once, and let each check look at each page."""
-    finder, figures = ModelFinder(work.context, bindings), Figures(bindings)
+    figures = Figures(bindings)
     shared = [] if layout is None or not wanted & {"jobs", "orphans"} else [layout.table]
     for table in dict.fromkeys([*shared, *(binding.table for binding in bindings)]):
-        visitors: list[Visitor] = []
-        if "items" in wanted:
-            visitors.append(ItemCheck(work, finder, table))
-        if "unique" in wanted:
-            visitors.append(GuardCheck(work, finder, table))
-        jobs = None
-        if layout is not None and table == layout.table:
-            if "jobs" in wanted:
-                visitors.append(jobs := JobCheck(work, layout))
-            if "orphans" in wanted:
-                visitors.append(OwnerCheck(work, layout, bindings))
-        if not visitors:
-            continue
-        cursor = PageCursor(work.context.port, Scan(table, limit=_PAGE, consistent=True))
-        while (page := await cursor.next_page()) is not None:
-            work.scanned += page.scanned
-            if "items" in wanted:
-                figures.count(finder, table, page.items)
-            for visitor in visitors:
-                await visitor.visit(page.items)
-            await work.show()
-        if jobs is not None:
-            await jobs.finish()
+        own = layout if layout is not None and table == layout.table else None
+        await TableCheck(work, bindings, own, table, wanted).read(figures)
     if "items" in wanted:
         work.figures = figures.list(work.context.port.now())
         if keep and layout is not None:

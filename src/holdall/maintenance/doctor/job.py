@@ -44,6 +44,7 @@ class JobCheck:
         # in mode B, other programs' items may lack the key of the index
         self._list_name = (layout.index or layout).partition.name
         self._queues: set[str] | None = None
+        self._unlisted: set[str] = set()
         self._suspects: list[JobKey] = []
 
     async def visit(self, rows: Sequence[Item]) -> None:
@@ -69,7 +70,8 @@ class JobCheck:
             repair = "move it to the dead jobs" if can else None
             await work.find("jobs", "error", f"{h} / {r}", error.message, repair, mend if can else None)
             return
-        await self._check_queue(job.queue)
+        if job.queue not in await self._list_queues():
+            self._unlisted.add(job.queue)
         if job.died is not None or not (await self._read_again(job)):
             return
         now = work.context.port.now()
@@ -83,12 +85,10 @@ class JobCheck:
             await self._check_held(job)
 
     async def _check_queue(self, queue: str) -> None:
+        """Report a queue with jobs that is not listed."""
         work = self._work
-        if queue in await self._list_queues():
-            return
-        self._queues = {*await self._list_queues(), *await queues(work.context), queue}
         if queue in await queues(work.context):
-            return
+            return  # a program has registered it since
 
         async def mend() -> bool:
             await register_queues(work.context, [queue])
@@ -119,10 +119,15 @@ class JobCheck:
         message = f"its key {job.key!r:.60} is not reserved, so that a second job with it could be enqueued"
         await self._work.find("jobs", "error", self._name(job), message, "reserve the key", mend)
 
-    async def finish(self) -> None:
-        """Report the keys whose job does not exist in any queue, now that all queues that have jobs are known."""
-        for key in self._suspects:
-            await self._check_key(key)
+    async def finish(self, parts: Sequence[JobCheck]) -> None:
+        """Report unlisted queues, and keys whose job does not exist, now that all queues that have jobs are known."""
+        unlisted = set().union(*(part._unlisted for part in parts))
+        for queue in sorted(unlisted):
+            await self._check_queue(queue)
+        self._queues = {*unlisted, *await queues(self._work.context)}
+        for part in parts:
+            for key in part._suspects:
+                await self._check_key(key)
 
     async def _suspect_key(self, key: JobKey) -> None:
         if key.until is None and len(self._suspects) < _MOST and not await self._exists(key.job):
@@ -147,7 +152,7 @@ class JobCheck:
     async def _exists(self, id: str) -> bool:
         """Whether a queue has a job with this id, in whatever state; twice, because a job may be moved meanwhile."""
         port, shard = self._work.context.port, shard_of(id)
-        for queue in [*await self._list_queues()] * 2:
+        for queue in [*await self._list_queues(), *self._unlisted] * 2:
             for partition in (job_partition, dead_partition, name_paused_partition):
                 query = replace(self._layout.listing(partition(queue, shard)), filter=JobItem.id.equals(id))
                 cursor = PageCursor(port, query)

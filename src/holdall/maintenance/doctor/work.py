@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import copy
 from typing import Any, Protocol, TypeVar
 
 from holdall.core.context import Context, State
@@ -42,8 +43,22 @@ def observe(context: Context) -> Context:
     return replace(context, settings=settings, discovery=_Layout(), state=State())
 
 
+class _Findings:
+    """The findings of one thread. Only the first are kept; the others are counted."""
+
+    def __init__(self) -> None:
+        self.kept: list[DoctorFinding] = []
+        self.found = self.repaired = 0
+
+    def add(self, finding: DoctorFinding) -> None:
+        self.found += 1
+        self.repaired += finding.repaired
+        if len(self.kept) < _MOST:
+            self.kept.append(finding)
+
+
 class Work:
-    """One check of a database. Only the first findings are kept; the others are counted."""
+    """One check of a database."""
 
     def __init__(
         self,
@@ -52,17 +67,28 @@ class Work:
         services: Mapping[str, str | None],
         *,
         repair: bool,
+        segments: int,
+        rate: float | None,
         progress: Callable[[DoctorReport], Any] | None,
     ) -> None:
         self.context = observe(context)
         self.models = models
         self.services = services
         self.repair = repair
+        self.segments = segments
+        self.rate = rate
+        self.progress = progress
         self.scanned = 0
         self.figures: tuple[ModelFigure, ...] = ()
-        self._progress = progress
-        self._findings: list[DoctorFinding] = []
-        self._found = self._repaired = 0
+        self._findings = _Findings()
+        self._all = [self._findings]
+
+    def fork(self) -> Work:
+        """The same check for a segment of a table, which may be read in another thread; the report has its findings."""
+        other = copy(self)
+        other._findings = _Findings()
+        self._all.append(other._findings)
+        return other
 
     async def find(
         self,
@@ -84,19 +110,18 @@ class Work:
 
     def add(self, finding: DoctorFinding) -> None:
         """Keep a finding."""
-        self._found += 1
-        self._repaired += finding.repaired
-        if len(self._findings) < _MOST:
-            self._findings.append(finding)
+        self._findings.add(finding)
 
-    def report(self) -> DoctorReport:
-        """What was found so far."""
-        return DoctorReport(tuple(self._findings), self._found, self._repaired, self.scanned, self.figures)
+    def report(self, scanned: int = 0) -> DoctorReport:
+        """What was found so far; ``scanned`` items of the current table have been read."""
+        kept = tuple(each for some in self._all for each in list(some.kept))[:_MOST]
+        found, repaired = sum(each.found for each in self._all), sum(each.repaired for each in self._all)
+        return DoctorReport(kept, found, repaired, self.scanned + scanned, self.figures)
 
     async def show(self) -> None:
         """Call the user's function with the report so far."""
-        if self._progress is not None:
-            await self.context.port.call(self._progress, self.report())
+        if self.progress is not None:
+            await self.context.port.call(self.progress, self.report())
 
 
 class Visitor(Protocol):
