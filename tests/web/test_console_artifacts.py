@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -219,3 +220,93 @@ def test_shares_and_durations_are_short() -> None:
     assert [format_percent(share) for share in (1.0, 0.5, 1 / 3, 0.0)] == ["100%", "50%", "33.3%", "0%"]
     texts = [format_duration(seconds) for seconds in (86400, 7200, 60, 90, 1, 0)]
     assert texts == ["1 day", "2 hours", "1 minute", "90 seconds", "1 second", "0 seconds"]
+
+
+# --- rollouts -------------------------------------------------------------------------------------------------
+
+
+def steer(visitor: Visitor, move: str, alias: str = "next", **form: str) -> int:
+    """Open the page that asks, and send its form; return the status."""
+    address = f"/artifacts/rollout/{move}?name={NAME}&alias={alias}"
+    page = visitor.get(address).text
+    hidden = dict(re.findall(r'type="hidden" name="(id|revision)" value="([^"]*)"', page))
+    return visitor.post(address, {**hidden, **form}).status_code
+
+
+def test_a_rollout_is_paused_resumed_advanced_and_aborted(visitor: Visitor, db: Database) -> None:
+    for move, state, served in (
+        ("pause", "paused", {"2": 0.95, "3": 0.05}),
+        ("resume", "running", {"2": 0.95, "3": 0.05}),
+        ("advance", "waiting", {"2": 0.5, "3": 0.5}),
+        ("pause", "paused", {"2": 0.5, "3": 0.5}),
+        ("abort", "aborted", {"2": 1.0}),
+    ):
+        assert steer(visitor, move, reason="as <planned>") == 303
+        assert (db.artifacts.rollout(NAME, "next").state, shares(db, "next")) == (state, served)
+    change = db.artifacts.alias_history(NAME, "next")[0]
+    assert (change.by, change.reason) == ("console", "as <planned>")
+
+
+def test_only_the_moves_that_are_possible_are_offered(visitor: Visitor, db: Database) -> None:
+    def list_offers() -> list[str]:
+        return re.findall(
+            r"/artifacts/rollout/(\w+)\?", visitor.get(f"/artifacts/alias?name={NAME}&alias=next").text
+        )
+
+    assert list_offers() == ["advance", "pause", "abort"]
+    db.artifacts.pause_rollout(NAME, "next")
+    assert list_offers() == ["resume", "abort"]
+    for move in ("pause", "advance"):
+        assert visitor.get(f"/artifacts/rollout/{move}?name={NAME}&alias=next").status_code == 409
+    db.artifacts.abort_rollout(NAME, "next")
+    assert list_offers() == []
+
+
+def test_the_page_that_asks_explains_what_happens(visitor: Visitor, db: Database) -> None:
+    def explain(move: str) -> str:
+        return visitor.get(f"/artifacts/rollout/{move}?name={NAME}&alias=next").text
+
+    assert "Version 3 gets 50 per cent of the traffic at once, until the next stage is approved." in explain(
+        "advance"
+    )
+    assert "Version 3 keeps 5 per cent of the traffic" in explain("pause")
+    assert "version 2 gets all traffic at once" in explain("abort")
+    assert db.artifacts.advance_rollout(NAME, "next").state == "waiting"
+    assert "Version 3 gets all traffic at once, and the rollout is done." in explain("advance")
+
+
+def test_a_rollout_that_the_person_has_not_seen_is_left_alone(visitor: Visitor, db: Database) -> None:
+    seen = db.artifacts.rollout(NAME, "next")
+    form = {"id": seen.id, "revision": seen.revision}
+    address = f"/artifacts/rollout/%s?name={NAME}&alias=next"
+    db.artifacts.advance_rollout(NAME, "next")
+    assert visitor.post(address % "advance", form).status_code == 409
+    assert db.artifacts.rollout(NAME, "next").percent == 50, "the next stage was not what they approved"
+    db.artifacts.abort_rollout(NAME, "next")
+    db.artifacts.start_rollout(NAME, "next", 1, [(5, None)])
+    for move in ("advance", "pause", "resume", "abort"):
+        assert visitor.post(address % move, form).status_code == 409
+        assert visitor.post(address % move, {}).status_code == 409
+    assert db.artifacts.rollout(NAME, "next").percent == 5
+
+
+def test_the_rollout_of_a_protected_alias_is_only_paused_and_resumed(visitor: Visitor, db: Database) -> None:
+    db.artifacts.start_rollout(NAME, "kept", 2, [(5, 60)], allow_protected=True)
+    page = visitor.get(f"/artifacts/alias?name={NAME}&alias=kept").text
+    assert re.findall(r"/artifacts/rollout/(\w+)\?", page) == ["pause"]
+    assert [steer(visitor, move, "kept") for move in ("advance", "abort")] == [403, 403]
+    assert steer(visitor, "pause", "kept") == 303
+    assert db.artifacts.rollout(NAME, "kept").state == "paused"
+
+
+def test_rollouts_need_permission_a_csrf_token_and_a_known_move(visitor: Visitor, db: Database) -> None:
+    address = f"/artifacts/rollout/%s?name={NAME}&alias=%s"
+    reader = open_visitor(db)
+    page = reader.get(f"/artifacts/alias?name={NAME}&alias=next").text
+    assert "/artifacts/rollout/" not in page
+    assert steer(reader, "abort") == 403
+    assert visitor.post(address % ("abort", "next"), csrf="x").status_code == 403
+    assert visitor.get(address % ("explode", "next")).status_code == 404
+    assert visitor.post(address % ("explode", "next")).status_code == 404
+    assert visitor.get(address % ("abort", "live")).status_code == 409, "it never had a rollout"
+    assert db.artifacts.rollout(NAME, "next").state == "running"

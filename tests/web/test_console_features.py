@@ -124,6 +124,7 @@ def test_everybody_can_use_the_pages(
         f"artifacts/alias?name={model}&alias=live",
         f"artifacts/alias?name={model}&alias=next",
         f"artifacts/alias/move?name={model}&alias=live&weight-1=50&weight-2=50",
+        f"artifacts/rollout/abort?name={model}&alias=next",
         "jobs?count=1",
         "jobs?state=dead",
         "jobs?state=running",
@@ -209,6 +210,31 @@ def test_a_split_is_moved_and_rolled_back(page: Page, db: Database) -> None:
     expect(page.get_by_role("status")).to_have_text("Rolled back. live now serves 100% version 1.")
 
 
+def test_a_rollout_is_steered(page: Page, db: Database) -> None:
+    name = publish_model(db, "steered-model")
+    page.goto(f"artifacts/alias?name={name}&alias=next")
+    badge = page.locator(".card", has=page.get_by_role("heading", name="Rollout")).locator(".badge").first
+    page.get_by_role("link", name="Pause").click()
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="Pause").click()
+    assert db.artifacts.rollout(name, "next").state == "running"
+    page.get_by_role("button", name="Pause").click()
+    expect(badge).to_have_text("paused")
+    page.get_by_role("link", name="Resume").click()
+    page.get_by_role("button", name="Resume").click()
+    expect(badge).to_have_text("running")
+    page.get_by_role("link", name="Advance").click()
+    page.get_by_role("button", name="Advance").click()
+    expect(badge).to_have_text("waiting for approval")
+    expect(page.get_by_role("link", name="Approve")).to_be_visible()
+    page.get_by_role("link", name="Abort").click()
+    page.get_by_label("Reason").fill("<b>worse</b>")
+    page.get_by_role("button", name="Abort").click()
+    expect(page.get_by_role("status")).to_have_text("Aborted. Version 3 gets 0 per cent of the traffic.")
+    expect(page.get_by_text("<b>worse</b>")).to_be_visible()
+    assert db.artifacts.alias(name, "next").shares == {"2": 1.0}
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
     name = f"hostile {make_safe(HOSTILE[kind])[:200]}"
@@ -217,6 +243,9 @@ def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db:
     db.artifacts.publish(name)
     for reason in ("first", HOSTILE[kind][:300]):
         db.artifacts.put_alias(name, alias, 1, by=HOSTILE[kind][:300], reason=reason)
+    db.artifacts.put(name, b"y")
+    db.artifacts.publish(name)
+    db.artifacts.start_rollout(name, alias, 2, [(5, None)], reason=HOSTILE[kind][:300])
     query = urlencode({"name": name, "alias": alias})
     visit_hostile(
         page,
@@ -225,6 +254,7 @@ def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db:
             f"artifacts?{urlencode({'prefix': HOSTILE[kind][:200]})}",
             f"artifacts/artifact?{query}",
             f"artifacts/alias?{query}",
+            f"artifacts/rollout/abort?{query}",
             f"artifacts/alias/move?{query}&weight-1=7",
         ],
     )

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from holdall.artifacts import Alias, Rollout
-from holdall.errors import RolloutError
+from holdall.artifacts import Alias
+from holdall.web.console.rollout import find_rollout, list_moves
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _BY = "console"
@@ -51,6 +51,7 @@ async def show_alias(visit: Visit) -> Response:
     if alias is None and not history:
         raise RefusedVisitError(404, "Not found", f"{name:.200} has no alias {wanted:.200}.")
     weights = {} if alias is None else _read_weights(alias)
+    rollout = await find_rollout(visit, name, wanted)
     return visit.render(
         "alias.html",
         name=name,
@@ -62,7 +63,8 @@ async def show_alias(visit: Visit) -> Response:
             (change, None if change.weights is None else find_shares(change.weights)) for change in history
         ],
         current=history[0].number if history and alias is not None else None,
-        rollout=await _find_rollout(visit, name, wanted),
+        rollout=rollout,
+        moves=list_moves(rollout, protected=alias is not None and alias.protected),
         title=f"{wanted:.200} of {name:.200}",
     )
 
@@ -80,13 +82,6 @@ async def _list_choices(visit: Visit, name: str, weights: Mapping[str, int]) -> 
         if version.version not in weights and version.number is not None
     ]
     return found[:_CHOICES]
-
-
-async def _find_rollout(visit: Visit, name: str, alias: str) -> Rollout | None:
-    try:
-        return await visit.db.artifacts.rollout(name, alias)
-    except RolloutError:
-        return None
 
 
 # --- changes --------------------------------------------------------------------------------------------------
@@ -117,7 +112,7 @@ async def confirm_move(visit: Visit) -> Response:
     weights = _parse_weights(visit.request.query_params)
     for version in weights:
         await visit.db.artifacts.get(name, version)  # refuses a version that does not exist
-    rollout = await _find_rollout(visit, name, wanted)
+    rollout = await find_rollout(visit, name, wanted)
     return visit.render(
         "alias_move.html",
         name=name,
