@@ -186,10 +186,10 @@ def test_json_that_does_not_fit_is_refused() -> None:
         ("[]", "Order"),
     ):
         ended = call("items", "put", "itemshop:Order", "--file", "-", typed=typed)
-        assert (ended.exit_code, problem in ended.stderr) == (1, True)
+        assert (ended.exit_code, problem in ended.stderr) == (2, True)
     for typed, problem in (("{", "cannot be read"), ("[]", "not an object")):
         ended = call("items", "put", "table:holdall", "--file", "-", typed=typed)
-        assert (ended.exit_code, problem in ended.stderr) == (1, True)
+        assert (ended.exit_code, problem in ended.stderr) == (2, True)
 
 
 # --- completion -------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from holdall.attachments.given import NewFile
 from holdall.attachments.home import Home, format_hour
 from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.core.context import Context, Kept
-from holdall.core.objects import DeleteObject, HeadObject, ObjectInfo
+from holdall.core.objects import DeleteObject, DescribeService, HeadObject, ObjectInfo
 from holdall.core.port import Port
 from holdall.errors import InvalidOptionsError, ObjectNotFoundError
 from holdall.files.progress import Progress
@@ -147,6 +147,8 @@ async def store_files(
     waiting = [file for file in files if not file.is_ready(now)]
     if not waiting:
         return
+    for service in dict.fromkeys(file.service for file in waiting):
+        await port.send(DescribeService(service))  # raises before a marker is written if there is no such service
     markers = [new_marker(home, file.id, file.service, file.key, now) for file in waiting]
     await place_markers(context, home, markers, now)
     for file in waiting:

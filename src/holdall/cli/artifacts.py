@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.output import Refusal, escape, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.phrase import (
     artifact_row,
@@ -320,6 +321,8 @@ def _local_files() -> Iterator[None]:
         yield
     except (HoldallError, BrokenPipeError):
         raise
+    except FileNotFoundError as error:
+        raise Refusal(f"there is no file {error.filename}", status=ExitStatus.USAGE) from error
     except OSError as error:
         raise Refusal(f"{error.filename or 'a file'}: {error.strerror or error}") from error
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.item_values import (
     format_attribute,
     parse_attribute,
@@ -147,8 +148,9 @@ class ModelItems:
             return TypeAdapter(self._model).validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or self._model.__name__
-            raise Refusal(f"the JSON does not fit {self._model.__name__}: {where}: {first['msg']}") from None
+            where = "".join(f"{each}: " for each in first["loc"])
+            problem = f"the JSON does not fit {self._model.__name__}: {where}{first['msg']}"
+            raise Refusal(problem, status=ExitStatus.USAGE) from None
 
     def update(self, key: Any, changes: Sequence[str], cleared: Sequence[str]) -> Shown:
         """Change fields of the item under a key."""
@@ -310,9 +312,9 @@ def _read_item(text: str) -> Item:
     try:
         data = json.loads(text, parse_float=Decimal)
     except ValueError as error:
-        raise Refusal(f"the JSON cannot be read: {error}") from None
+        raise Refusal(f"the JSON cannot be read: {error}", status=ExitStatus.USAGE) from None
     if not isinstance(data, dict):
-        raise Refusal("the JSON is not an object")
+        raise Refusal("the JSON is not an object", status=ExitStatus.USAGE)
     kinds = {"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
     if data and all(
         isinstance(each, dict) and len(each) == 1 and each.keys() <= kinds for each in data.values()

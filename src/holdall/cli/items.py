@@ -116,6 +116,7 @@ def query(
 
     NAME=VALUE is the partition key of the table, or of --index.
     """
+    _check_form(as_json, as_csv)
     wanted = Wanted(words, sorts, conditions, index, reverse, _split(only), limit, after)
     with open_database() as db:
         listing = open_source(db, source).query(wanted)
@@ -133,6 +134,7 @@ def scan(
 
     For a model in the database's table, this reads, and you pay for, the items of all models.
     """
+    _check_form(as_json, as_csv)
     wanted = Wanted(conditions=conditions, only=_split(only), limit=limit)
     with open_database() as db:
         listing = open_source(db, source).scan(wanted)
@@ -223,6 +225,11 @@ def delete(source: str, words: tuple[str, ...], yes: bool) -> None:
                 raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
         shelf.delete(key)
     say(f"{_name(key)} was deleted")
+
+
+def _check_form(as_json: bool, as_csv: bool) -> None:
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv were both given; pass one or the other")
 
 
 def _split(only: str | None) -> list[str] | None:

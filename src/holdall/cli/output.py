@@ -22,8 +22,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _UNBROKEN = re.compile(r"[^\n\t]+")
 
+JSON = "holdall.json"
+"""The context's mark that failures are printed as JSON."""
 
-_JSON = "holdall.json"
 _ARGUMENTS = re.compile(r"\b(allow_protected|drop_aliases|dry_run|exclusive|force)=True")
 
 
@@ -47,7 +48,7 @@ class Refusal(click.ClickException):
         self.status = status
         self.code = code or status.name.lower().replace("_", "-")
         context = click.get_current_context(silent=True)
-        self._as_json = context is not None and bool(context.meta.get(_JSON))
+        self._as_json = context is not None and JSON in context.meta
 
     @classmethod
     def of(cls, error: HoldallError) -> Refusal:
@@ -118,14 +119,7 @@ def refuse_failures(
 
 def json_option(function: F) -> F:
     """``--json``: the command's data, and its error if it fails, as JSON."""
-    return click.option(
-        "--json", "as_json", is_flag=True, callback=_remember_json, help="Print the data as JSON."
-    )(function)
-
-
-def _remember_json(context: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
-    context.meta[_JSON] = wanted
-    return wanted
+    return click.option("--json", "as_json", is_flag=True, help="Print the data as JSON.")(function)
 
 
 def say(text: str) -> None:

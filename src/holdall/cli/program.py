@@ -12,10 +12,11 @@ from holdall.cli.copy import copy_database
 from holdall.cli.doctor import doctor
 from holdall.cli.dump import dump
 from holdall.cli.dump import load as load_items
+from holdall.cli.exit_status import ExitStatus
 from holdall.cli.items import items
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
-from holdall.cli.output import Refusal, escape_lines, show
+from holdall.cli.output import JSON, Refusal, escape_lines, show
 from holdall.cli.server import serve
 from holdall.cli.session import url_option
 from holdall.cli.table import table
@@ -26,6 +27,12 @@ from holdall.features import FEATURES, load
 class Program(click.Group):
     """The root group. A Holdall error ends the program with its message and exit status, without a traceback."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look for --json before the command's other options, any of which can be wrong."""
+        if "--json" in args:
+            ctx.meta[JSON] = True
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
@@ -34,6 +41,8 @@ class Program(click.Group):
             raise Refusal.of(error) from error
         except click.UsageError as error:
             text = error.format_message()
+            if JSON in ctx.meta:
+                raise Refusal(text, status=ExitStatus.USAGE) from error
             if escape_lines(text) == text:
                 raise
             raise click.UsageError(escape_lines(text), error.ctx) from error

@@ -121,7 +121,8 @@ def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:
     except SystemExit:  # uvicorn has logged the reason
         raise Refusal(
             f"cannot listen on port {port} of {host}",
-            "another program may use it; choose one with --port",
+            "another program may use the port, or this machine may not have the address; choose others with --port "
+            "and --host",
             status=ExitStatus.CONFLICT,
         ) from None
     return Server(config), listening

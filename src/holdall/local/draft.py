@@ -61,7 +61,7 @@ def _check_place(path: Path) -> None:
         raise InvalidOptionsError(f"{path} is a directory", hint="pass the path of a file in it")
     if not path.parent.is_dir():
         raise InvalidOptionsError(
-            f"there is no directory {path.parent} to download into",
+            f"there is no directory {path.parent} to write to",
             hint="create it first",
         )
 

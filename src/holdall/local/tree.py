@@ -38,7 +38,7 @@ def find_tree(to: Any) -> Tree:
         )
     elif not place.parent.is_dir():
         raise InvalidOptionsError(
-            f"there is no directory {place.parent} to download into",
+            f"there is no directory {place.parent} to write to",
             hint="create it first",
         )
     return Tree(place)

@@ -28,19 +28,21 @@ class Dump:
             )
         self._context = context
         own = [each.own for each in plan_tables(context.settings, needs_of(models)) if each.own is not None]
-        self._left: list[str | None] = list(dict.fromkeys([None, *own, *tables]))
+        self._names: list[str | None] = list(dict.fromkeys([None, *own, *tables]))
+        self._left: list[tuple[str | None, TableSchema]] | None = None
         self._scan: Scan | None = None
 
     async def next_page(self) -> list[str] | None:
         """The next lines; None at the end."""
+        if self._left is None:  # a missing table is reported before the first line
+            self._left = [(name, await _find_schema(self._context, name)) for name in self._names]
         if self._scan is None:
-            return await self._begin(self._left.pop(0)) if self._left else None
+            return self._begin(*self._left.pop(0)) if self._left else None
         page = await self._context.port.send(self._scan)
         self._scan = None if page.last_key is None else _continue(self._scan, page.last_key)
         return await self._context.port.offload(_format_all, page.items)
 
-    async def _begin(self, name: str | None) -> list[str]:
-        schema = await _find_schema(self._context, name)
+    def _begin(self, name: str | None, schema: TableSchema) -> list[str]:
         self._scan = Scan(schema.name, limit=_PAGE, consistent=True)
         return [format_table(name, [part.name for part in schema.keys])]
 

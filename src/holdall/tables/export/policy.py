@@ -123,6 +123,11 @@ class Access:
 def plan_access(features: Iterable[PolicyFeature], settings: Settings, account: str = "*") -> Access:
     """Return the access that the features need; `ConfigurationError` if that includes a bucket and there is none."""
     wanted = tuple(features)
+    if account != "*" and not (len(account) == 12 and account.isascii() and account.isdigit()):
+        raise InvalidOptionsError(
+            f"account must be the 12 digits of an AWS account, not {account!r:.60}",
+            hint="`aws sts get-caller-identity` prints them",
+        )
     for each in wanted:
         if each not in TABLE_ACTIONS:
             raise InvalidOptionsError(
