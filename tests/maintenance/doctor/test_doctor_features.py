@@ -15,6 +15,9 @@ from rig.colour import run_in
 
 from holdall import Archive, Database, Key, Model, field, has_one_attached, job
 from holdall.core import Item, Scan
+from holdall.core.port import run
+from holdall.jobs.flow import enqueue_next
+from holdall.jobs.lease import finish, take
 from holdall.maintenance import DoctorReport
 from holdall.testing.clock import Clock
 
@@ -35,6 +38,11 @@ class Diary(
 @job("doctor_work")
 def work(number: int) -> None:
     """Does nothing."""
+
+
+@job("doctor_rare", every=timedelta(days=36525))
+def rare() -> None:
+    """Does nothing, next in 2070."""
 
 
 OLD = datetime.now(UTC) - timedelta(days=1000)
@@ -88,6 +96,7 @@ def fill(db: Database) -> None:
         tx.create(Diary, name="bob", at=OLD, text="coffee")
         tx.enqueue(work, 1)
         tx.enqueue(work, 2, key="two")
+    run(enqueue_next(db._context, rare))  # as a worker does when it starts
     db.archive.run(Diary, force=True)
     db.artifacts.put("app", b"first")
     db.artifacts.publish("app")
@@ -107,6 +116,7 @@ async def test_a_healthy_database_with_everything_has_no_findings(clinic: Clinic
 
 
 JOBS = {"_type": "holdall.Job", "pk": "holdall#Job#"}
+RARE = {"_type": "holdall.Occurrence", "pk": "holdall#Schedule#doctor_rare"}
 LONG_AGO = {"S": "2020-01-01T00:00:00.000000Z"}
 
 FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
@@ -141,6 +151,30 @@ FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
         "jobs",
         "it has jobs, but is not in the list of queues",
         True,
+    ),
+    "a key has no job": (
+        lambda clinic: clinic.alter({"job_id": None}, _type="holdall.JobKey"),
+        "jobs",
+        "it cannot be read: 'job_id' is missing",
+        False,
+    ),
+    "the job of an occurrence is missing": (
+        lambda clinic: clinic.forget(**JOBS, job_name="doctor_rare"),
+        "jobs",
+        "which was enqueued for that, does not exist",
+        False,
+    ),
+    "an occurrence has no job": (
+        lambda clinic: clinic.alter({"job_id": None}, **RARE),
+        "jobs",
+        "it cannot be read: 'job_id' is missing",
+        False,
+    ),
+    "no worker enqueues a recurring job": (
+        lambda clinic: clinic.forget(**RARE),
+        "jobs",
+        "it should run (every:3155760000), but no run is enqueued; is a worker running for queue default?",
+        False,
     ),
     "the count of a blob is wrong": (
         lambda clinic: clinic.alter({"as_attachments_count": {"N": "7"}}, as_entity="Blob"),
@@ -241,6 +275,33 @@ async def test_each_planted_fault_is_found_and_repaired_if_it_can_be(clinic: Cli
     repaired = await clinic.examine(repair=True)
     assert repaired.repaired == (repaired.found if repairable else 0), repaired.findings
     assert (await clinic.examine()).is_healthy is repairable
+
+
+def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:
+    @job("doctor_often", every=timedelta(minutes=10))
+    def often() -> None:
+        """Does nothing."""
+
+    with opening(Ward("memory", "blocking")) as clinic:
+        db, context = clinic.db, clinic.db._context
+        run(enqueue_next(context, often))
+        for _ in range(3):
+            holdall_clock.advance(600)
+            (waiting,) = db.jobs.list(name="doctor_often")
+            record = run(take(context, waiting, "token", 60))
+            assert record is not None
+            assert db.doctor(models=MODELS).findings == (), "a worker has taken it"
+            run(finish(context, record))
+            assert db.doctor(models=MODELS).findings == (), "it is over, and the next run is not enqueued yet"
+            run(enqueue_next(context, often))
+        db.jobs.delete(db.jobs.list(name="doctor_often")[0].id)
+        assert db.doctor(models=MODELS).findings == (), "it runs again in ten minutes"
+        holdall_clock.advance(3600)
+        assert db.doctor(models=MODELS).findings == ()
+        holdall_clock.advance(1200)
+        assert [each.subject for each in db.doctor(models=MODELS).findings] == ["recurring job doctor_often"]
+        run(enqueue_next(context, often))
+        assert db.doctor(models=MODELS).findings == ()
 
 
 def test_what_only_the_whole_table_shows_is_found_once_with_segments() -> None:

@@ -1,14 +1,21 @@
-"""The check of jobs: items that cannot be read, leases that ended long ago, keys without a job, unknown queues."""
+"""The check of jobs: items that cannot be read, leases that ended long ago, keys without a job, unknown queues, and
+recurring jobs that will not run.
+
+What workers put right themselves is left to them: an occurrence that is due within the hour is followed by the next
+one, and occurrences of an earlier schedule run once more or expire.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.errors import MalformedJobError
+from holdall.jobs.declaration import Job, declared_jobs
 from holdall.jobs.flow import queues
 from holdall.jobs.outbox import register_queues
 from holdall.jobs.quarantine import read_jobs
@@ -16,11 +23,14 @@ from holdall.jobs.record import (
     JobItem,
     JobKey,
     JobRecord,
+    Occurrence,
     dead_partition,
     decode_job,
+    format_moment,
     job_partition,
     locate_job,
     locate_key,
+    locate_occurrence,
     name_paused_partition,
     shard_of,
 )
@@ -31,8 +41,12 @@ from holdall.tables.layout import Layout
 from holdall.tables.record import Record, fetch
 
 _LONG_AGO = timedelta(hours=1)
+"""More than the clocks of two machines should differ."""
+
 _MOST = 10_000
 _JOBS = ("holdall#Job#", "holdall#DeadJob#", "holdall#PausedJob#")
+_KEY = "holdall#JobKey#"
+_SCHEDULE = "holdall#Schedule#"
 
 
 class JobCheck:
@@ -46,6 +60,7 @@ class JobCheck:
         self._queues: set[str] | None = None
         self._unlisted: set[str] = set()
         self._suspects: list[JobKey] = []
+        self._lost: list[Occurrence] = []
 
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the jobs and keys of a page."""
@@ -53,8 +68,13 @@ class JobCheck:
             h = str(item.get(self._list_name, {}).get("S", ""))
             if h.startswith(_JOBS):
                 await self._check_item(item)
-            elif h.startswith("holdall#JobKey#"):
-                await self._suspect_key(JobKey(self._layout.address_of(item), item))
+            elif h.startswith(_KEY):
+                key = JobKey(self._layout.address_of(item), item)
+                await self._work.examine("jobs", f"key of {self._name_key(key)}", self._suspect_key(key))
+            elif h.startswith(_SCHEDULE):
+                occurrence = Occurrence(self._layout.address_of(item), item)
+                subject = f"recurring job {h.removeprefix(_SCHEDULE)}"
+                await self._work.examine("jobs", subject, self._suspect_occurrence(occurrence))
 
     async def _check_item(self, item: Item) -> None:
         work = self._work
@@ -128,6 +148,10 @@ class JobCheck:
         for part in parts:
             for key in part._suspects:
                 await self._check_key(key)
+            for occurrence in part._lost:
+                await self._check_occurrence(occurrence)
+        for job in sorted(declared_jobs().values(), key=lambda job: job.name):
+            await self._check_schedule(job)
 
     async def _suspect_key(self, key: JobKey) -> None:
         if key.until is None and len(self._suspects) < _MOST and not await self._exists(key.job):
@@ -145,9 +169,56 @@ class JobCheck:
             change.delete(key, expect=[key.same(JobKey.job, JobKey.until)])
             return await commit_once(change) is None
 
-        subject = self._layout.logical(key.stored)[0].removeprefix("holdall#JobKey#").replace("#", " ", 1)
         message = f"the key is reserved for job {key.job}, which does not exist, so that no job with it can be enqueued"
-        await self._work.find("jobs", "error", f"key of {subject}", message, "release the key", mend)
+        await self._work.find(
+            "jobs", "error", f"key of {self._name_key(key)}", message, "release the key", mend
+        )
+
+    # --- recurring jobs -------------------------------------------------------------------------------------
+
+    async def _suspect_occurrence(self, occurrence: Occurrence) -> None:
+        _, due = self._parse(occurrence)
+        if due <= format_moment(self._work.context.port.now() + _LONG_AGO) or len(self._lost) >= _MOST:
+            return
+        if not await self._exists(occurrence.job):
+            self._lost.append(occurrence)
+
+    async def _check_occurrence(self, seen: Occurrence) -> None:
+        """Find an occurrence that will not run, because it was enqueued and its job was deleted before its time."""
+        occurrence = await fetch(self._work.context.port, seen)
+        if not occurrence.is_stored or occurrence.item != seen.item or await self._exists(seen.job):
+            return
+        name, due = self._parse(occurrence)
+        message = (
+            f"it will not run at {due[:19]}Z: job {seen.job}, which was enqueued for that, does not exist"
+        )
+        await self._work.find("jobs", "warning", f"recurring job {name}", message)
+
+    def _parse(self, occurrence: Occurrence) -> tuple[str, str]:
+        """The name of the job, and when it is due."""
+        h, r = self._layout.logical(occurrence.stored)
+        return h.removeprefix(_SCHEDULE), r.rpartition("#")[2]
+
+    async def _check_schedule(self, job: Job[*tuple[Any, ...]]) -> None:
+        """Find a recurring job that no worker enqueues, if this process declares it."""
+        if job.schedule is None:
+            return
+        port, layout = self._work.context.port, self._layout
+        last = job.schedule.next_after(port.now() - _LONG_AGO)
+        h, r = layout.logical(locate_occurrence(layout, job.name, job.schedule.text, last).attributes)
+        cursor = PageCursor(port, replace(layout.listing(h, job.schedule.text + "#"), reverse=True, limit=1))
+        while (page := await cursor.next_page()) is not None:
+            if any(layout.logical(item)[1] >= r for item in page.items):
+                return
+            if page.items:
+                break
+        message = (
+            f"it should run ({job.schedule.text}), but no run is enqueued; is a worker running for queue "
+            f"{job.options.queue}?"
+        )
+        await self._work.find("jobs", "warning", f"recurring job {job.name}", message)
+
+    # --- looking up jobs ------------------------------------------------------------------------------------
 
     async def _exists(self, id: str) -> bool:
         """Whether a queue has a job with this id, in whatever state; twice, because a job may be moved meanwhile."""
@@ -165,6 +236,9 @@ class JobCheck:
         if self._queues is None:
             self._queues = set(await queues(self._work.context))
         return self._queues
+
+    def _name_key(self, key: JobKey) -> str:
+        return self._layout.logical(key.stored)[0].removeprefix(_KEY).replace("#", " ", 1)
 
     def _name(self, job: JobRecord) -> str:
         return f"job {job.id} ({job.name} in queue {job.queue})"

@@ -108,6 +108,14 @@ class Work:
                 message = f"{message}; the repair failed: {error.message}"
         self.add(DoctorFinding(check, severity, subject, message, repair, repaired))
 
+    async def examine(self, check: CheckName, subject: str, flow: Coroutine[Any, Any, None]) -> None:
+        """Examine a stored record; if its attributes cannot be read, that is a finding."""
+        try:
+            await flow
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            await self.find(check, "error", subject, f"it cannot be read: {why}")
+
     def add(self, finding: DoctorFinding) -> None:
         """Keep a finding."""
         self._findings.add(finding)
