@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from rig.jobs import Rig, everywhere, in_memory, in_one_colour, on_servers
+from rig.jobs import Rig, Way, everywhere, in_memory, in_one_colour, on_servers, opening
 
 import holdall
 from holdall.core.frozen import replace
@@ -108,16 +108,41 @@ async def test_a_place_that_is_no_time_is_malformed_too(db: Rig) -> None:
     assert "0 o'clock" in (dead.error or "")
 
 
-@in_memory
-async def test_a_command_that_meets_it_first_moves_it(db: Rig) -> None:
+@everywhere
+async def test_a_list_shows_it_as_a_dead_job_and_writes_nothing(db: Rig) -> None:
     await db.enqueue(fine, 1)
     raw = await put(db, await malformed_item(db))
+    db.meddler.forget()
     waiting, dead = await db.jobs.list()
     assert (waiting.name, dead.raw, dead.state, dead.name) == (fine.name, raw, "dead", "malformed")
-    assert (await db.jobs.counts())["default"] == (1, 0, 1, 0)
-    await db.jobs.delete(dead.id)
-    with pytest.raises(JobNotFoundError):
-        await db.jobs.delete(dead.id)
+    assert await db.jobs.list(state="waiting") == [waiting]
+    page = await db.jobs.page(state="waiting")
+    assert (page.jobs, [each.raw for each in page.malformed]) == ((waiting,), [raw])
+    for id in (waiting.id, dead.id):
+        found = await db.jobs.get(id)
+        assert found is not None
+        assert found.id == id
+    assert (await db.jobs.counts())["default"] == (2, 0, 0, 0)
+    assert [each for each in db.meddler.requests if each.writes] == []
+
+
+@pytest.mark.parametrize("case", ["no name", "no id", "arguments without a list", "half a lease"])
+def test_a_change_of_one_job_moves_it_first(case: str) -> None:
+    async def change(db: Rig) -> None:
+        await db.enqueue(fine, 1)
+        await put(db, await malformed_item(db, case))
+        _, listed = await db.jobs.list()
+        with pytest.raises(MalformedJobError):
+            await db.jobs.retry(listed.id)
+        (moved,) = await db.dead()
+        assert (moved.id, moved.raw) == (listed.id, listed.raw)
+        await db.jobs.delete(listed.id)
+        assert await db.dead() == []
+        with pytest.raises(JobNotFoundError):
+            await db.jobs.delete(listed.id)
+
+    with opening(Way("memory", "blocking")) as db:
+        run(change(db))
 
 
 @in_memory

@@ -11,7 +11,7 @@ from holdall.core import PutItem
 from holdall.jobs import JobRecord, Lease
 from holdall.jobs.record import encode_job
 
-__all__ = ["ERROR", "store_job", "store_jobs"]
+__all__ = ["ERROR", "store_job", "store_jobs", "store_malformed"]
 
 ERROR = "Traceback (most recent call last):\n  File <shop>\nValueError: the card was refused"
 
@@ -41,4 +41,15 @@ def store_jobs(db: Database) -> dict[str, JobRecord]:
         "waiting": db.jobs.list(name="make-report")[0],
         "running": store_job(db, attempts=1, lease=Lease("x", now + timedelta(seconds=30), 30.0)),
         "dead": store_job(db, attempts=11, error=ERROR, died=now),
+        "paused": store_job(db, name="charge-later", due=now + timedelta(hours=1), attempts=2, paused=True),
     }
+
+
+def store_malformed(db: Database, queue: str = "default", **attributes: Any) -> JobRecord:
+    """Store an item in the place of a job that cannot be read as one."""
+    db.jobs.enqueue("another", queue=queue)
+    job = store_job(db, queue=queue)
+    layout = db.table.layout()
+    stored = encode_job(layout, job).stored
+    db.send(PutItem(layout.table, {**stored, "job_args": {"S": '{"no": "list"}'}, **attributes}))
+    return job

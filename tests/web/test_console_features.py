@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from console_artifact_rig import publish_model
-from console_job_rig import store_job, store_jobs
+from console_job_rig import store_job, store_jobs, store_malformed
 from console_rig import (
     MODELS,
     TOKEN,
@@ -128,6 +128,8 @@ def test_everybody_can_use_the_pages(
         "jobs?count=1",
         "jobs?state=dead",
         "jobs?state=running",
+        "jobs?state=paused",
+        "jobs/resume-paused",
         f"jobs/job?id={jobs['dead'].id}",
         f"jobs/job?id={jobs['waiting'].id}",
         f"jobs/job/retry?id={jobs['dead'].id}",
@@ -182,6 +184,39 @@ def test_nothing_that_a_job_contains_runs_or_breaks_a_page(page: Page, db: Datab
     )
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("status")).to_contain_text("Deleted the job")
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(
+    page: Page, db: Database, kind: str
+) -> None:
+    text = HOSTILE[kind]
+    job = store_malformed(db, queue="odd", job_args={"S": text}, **{text[:200]: {"S": text}})
+    visit_hostile(page, ["jobs?queue=odd", f"jobs/job?id={job.id}", f"jobs/job/delete?id={job.id}"])
+    page.goto("jobs?queue=odd")
+    page.get_by_role("link", name=job.id).click()
+    expect(page.locator(".badge.bad")).to_have_text("dead")
+    page.get_by_role("link", name="Delete").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_contain_text("Deleted the job")
+    page.goto("jobs?queue=odd&state=dead")
+    expect(page.get_by_text("No dead jobs match.")).to_be_visible()
+
+
+def test_paused_jobs_are_resumed(page: Page, db: Database) -> None:
+    db.jobs.enqueue("charge-later", queue="copied", delay=3600)
+    job = store_job(db, name="charge-later", queue="copied", paused=True)
+    page.goto("jobs?queue=copied")
+    page.get_by_role("link", name="Paused").click()
+    page.get_by_role("link", name="charge-later").click()
+    expect(page.locator(".badge.warm", has_text="paused")).to_be_visible()
+    page.go_back()
+    page.get_by_role("link", name="Resume all").click()
+    expect(page.get_by_text("the queue copied")).to_be_visible()
+    page.get_by_role("button", name="Resume all").click()
+    expect(page.get_by_role("status")).to_have_text("1 job resumed.")
+    expect(page.get_by_role("region", name="Waiting").get_by_role("row")).to_have_count(3)
+    assert db.jobs.get(job.id).state == "waiting"  # type: ignore[union-attr]
 
 
 # --- artifacts ------------------------------------------------------------------------------------------------

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from console_job_rig import ERROR, store_job, store_jobs
+from console_job_rig import ERROR, store_job, store_jobs, store_malformed
 from console_rig import Visitor, make_visitor, open_visitor
+from rig.recorder import Recorder
 
 from holdall import Database
-from holdall.core import PutItem
-from holdall.jobs import JobRecord
-from holdall.jobs.record import encode_job
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core.frozen import replace
+from holdall.jobs import JobRecord, Lease
+from holdall.web.console import job, keeper
 
 
 @pytest.fixture
@@ -30,18 +34,38 @@ def visitor(db: Database) -> Visitor:
     return open_visitor(db, read_only=False)
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page wait for its figures, however slow the machine is."""
+    monkeypatch.setattr(keeper, "_PATIENCE", 600)
+
+
+def find_ids(page: str) -> list[str]:
+    """The ids of the jobs that a page links to."""
+    return re.findall(r'href="/console/jobs/job\?id=([^"&]+)', page)
+
+
+def find_next(page: str) -> str:
+    """The address of the next page."""
+    found = re.search(r'href="/console([^"]+)" rel="next"', page)
+    assert found is not None
+    return found[1].replace("&amp;", "&")
+
+
+@pytest.mark.usefixtures("patience")
 def test_without_jobs_the_page_says_so(visitor: Visitor) -> None:
     assert "No waiting jobs." in visitor.get("/jobs").text
     assert "No dead jobs match." in visitor.get("/jobs?state=dead&name=x").text
     assert "no job was ever enqueued" in visitor.get("/jobs?count=1").text
 
 
-@pytest.mark.parametrize("state", ["waiting", "running", "dead"])
+@pytest.mark.parametrize("state", ["waiting", "running", "dead", "paused"])
 def test_jobs_are_listed_by_state(visitor: Visitor, jobs: dict[str, JobRecord], state: str) -> None:
     page = visitor.get(f"/jobs?state={state}").text
     assert [each for each, job in jobs.items() if f"/jobs/job?id={job.id}" in page] == [state]
     assert ("ValueError: the card was refused" in page) == (state == "dead")
     assert ("retry-dead" in page) == (state == "dead")
+    assert ("resume-paused" in page) == (state == "paused")
 
 
 def test_jobs_are_listed_by_queue_and_name(visitor: Visitor, jobs: dict[str, JobRecord]) -> None:
@@ -54,24 +78,65 @@ def test_jobs_are_listed_by_queue_and_name(visitor: Visitor, jobs: dict[str, Job
     assert visitor.get("/jobs?queue=%23").status_code == 422
 
 
+@pytest.mark.usefixtures("patience")
 def test_jobs_are_counted_only_on_request(visitor: Visitor, jobs: dict[str, JobRecord]) -> None:
     assert "Queues</h2>" not in visitor.get("/jobs").text
     page = visitor.get("/jobs?count=1").text
     assert 'href="/console/jobs?state=dead&amp;queue=default">1</a>' in page
     assert 'href="/console/jobs?state=waiting&amp;queue=slow">1</a>' in page
+    assert 'href="/console/jobs?state=paused&amp;queue=default">1</a>' in page
+    page = visitor.get("/jobs?count=1&queue=slow").text
+    assert "queue=default" not in page
 
 
-def test_a_long_list_is_cut(visitor: Visitor, db: Database) -> None:
+def test_a_long_list_has_pages(visitor: Visitor, db: Database) -> None:
     with db.transaction() as tx:
         for number in range(60):
             tx.enqueue("many", number)
+    first = visitor.get("/jobs").text
+    assert find_ids(first) == [each.id for each in db.jobs.list(limit=50)]
+    second = visitor.get(find_next(first)).text
+    assert find_ids(first) + find_ids(second) == [each.id for each in db.jobs.list()]
+    assert "First page" in second
+    assert "Next page" not in second
+
+
+def test_the_newest_dead_job_is_the_first(visitor: Visitor, db: Database) -> None:
+    db.jobs.enqueue("first", queue="default")
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    stored = [store_job(db, died=start + timedelta(minutes=n)) for n in range(60)]
+    first = visitor.get("/jobs?state=dead").text
+    second = visitor.get(find_next(first)).text
+    assert find_ids(first) + find_ids(second) == [each.id for each in reversed(stored)]
+
+
+def test_a_search_for_few_jobs_among_many_goes_on_with_the_next_page(
+    visitor: Visitor, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_MOST_READ", 48)
+    with db.transaction() as tx:
+        for number in range(90):
+            tx.enqueue("many", number)
+    running = store_job(
+        db, due=datetime.now(UTC) + timedelta(hours=1), lease=Lease("x", datetime.now(UTC), 30.0)
+    )
+    page = visitor.get("/jobs?state=running").text
+    assert "No running jobs among the" in page
+    pages = 1
+    while running.id not in page:
+        page = visitor.get(find_next(page)).text
+        pages += 1
+    assert 1 < pages < 10
+
+
+def test_of_very_many_queues_one_is_chosen(visitor: Visitor, db: Database) -> None:
+    with db.transaction() as tx:
+        for number in range(11):
+            tx.enqueue("many", queue=f"queue-{number}")
     page = visitor.get("/jobs").text
-    assert page.count("/jobs/job?id=") == 50
-    assert "There are more than these 50." in page
-    assert "size=200" in page
-    page = visitor.get("/jobs?size=200").text
-    assert page.count("/jobs/job?id=") == 60
-    assert "There are more" not in page
+    assert "There are 11 queues. Choose one to see its jobs." in page
+    assert find_ids(page) == []
+    assert len(find_ids(visitor.get("/jobs?queue=queue-7").text)) == 1
 
 
 def test_a_job_is_shown_with_its_arguments_and_its_error(
@@ -89,16 +154,48 @@ def test_a_job_is_shown_with_its_arguments_and_its_error(
 
 
 def test_an_item_that_is_not_a_job_is_shown_as_it_was_stored(visitor: Visitor, db: Database) -> None:
-    db.jobs.enqueue("another")
-    job = store_job(db)
-    layout = db.table.layout()
-    stored = encode_job(layout, job).stored
-    db.send(PutItem(layout.table, {**stored, "job_args": {"S": '{"no": "list"}'}}))
-    assert job.id not in visitor.get("/jobs").text
-    assert job.id in visitor.get("/jobs?state=dead").text
+    job = store_malformed(db)
+    assert find_ids(visitor.get("/jobs?state=dead").text) == []
+    page = visitor.get("/jobs").text
+    assert "1 cannot be read as a job." in page
+    assert job.id in find_ids(page)
     page = visitor.get(f"/jobs/job?id={job.id}").text
     assert "It could not be read as a job." in page
     assert "job_args is not a JSON list" in page
+    assert visitor.post(f"/jobs/job/retry?id={job.id}").status_code == 422
+    assert find_ids(visitor.get("/jobs?state=dead").text) == [job.id]
+    assert visitor.post(f"/jobs/job/delete?id={job.id}").status_code == 303
+    assert find_ids(visitor.get("/jobs?state=dead").text) == []
+
+
+def test_looking_at_jobs_writes_nothing() -> None:
+    recorder = Recorder(EmbeddedBackend(None))
+    with Database(backend=recorder) as db:
+        store_jobs(db)
+        job = store_malformed(db)
+        for read_only in (True, False):
+            visitor = open_visitor(db, read_only=read_only)
+            recorder.forget()
+            for state in ("waiting", "running", "dead", "paused"):
+                assert visitor.get(f"/jobs?state={state}&count=1").status_code == 200
+            assert visitor.get(f"/jobs/job?id={job.id}").status_code == 200
+            for action in ("retry", "delete"):
+                assert visitor.get(f"/jobs/job/{action}?id={job.id}").status_code in (200, 403)
+            assert len(recorder.requests) > 60
+            assert [each for each in recorder.requests if each.writes] == []
+
+
+def test_the_address_of_a_job_leads_to_it_without_a_search(
+    jobs: dict[str, JobRecord], visitor: Visitor
+) -> None:
+    page = visitor.get("/jobs?state=dead").text
+    found = re.search(r'href="/console(/jobs/job[^"]+)"', page)
+    assert found is not None
+    address = found[1].replace("&amp;", "&")
+    assert ERROR.splitlines()[-1] in visitor.get(address).text
+    for wrong in ("at=x", "at=2026-01-01", "at=2026-01-01T00:00:00%2B00:00", "queue=other"):
+        reply = visitor.get(f"{address}&{wrong}")
+        assert reply.status_code == (404 if wrong == "queue=other" else 200)
 
 
 def test_a_dead_job_is_retried_after_a_confirmation(
@@ -120,6 +217,15 @@ def test_all_dead_jobs_are_retried(visitor: Visitor, db: Database, jobs: dict[st
     assert "0+jobs+will" in visitor.post("/jobs/retry-dead?queue=slow").headers["location"]
     assert "1+job+will" in visitor.post("/jobs/retry-dead").headers["location"]
     assert db.jobs.list(state="dead") == []
+
+
+def test_paused_jobs_are_resumed(visitor: Visitor, db: Database, jobs: dict[str, JobRecord]) -> None:
+    assert "Resume all paused jobs?" in visitor.get("/jobs/resume-paused?queue=default").text
+    assert visitor.post("/jobs/resume-paused", csrf="x").status_code == 403
+    assert "0+jobs+resumed" in visitor.post("/jobs/resume-paused?queue=slow").headers["location"]
+    assert db.jobs.get(jobs["paused"].id) == jobs["paused"]
+    assert "1+job+resumed" in visitor.post("/jobs/resume-paused").headers["location"]
+    assert db.jobs.get(jobs["paused"].id) == replace(jobs["paused"], paused=False)
 
 
 def test_a_job_is_deleted_after_a_confirmation(
@@ -151,7 +257,8 @@ def test_a_read_only_console_changes_no_job(db: Database, jobs: dict[str, JobRec
     assert "job/retry" not in page
     assert "job/delete" not in page
     assert "retry-dead" not in reader.get("/jobs?state=dead").text
-    for path in ("job/retry", "job/delete", "retry-dead"):
+    assert "resume-paused" not in reader.get("/jobs?state=paused").text
+    for path in ("job/retry", "job/delete", "retry-dead", "resume-paused"):
         for reply in (
             reader.get(f"/jobs/{path}?id={jobs['dead'].id}"),
             reader.post(f"/jobs/{path}?id={jobs['dead'].id}"),

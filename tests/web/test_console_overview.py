@@ -13,7 +13,7 @@ from holdall import Database, Index, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import DescribeTable, Request
 from holdall.errors import AccessDeniedError
-from holdall.web.console import figure
+from holdall.web.console import keeper
 from holdall.web.console.figure import FigureKeeper
 
 R = TypeVar("R")
@@ -46,15 +46,15 @@ async def test_a_page_does_not_wait_for_figures() -> None:
     store = Slow()
     with Database(backend=store) as db:
         db.table.create()
-        keeper = FigureKeeper(db.aio, [])
-        assert await keeper.get() is None
+        figures = FigureKeeper(db.aio, [])
+        assert await figures.get() is None
         store.go.set()
-        while (found := await keeper.get()) is None:
+        while (found := await figures.get()) is None:
             await asyncio.sleep(0)
         (table,) = found.tables
         assert table.description is not None
         assert table.description.item_count == 0
-        assert await keeper.get() is found, "they are fresh"
+        assert await figures.get() is found, "they are fresh"
 
 
 @awaited
@@ -63,8 +63,8 @@ async def test_a_store_that_refuses_is_reported() -> None:
     store.refuses = True
     store.go.set()
     with Database(backend=store, manage_table=False) as db:
-        keeper = FigureKeeper(db.aio, [])
-        while (found := await keeper.get()) is None:
+        figures = FigureKeeper(db.aio, [])
+        while (found := await figures.get()) is None:
             pass
     assert found.problem == "not permitted: DescribeTable"
 
@@ -77,7 +77,7 @@ class Parcel(Model, name="ConsoleParcel", indexes=[Index("by_place", key=["place
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page wait for its figures, however slow the machine is."""
-    monkeypatch.setattr(figure, "_PATIENCE", 600)
+    monkeypatch.setattr(keeper, "_PATIENCE", 600)
 
 
 def read_overview(db: Database, models: list[Any]) -> str:

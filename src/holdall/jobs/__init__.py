@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from holdall.jobs.api import AsyncJobs, Jobs
     from holdall.jobs.attempt import RunningJob, current_job
     from holdall.jobs.declaration import Job, declared_jobs, job
-    from holdall.jobs.flow import JobCounts
-    from holdall.jobs.record import JobRecord, Lease
+    from holdall.jobs.listing import JobCounts, JobPage
+    from holdall.jobs.record import JobRecord, JobState, Lease
 
 __all__ = [
     "AsyncJobs",
     "Job",
     "JobCounts",
+    "JobPage",
     "JobRecord",
+    "JobState",
     "Jobs",
     "Lease",
     "RunningJob",
@@ -31,8 +33,10 @@ __all__ = [
 _HOMES = {
     "AsyncJobs": ".api",
     "Job": ".declaration",
-    "JobCounts": ".flow",
+    "JobCounts": ".listing",
+    "JobPage": ".listing",
     "JobRecord": ".record",
+    "JobState": ".record",
     "Jobs": ".api",
     "Lease": ".record",
     "RunningJob": ".attempt",

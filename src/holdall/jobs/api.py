@@ -8,7 +8,7 @@ from holdall.core.context import Context
 from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
-from holdall.jobs import flow
+from holdall.jobs import flow, listing
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -38,10 +38,11 @@ class Jobs:
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
         return run(flow, self._context)
 
-    list = blocking(flow.list_jobs)
-    counts = blocking(flow.counts)
-    queues = blocking(flow.queues)
-    get = blocking(flow.find)
+    list = blocking(listing.list_jobs)
+    page = blocking(listing.fetch_page)
+    counts = blocking(listing.counts)
+    queues = blocking(listing.queues)
+    get = blocking(listing.find)
     retry = blocking(flow.retry)
     retry_all = blocking(flow.retry_all)
     resume = blocking(flow.resume)
@@ -70,10 +71,11 @@ class AsyncJobs:
         flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
         return await wait(flow, self._context)
 
-    list = awaiting(flow.list_jobs)
-    counts = awaiting(flow.counts)
-    queues = awaiting(flow.queues)
-    get = awaiting(flow.find)
+    list = awaiting(listing.list_jobs)
+    page = awaiting(listing.fetch_page)
+    counts = awaiting(listing.counts)
+    queues = awaiting(listing.queues)
+    get = awaiting(listing.find)
     retry = awaiting(flow.retry)
     retry_all = awaiting(flow.retry_all)
     resume = awaiting(flow.resume)

@@ -1,168 +1,46 @@
-"""Flows that list, count, find, retry, resume and delete jobs.
+"""Flows that retry, resume and delete jobs, and enqueue the next occurrence of a recurring job.
 
 Each reads only the queues that it concerns; finding a job by its id reads one shard of each queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
-from holdall.core.requests import Page, Query
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
-from holdall.jobs.declaration import Job, check_queue
+from holdall.jobs.declaration import Job
 from holdall.jobs.lease import move_job
+from holdall.jobs.listing import check_moment, choose_queues, find_item, make_filter
 from holdall.jobs.outbox import register_queues, ring
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (
-    QUEUES,
     JobItem,
     JobKey,
     JobRecord,
     JobState,
     Occurrence,
-    dead_partition,
     decode_job,
     encode_job,
-    job_partition,
     locate_job,
     locate_key,
     locate_occurrence,
-    name_paused_partition,
     partitions,
     postpone_job,
     shard_of,
 )
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.commit.lock import all_of
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch
 
-_STATES: tuple[JobState, ...] = ("waiting", "running", "dead", "paused")
-_LONGEST_ID = 100
 _KEY = "key"
 _FREE = JobItem.id.exists & JobItem.lease.absent
 """The job exists and no worker holds it."""
-
-
-class JobCounts(NamedTuple):
-    """How many jobs of a queue are waiting (including for their time), running, dead (given up), and paused."""
-
-    waiting: int
-    running: int
-    dead: int
-    paused: int = 0
-
-
-# --- looking ----------------------------------------------------------------------------------------------
-
-
-async def queues(context: Context) -> list[str]:
-    """The names of all queues that a job was ever enqueued in."""
-    layout = await discover(context)
-    found: list[str] = []
-
-    def collect(page: Page) -> None:
-        found.extend(layout.logical(item)[1] for item in page.items)
-
-    await _each_page(context, layout.listing(QUEUES), collect)
-    return found
-
-
-async def list_jobs(
-    context: Context,
-    *,
-    queue: str | None = None,
-    state: JobState | None = None,
-    name: str | None = None,
-    limit: int = 100,
-) -> list[JobRecord]:
-    """The first jobs of one queue or of all, by the time they are due; then dead jobs, by the time they died."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
-    layout = await discover(context)
-    wanted = await _choose_queues(context, queue)
-    states = _choose_states(state)
-    filter = _make_filter(state, name)
-    shards = [
-        _fetch_first(context, replace(layout.listing(h), filter=filter), limit, states)
-        for each in wanted
-        for h in partitions(each, states)
-    ]
-    outcomes = await context.port.gather(shards)
-    # by id, because a malformed item that was just moved may be found in both places
-    found = {record.id: record for outcome in outcomes for record in outcome.result()}
-    records = list(found.values())
-    records.sort(key=lambda record: (record.died is not None, record.died or record.due, record.id))
-    return records[:limit]
-
-
-async def _fetch_first(
-    context: Context, query: Query, limit: int, states: Sequence[JobState] = _STATES
-) -> list[JobRecord]:
-    found: list[JobRecord] = []
-    while True:
-        page = await context.port.send(replace(query, limit=max(limit, 100) if query.filter else limit))
-        records, malformed = await read_jobs(context, page.items)
-        found += records
-        if "dead" in states:
-            found += malformed
-        if page.last_key is None or len(found) >= limit:
-            return found[:limit]
-        query = replace(query, start_after=page.last_key)
-
-
-async def counts(context: Context, *, queue: str | None = None) -> dict[str, JobCounts]:
-    """How many jobs each queue has; all of them are read to count them."""
-    layout = await discover(context)
-    found: dict[str, JobCounts] = {}
-    for each in await _choose_queues(context, queue):
-        alive = [_count(context, layout.listing(h)) for h in partitions(each, ("waiting",))]
-        dead = [_count(context, layout.listing(h)) for h in partitions(each, ("dead",))]
-        paused = [_count(context, layout.listing(h)) for h in partitions(each, ("paused",))]
-        parts = [outcome.result() for outcome in await context.port.gather([*alive, *dead, *paused])]
-        total, leased = (sum(part[place] for part in parts[: len(alive)]) for place in range(2))
-        given_up, kept = parts[len(alive) : -len(paused)], parts[-len(paused) :]
-        found[each] = JobCounts(
-            total - leased, leased, sum(part[0] for part in given_up), sum(part[0] for part in kept)
-        )
-    return found
-
-
-async def _count(context: Context, query: Query) -> tuple[int, int]:
-    """How many jobs there are, and how many of them a worker holds."""
-    total = leased = 0
-
-    def count(page: Page) -> None:
-        nonlocal total, leased
-        total += page.count
-        leased += sum(JobItem.lease.name in item for item in page.items)
-
-    await _each_page(context, replace(query, projection=(JobItem.lease.path,)), count)
-    return total, leased
-
-
-async def find(context: Context, id: str) -> JobRecord | None:
-    """The job with this id; None if it does not exist or has succeeded."""
-    if not isinstance(id, str) or not id or len(id) > _LONGEST_ID:
-        raise InvalidOptionsError(f"{id!r:.60} is not the id of a job")
-    layout = await discover(context)
-    same = JobItem.id.equals(id)
-    for queue in await queues(context):
-        for partition in (job_partition, dead_partition, name_paused_partition):
-            h = partition(queue, shard_of(id))
-            found = await _fetch_first(context, replace(layout.listing(h), filter=same), 1)
-            if found:
-                return found[0]
-    return None
-
-
-# --- changing ---------------------------------------------------------------------------------------------
 
 
 async def retry(context: Context, id: str) -> JobRecord:
@@ -191,7 +69,7 @@ async def retry_all(context: Context, *, queue: str | None = None, name: str | N
     async def revive(context: Context, record: JobRecord) -> JobRecord | None:
         return await _revive(context, record) if record.raw is None else None
 
-    return await _each_job(context, queue, ("dead",), _make_filter("dead", name), revive)
+    return await _each_job(context, queue, ("dead",), make_filter("dead", name), revive)
 
 
 async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
@@ -214,7 +92,7 @@ async def resume(context: Context, *, queue: str | None = None, name: str | None
     Jobs arrive paused when a database is copied. They keep their time and their attempts. If another job with its key
     is waiting meanwhile, a paused job is deleted, because the other one does its work.
     """
-    return await _each_job(context, queue, ("paused",), _make_filter(None, name), _resume)
+    return await _each_job(context, queue, ("paused",), make_filter(None, name), _resume)
 
 
 async def _resume(context: Context, record: JobRecord) -> JobRecord | None:
@@ -259,18 +137,15 @@ async def purge(
             f"jobs in the state {state!r} cannot be purged",
             hint='pass state="dead", state="waiting" or state="paused"',
         )
-    if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
-        raise InvalidOptionsError(
-            f"before must be a datetime with a time zone, not {before!r:.60}",
-            hint="pass, for example, datetime.now(timezone.utc)",
-        )
+    if before is not None:
+        check_moment(before, "before")
 
     async def drop(context: Context, record: JobRecord) -> JobRecord | None:
         if before is not None and (record.died or record.due) >= before:
             return None
         return await _forget(context, record)
 
-    return await _each_job(context, queue, (state,), _make_filter(state, name), drop)
+    return await _each_job(context, queue, (state,), make_filter(state, name), drop)
 
 
 async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
@@ -288,35 +163,15 @@ async def _forget(context: Context, record: JobRecord) -> JobRecord | None:
 # --- pieces -----------------------------------------------------------------------------------------------
 
 
-async def _choose_queues(context: Context, queue: str | None) -> list[str]:
-    if queue is None:
-        return await queues(context)
-    check_queue(queue)
-    return [queue]
-
-
-def _choose_states(state: JobState | None) -> tuple[JobState, ...]:
-    if state is not None and state not in _STATES:
-        raise InvalidOptionsError(
-            f"{state!r:.60} is not a state of a job", hint=f"the states are: {', '.join(_STATES)}"
-        )
-    return _STATES if state is None else (state,)
-
-
-def _make_filter(state: JobState | None, name: str | None) -> Condition | None:
-    return all_of(
-        [
-            {"waiting": JobItem.lease.absent, "running": JobItem.lease.exists}.get(state or ""),
-            None if name is None else JobItem.name.equals(name),
-        ]
-    )
-
-
 async def _fetch_one(context: Context, id: str) -> JobRecord:
-    record = await find(context, id)
-    if record is None:
+    """The job with this id; an item that cannot be read as a job is first moved to the dead jobs."""
+    item = await find_item(context, id)
+    if item is None:
         raise JobNotFoundError(f"there is no job {id!r:.110}", hint="jobs that succeeded are deleted")
-    return record
+    found, moved = await read_jobs(context, [item])
+    if not found and not moved:
+        return decode_job(await discover(context), item)  # raises an error that says why it is not a job
+    return (found or moved)[0]
 
 
 async def _each_job(
@@ -329,7 +184,7 @@ async def _each_job(
     """Change all jobs in these states, page by page; return how many were changed."""
     layout = await discover(context)
     changed = 0
-    for each in await _choose_queues(context, queue):
+    for each in await choose_queues(context, queue):
         for h in partitions(each, states):
             query = replace(layout.listing(h), filter=filter)
             while True:
@@ -342,15 +197,6 @@ async def _each_job(
                     break
                 query = replace(query, start_after=page.last_key)
     return changed
-
-
-async def _each_page(context: Context, query: Query, take: Callable[[Page], object]) -> None:
-    while True:
-        page = await context.port.send(query)
-        take(page)
-        if page.last_key is None:
-            return
-        query = replace(query, start_after=page.last_key)
 
 
 _KEPT = 7 * 24 * 3600

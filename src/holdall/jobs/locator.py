@@ -98,7 +98,9 @@ def _locate_class(schema: ModelSchema) -> str:
 def _find_model(context: Context, name: str, place: str) -> ModelSchema:
     """The model of this name; of several, the one at this place, else one that this database uses, else the last."""
     bound = tuple(context.state.of(Bindings).of_models)
-    named = [schema for schema in (*bound, *list_derived(Model)) if schema.name == name and not schema.abstract]
+    named = [
+        schema for schema in (*bound, *list_derived(Model)) if schema.name == name and not schema.abstract
+    ]
     for schema in named:
         if _locate_class(schema) == place:
             return schema

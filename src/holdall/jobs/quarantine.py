@@ -46,6 +46,20 @@ async def read_jobs(context: Context, items: Sequence[Item]) -> tuple[list[JobRe
     return found, moved
 
 
+def decode_jobs(
+    context: Context, layout: Layout, items: Sequence[Item]
+) -> tuple[list[JobRecord], list[JobRecord]]:
+    """The jobs read from items, and the dead jobs that malformed items would be moved to; nothing is moved."""
+    found: list[JobRecord] = []
+    malformed: list[JobRecord] = []
+    for item in items:
+        try:
+            found.append(decode_job(layout, item))
+        except MalformedJobError as error:
+            malformed.append(_bury(context, layout, item, error.message))
+    return found, malformed
+
+
 async def _quarantine(
     context: Context, layout: Layout, item: Item, error: MalformedJobError
 ) -> JobRecord | None:
@@ -73,10 +87,12 @@ async def _quarantine(
 
 def _bury(context: Context, layout: Layout, item: Item, reason: str) -> JobRecord:
     """The dead job for an item, with as many of its attributes as can be read."""
-    _, _, queue, shard = layout.logical(item)[0].split("#")
-    id, name = _try_read(JobItem.id, item), _try_read(JobItem.name, item)
-    arguments = _try_read(JobItem.arguments, item)
-    if not id or id[0] != shard or len(id) > _LONGEST_ID:
+    h, r = layout.logical(item)
+    _, _, queue, shard = h.split("#")
+    name, arguments = _try_read(JobItem.name, item), _try_read(JobItem.arguments, item)
+    ids = (_try_read(JobItem.id, item) or "", r.partition("#")[2])
+    id = next((each for each in ids if each[:1] == shard and len(each) <= _LONGEST_ID), None)
+    if id is None:
         id = shard + context.port.new_id()[1:]
     now = context.port.now()
     return JobRecord(

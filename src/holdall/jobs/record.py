@@ -44,7 +44,7 @@ class Lease:
 class JobRecord:
     """A stored job. ``arguments`` is their JSON text; ``attempts`` is how many attempts have begun.
 
-    ``raw`` is set on a dead job that was made from an item that could not be read as a job: it is that item.
+    ``raw`` is set on a dead job that stands for an item that cannot be read as a job: it is that item.
     """
 
     id: str
@@ -266,11 +266,21 @@ def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
             yield name_paused_partition(queue, shard)
 
 
+def list_homes(queue: str, id: str) -> tuple[str, ...]:
+    """The partitions that can hold a job of a queue."""
+    shard = shard_of(id)
+    return job_partition(queue, shard), dead_partition(queue, shard), name_paused_partition(queue, shard)
+
+
 def locate_job(layout: Layout, job: JobRecord) -> Address:
     """Where a job is stored."""
     kind, when = (_PAUSED if job.paused else "Job", job.due) if job.died is None else ("DeadJob", job.died)
-    h, r = f"holdall#{kind}#{job.queue}#{job.id[0]}", f"{format_moment(when)}#{job.id}"
-    return layout.address(h, r, f"holdall.Job#{job.id}")
+    return locate_job_in(layout, f"holdall#{kind}#{job.queue}#{job.id[0]}", when, job.id)
+
+
+def locate_job_in(layout: Layout, partition: str, when: datetime, id: str) -> Address:
+    """Where a job that is due, or died, at a time is stored in a partition."""
+    return layout.address(partition, f"{format_moment(when)}#{id}", f"holdall.Job#{id}")
 
 
 def locate_key(layout: Layout, name: str, key: str) -> Address:

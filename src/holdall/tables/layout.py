@@ -102,8 +102,10 @@ class Layout:
         listed, place = self._listing_names
         return item[listed]["S"], item[place]["S"]
 
-    def listing(self, h: str, prefix: str = "", *, before: str | None = None) -> Query:
-        """Return a query for the items of the list H, sorted by R: those with the prefix, or those below ``before``.
+    def listing(
+        self, h: str, prefix: str = "", *, before: str | None = None, after: str | None = None
+    ) -> Query:
+        """Return a query for items of the list H, sorted by R: those with the prefix, or below or above a text.
 
         It is strongly consistent in mode A. In mode B it is not, but no cache answers it.
         """
@@ -111,6 +113,8 @@ class Layout:
         sort: BeginsWith | Compare | None = None
         if before is not None:
             sort = Compare("<", Path((place,)), Value({"S": before}))
+        elif after is not None:
+            sort = Compare(">", Path((place,)), Value({"S": after}))
         elif prefix:
             sort = BeginsWith(Path((place,)), Value({"S": prefix}))
         index = None if self.index is None else self.index.name

@@ -16,7 +16,7 @@ from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.errors import MalformedJobError
 from holdall.jobs.declaration import Job, declared_jobs
-from holdall.jobs.flow import queues
+from holdall.jobs.listing import queues
 from holdall.jobs.outbox import register_queues
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import (

@@ -15,7 +15,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdall import AsyncDatabase
-from holdall.errors import HoldallError, InvalidRequestError, ProtectedAliasError, RolloutError
+from holdall.errors import (
+    HoldallError,
+    InvalidRequestError,
+    MalformedJobError,
+    ProtectedAliasError,
+    RolloutError,
+)
 from holdall.models import describe_model
 from holdall.web.answer import find_answer
 from holdall.web.console.form import check_csrf, check_origin, read_form
@@ -138,6 +144,7 @@ async def _require_writing(answer: Answer, visit: Visit) -> Response:
 _FAILURE = (500, "Server error")
 _ANSWERS: tuple[tuple[type[HoldallError], tuple[int, str]], ...] = (
     (InvalidRequestError, (422, "Invalid value")),
+    (MalformedJobError, (422, "Not a job")),
     (ProtectedAliasError, (403, "Protected")),
     (RolloutError, (409, "Conflict")),
 )

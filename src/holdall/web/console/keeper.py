@@ -1,0 +1,45 @@
+"""Figures that take a while to count: a page shows the last ones with their date, while newer ones are counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar
+
+_FRESH = timedelta(seconds=20)
+_PATIENCE = 0.02
+
+
+class Dated(Protocol):
+    """Figures, and when they were counted."""
+
+    @property
+    def counted_at(self) -> datetime:
+        """When they were counted."""
+
+
+T = TypeVar("T", bound=Dated)
+
+
+class Keeper(Generic[T]):
+    """Keeps the last figures, and fetches newer ones once they are some seconds old."""
+
+    def __init__(self, fetch: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._fetch = fetch
+        self._last: T | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def get(self) -> T | None:
+        """Return the figures; None if they are still being counted for the first time."""
+        is_old = self._last is None or datetime.now(UTC) - self._last.counted_at > _FRESH
+        if is_old and (self._task is None or self._task.done()):
+            self._task = asyncio.ensure_future(self._renew())
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task], timeout=_PATIENCE)
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()  # raises the error of a failure
+        return self._last
+
+    async def _renew(self) -> None:
+        self._last = await self._fetch()
