@@ -357,6 +357,10 @@ def _own_and_inherited(found: Any) -> tuple[dict[str, Member], dict[type, list[M
     for kind in (*reversed(private), found):
         for name, member in _class_members(kind).items():
             if not own.get(name) or member.attribute is None:
+                if kind is not found:
+                    own.pop(
+                        name, None
+                    )  # among the private bases, the last definition is the one with its neighbours
                 own[name] = member
     if issubclass(found, Exception) and "__init__" not in vars(found):
         own = {name: member for name, member in own.items() if member.home is found}

@@ -243,7 +243,7 @@ def _specialise(
             single = len(model.needed) == 1
             text = model.types[model.needed[0]] if single else "_typing.Mapping[str, _typing.Any]"
             arg.annotation = _parse(text)
-    if arguments.kwarg is not None:
+    if arguments.kwarg is not None and not _holds_options(arguments.kwarg):
         arguments.vararg = arguments.kwarg = None
     for at, arg in enumerate(arguments.kwonlyargs):
         if arg.arg in options:
@@ -253,6 +253,11 @@ def _specialise(
         arguments.kwonlyargs.append(ast.arg(name, _parse(model.types[name])))
         arguments.kw_defaults.append(ast.Constant(...) if name in optional else None)
     return copy
+
+
+def _holds_options(keywords: ast.arg) -> bool:
+    """Whether keywords are options, ``**options: Unpack[...]``, and not fields."""
+    return keywords.annotation is not None and ast.unparse(keywords.annotation).startswith("Unpack[")
 
 
 def _refuse(owner: str, node: _Function, model: _TypedModel) -> ast.stmt:

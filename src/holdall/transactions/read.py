@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from holdall.core.context import Context
 from holdall.core.expressions import Path
@@ -30,7 +30,17 @@ from holdall.transactions.target import model_schema, parse_target, refuse_value
 from holdall.transactions.unit import Unit
 
 READS = TransactGet.most
-_OPTIONS = frozenset({"consistent", "include", "only"})
+
+
+class GetArguments(TypedDict, total=False):
+    """The options of a get outside a transaction."""
+
+    consistent: bool
+    include: Iterable[str]
+    only: Iterable[Any] | None
+
+
+_OPTIONS = frozenset(GetArguments.__annotations__)
 _UNIT_OPTIONS = _OPTIONS | {"create_if_missing"}
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack, overload
 
 from holdall.core.port import run, wait
 from holdall.core.traceback import shorten_traceback
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
     from holdall.transactions.query.cursor import AsyncRows, Rows
-    from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
+    from holdall.transactions.query.question import Question
+    from holdall.transactions.query.scan import AsyncScanRows, ScanArguments, ScanRows
+    from holdall.transactions.read import GetArguments
     from holdall.transactions.unit import Unit
 
 M = TypeVar("M", bound="Model")
@@ -32,42 +34,83 @@ def _flows() -> Any:
     return reading
 
 
-class Reader:
+class Queries:
+    """Asks for rows. Nothing is awaited: pages are fetched while the caller iterates."""
+
+    def query(
+        self,
+        models: Any,
+        /,
+        *values: Any,
+        sort: Clause | None = None,
+        where: Clause | None = None,
+        index: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        consistent: bool | None = None,
+        lock: Literal["rows"] | bool = True,
+        only: Iterable[Any] | None = None,
+        **components: Any,
+    ) -> Any:
+        """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
+
+        Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
+        ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
+        ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
+        ``query((Customer, Order), customer="ada")`` returns the items of several models that share a partition, grouped
+        by model if they are in a collection.
+
+        In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
+        every row that you get is locked, at the price of one action each: at commit it must still exist and still match
+        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that other
+        writers add meanwhile are never noticed.
+        """
+        from holdall.transactions.query.question import Question
+        from holdall.transactions.target import model_schemas, refuse_values
+
+        schema, *beside = model_schemas(models)
+        if values:
+            raise refuse_values("query", schema, values, schema.keys)
+        question = Question(
+            schema,
+            components,
+            beside=beside,
+            sort=sort,
+            where=where,
+            index=index,
+            reverse=reverse,
+            limit=limit,
+            consistent=consistent,
+            only=only,
+            lock=lock,
+        )
+        return self._rows(question)
+
+    def _rows(self, question: Question) -> Any:
+        """The rows of a query, sync or async."""
+        raise NotImplementedError
+
+
+class Reader(Queries):
     """Reads items. Items that are read outside a transaction cannot be changed."""
 
     _context: Context
     _unit: Unit | None = None
 
     @overload
-    def get(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M | None: ...
+    def get(self, key: ModelKey[M], /, **options: Unpack[GetArguments]) -> M | None: ...
     @overload
-    def get(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M | None: ...
+    def get(self, model: type[M], key: object, /, **options: Unpack[GetArguments]) -> M | None: ...
     @overload
     def get(self, model: type[M], /, **components: Any) -> M | None: ...
     def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """Return the item under a key, or None if there is none.
 
         Call ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are
-        the key's components if there is no positional key, and options if there is one. ``consistent=False`` costs half
-        and may be slightly out of date. ``include`` names attributes to load with the item, such as attachments.
-        ``only`` names the fields to fetch; the item then has no others, and cannot be changed.
+        the key's components if there is no positional key, and options if there is one. Reads are strongly consistent;
+        ``consistent=False`` costs half and may be slightly out of date. ``include`` names attributes to load with the
+        item, such as attachments. ``only`` names the fields to fetch; the item then has no others, and cannot be
+        changed.
 
         In a transaction, the same item is the same instance each time. There, ``create_if_missing`` creates the item if
         it is missing: pass True, or the values that it should have. ``item.is_new`` is then true.
@@ -79,26 +122,9 @@ class Reader:
             raise
 
     @overload
-    def get_one(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M: ...
+    def get_one(self, key: ModelKey[M], /, **options: Unpack[GetArguments]) -> M: ...
     @overload
-    def get_one(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M: ...
+    def get_one(self, model: type[M], key: object, /, **options: Unpack[GetArguments]) -> M: ...
     @overload
     def get_one(self, model: type[M], /, **components: Any) -> M: ...
     def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
@@ -140,130 +166,72 @@ class Reader:
         """Load the attributes with these names, such as attachments, for all items at once."""
         run(_flows().load(self._context, items, names), self._context)
 
-    @overload
-    def query(
-        self,
-        model: type[M],
-        /,
-        *values: Never,
-        sort: Clause | None = None,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> Rows[M]: ...
-    @overload
-    def query(
-        self,
-        models: tuple[type[M], type[N]],
-        /,
-        *,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> Rows[M | N]: ...
-    @overload
-    def query(
-        self,
-        models: tuple[type[M], type[N], type[L]],
-        /,
-        *,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> Rows[M | N | L]: ...
-    @overload
-    def query(
-        self,
-        models: Sequence[type[M]],
-        /,
-        *,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> Rows[M]: ...
-    def query(
-        self,
-        models: Any,
-        /,
-        *values: Any,
-        sort: Clause | None = None,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> Rows[Any]:
-        """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
+    if TYPE_CHECKING:
 
-        Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
-        ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
-        ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
-        ``query((Customer, Order), customer="ada")`` returns the items of several models that share a partition, grouped
-        by model if they are in a collection.
+        @overload
+        def query(
+            self,
+            model: type[M],
+            /,
+            *values: Never,
+            sort: Clause | None = None,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> Rows[M]: ...
+        @overload
+        def query(
+            self,
+            models: tuple[type[M], type[N]],
+            /,
+            *,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> Rows[M | N]: ...
+        @overload
+        def query(
+            self,
+            models: tuple[type[M], type[N], type[L]],
+            /,
+            *,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> Rows[M | N | L]: ...
+        @overload
+        def query(
+            self,
+            models: Sequence[type[M]],
+            /,
+            *,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> Rows[M]: ...
+        def query(self, models: Any, /, *values: Any, **options: Any) -> Any: ...  # noqa: D102 - as in Queries
 
-        In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
-        every row that you get is locked, at the price of one action each: at commit it must still exist and still match
-        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that other
-        writers add meanwhile are never noticed.
-        """
-        from holdall.transactions.query.cursor import Rows
-        from holdall.transactions.query.question import Question
-        from holdall.transactions.target import model_schemas, refuse_values
-
-        schema, *beside = model_schemas(models)
-        if values:
-            raise refuse_values("query", schema, values, schema.keys)
-        question = Question(
-            schema,
-            components,
-            beside=beside,
-            sort=sort,
-            where=where,
-            index=index,
-            reverse=reverse,
-            limit=limit,
-            consistent=consistent,
-            only=only,
-            lock=lock,
-        )
-        return Rows(self._context, self._unit if lock else None, question)
-
-    def scan(
-        self,
-        model: type[M],
-        *,
-        segments: int = 4,
-        where: Clause | None = None,
-        limit: int | None = None,
-        only: Iterable[Any] | None = None,
-        consistent: bool = False,
-        progress: Callable[[ScanProgress], Any] | None = None,
-        lock: Literal["rows"] | bool = True,
-        **others: Never,
-    ) -> ScanRows[M]:
+    def scan(self, model: type[M], **options: Unpack[ScanArguments]) -> ScanRows[M]:
         """Read every item of a model, and of models derived from it, in no order, by reading its whole table.
 
         Expensive in a shared table: it reads, and you pay for, every model's items; the log reports how much that was.
@@ -271,60 +239,37 @@ class Reader:
         that were read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each
         page. ``lock`` is as in `query`.
         """
-        from holdall.transactions.query.scan import ScanQuestion, ScanRows
-        from holdall.transactions.target import model_schema, refuse_others
+        from holdall.transactions.query.scan import ScanRows, ask_scan
 
-        schema = model_schema(model)
-        refuse_others("scan", schema, others, Reader.scan.__kwdefaults__)
-        question = ScanQuestion(
-            schema,
-            segments=segments,
-            where=where,
-            limit=limit,
-            only=only,
-            consistent=consistent,
-            progress=progress,
-            lock=lock,
-        )
-        return ScanRows(self._context, self._unit if lock else None, question)
+        question = ask_scan(model, options)
+        return ScanRows(self._context, self._unit if question.lock else None, question)
+
+    def _rows(self, question: Question) -> Rows[Any]:
+        from holdall.transactions.query.cursor import Rows
+
+        return Rows(self._context, self._unit if question.lock else None, question)
 
 
-class AsyncReader:
+class AsyncReader(Queries):
     """Reads items. Items that are read outside a transaction cannot be changed."""
 
     _context: Context
     _unit: Unit | None = None
 
     @overload
-    async def get(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M | None: ...
+    async def get(self, key: ModelKey[M], /, **options: Unpack[GetArguments]) -> M | None: ...
     @overload
-    async def get(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M | None: ...
+    async def get(self, model: type[M], key: object, /, **options: Unpack[GetArguments]) -> M | None: ...
     @overload
     async def get(self, model: type[M], /, **components: Any) -> M | None: ...
     async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
         """Return the item under a key, or None if there is none.
 
         Call ``get(Order, "42")``, ``get(Order, customer="ada", number="1")`` or ``get(Order.key(...))``. Keywords are
-        the key's components if there is no positional key, and options if there is one. ``consistent=False`` costs half
-        and may be slightly out of date. ``include`` names attributes to load with the item, such as attachments.
-        ``only`` names the fields to fetch; the item then has no others, and cannot be changed.
+        the key's components if there is no positional key, and options if there is one. Reads are strongly consistent;
+        ``consistent=False`` costs half and may be slightly out of date. ``include`` names attributes to load with the
+        item, such as attachments. ``only`` names the fields to fetch; the item then has no others, and cannot be
+        changed.
 
         In a transaction, the same item is the same instance each time. There, ``create_if_missing`` creates the item if
         it is missing: pass True, or the values that it should have. ``item.is_new`` is then true.
@@ -336,26 +281,9 @@ class AsyncReader:
             raise
 
     @overload
-    async def get_one(
-        self,
-        key: ModelKey[M],
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M: ...
+    async def get_one(self, key: ModelKey[M], /, **options: Unpack[GetArguments]) -> M: ...
     @overload
-    async def get_one(
-        self,
-        model: type[M],
-        key: object,
-        /,
-        *,
-        consistent: bool = True,
-        include: Iterable[str] = (),
-        only: Iterable[Any] | None = None,
-    ) -> M: ...
+    async def get_one(self, model: type[M], key: object, /, **options: Unpack[GetArguments]) -> M: ...
     @overload
     async def get_one(self, model: type[M], /, **components: Any) -> M: ...
     async def get_one(self, target: Any, /, *values: Any, **keywords: Any) -> Any:
@@ -397,130 +325,72 @@ class AsyncReader:
         """Load the attributes with these names, such as attachments, for all items at once."""
         await _flows().load(self._context, items, names)
 
-    @overload
-    def query(
-        self,
-        model: type[M],
-        /,
-        *values: Never,
-        sort: Clause | None = None,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> AsyncRows[M]: ...
-    @overload
-    def query(
-        self,
-        models: tuple[type[M], type[N]],
-        /,
-        *,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> AsyncRows[M | N]: ...
-    @overload
-    def query(
-        self,
-        models: tuple[type[M], type[N], type[L]],
-        /,
-        *,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> AsyncRows[M | N | L]: ...
-    @overload
-    def query(
-        self,
-        models: Sequence[type[M]],
-        /,
-        *,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> AsyncRows[M]: ...
-    def query(
-        self,
-        models: Any,
-        /,
-        *values: Any,
-        sort: Clause | None = None,
-        where: Clause | None = None,
-        index: str | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        consistent: bool | None = None,
-        lock: Literal["rows"] | bool = True,
-        only: Iterable[Any] | None = None,
-        **components: Any,
-    ) -> AsyncRows[Any]:
-        """Query the items of one partition, in the order of their sort key; pages are fetched as you iterate.
+    if TYPE_CHECKING:
 
-        Pass every component of the partition key as a keyword. ``sort`` is a range of the sort key, such as
-        ``Order.number.begins_with("2026")``. ``where`` filters the items that were read, such as
-        ``col(Order.quantity) > 1``. ``index`` queries an index by its own key, and ``only`` names the fields to fetch.
-        ``query((Customer, Order), customer="ada")`` returns the items of several models that share a partition, grouped
-        by model if they are in a collection.
+        @overload
+        def query(
+            self,
+            model: type[M],
+            /,
+            *values: Never,
+            sort: Clause | None = None,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> AsyncRows[M]: ...
+        @overload
+        def query(
+            self,
+            models: tuple[type[M], type[N]],
+            /,
+            *,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> AsyncRows[M | N]: ...
+        @overload
+        def query(
+            self,
+            models: tuple[type[M], type[N], type[L]],
+            /,
+            *,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> AsyncRows[M | N | L]: ...
+        @overload
+        def query(
+            self,
+            models: Sequence[type[M]],
+            /,
+            *,
+            where: Clause | None = None,
+            index: str | None = None,
+            reverse: bool = False,
+            limit: int | None = None,
+            consistent: bool | None = None,
+            lock: Literal["rows"] | bool = True,
+            only: Iterable[Any] | None = None,
+            **components: Any,
+        ) -> AsyncRows[M]: ...
+        def query(self, models: Any, /, *values: Any, **options: Any) -> Any: ...  # noqa: D102 - as in Queries
 
-        In a transaction that writes, a row is locked once you read or change one of its fields. With ``lock="rows"``
-        every row that you get is locked, at the price of one action each: at commit it must still exist and still match
-        the query. With ``lock=False`` rows take no part in the transaction and cannot be changed. Items that other
-        writers add meanwhile are never noticed.
-        """
-        from holdall.transactions.query.cursor import AsyncRows
-        from holdall.transactions.query.question import Question
-        from holdall.transactions.target import model_schemas, refuse_values
-
-        schema, *beside = model_schemas(models)
-        if values:
-            raise refuse_values("query", schema, values, schema.keys)
-        question = Question(
-            schema,
-            components,
-            beside=beside,
-            sort=sort,
-            where=where,
-            index=index,
-            reverse=reverse,
-            limit=limit,
-            consistent=consistent,
-            only=only,
-            lock=lock,
-        )
-        return AsyncRows(self._context, self._unit if lock else None, question)
-
-    def scan(
-        self,
-        model: type[M],
-        *,
-        segments: int = 4,
-        where: Clause | None = None,
-        limit: int | None = None,
-        only: Iterable[Any] | None = None,
-        consistent: bool = False,
-        progress: Callable[[ScanProgress], Any] | None = None,
-        lock: Literal["rows"] | bool = True,
-        **others: Never,
-    ) -> AsyncScanRows[M]:
+    def scan(self, model: type[M], **options: Unpack[ScanArguments]) -> AsyncScanRows[M]:
         """Read every item of a model, and of models derived from it, in no order, by reading its whole table.
 
         Expensive in a shared table: it reads, and you pay for, every model's items; the log reports how much that was.
@@ -528,19 +398,12 @@ class AsyncReader:
         that were read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each
         page. ``lock`` is as in `query`.
         """
-        from holdall.transactions.query.scan import AsyncScanRows, ScanQuestion
-        from holdall.transactions.target import model_schema, refuse_others
+        from holdall.transactions.query.scan import AsyncScanRows, ask_scan
 
-        schema = model_schema(model)
-        refuse_others("scan", schema, others, AsyncReader.scan.__kwdefaults__)
-        question = ScanQuestion(
-            schema,
-            segments=segments,
-            where=where,
-            limit=limit,
-            only=only,
-            consistent=consistent,
-            progress=progress,
-            lock=lock,
-        )
-        return AsyncScanRows(self._context, self._unit if lock else None, question)
+        question = ask_scan(model, options)
+        return AsyncScanRows(self._context, self._unit if question.lock else None, question)
+
+    def _rows(self, question: Question) -> AsyncRows[Any]:
+        from holdall.transactions.query.cursor import AsyncRows
+
+        return AsyncRows(self._context, self._unit if question.lock else None, question)

@@ -5,7 +5,7 @@ Pure. Keywords are key components if there is no positional key, and options if 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdall.core.nearest_name import suggest_name
@@ -89,11 +89,12 @@ def refuse_components(method: str, targets: Sequence[object], components: Mappin
 
 
 def refuse_others(
-    method: str, schema: ModelSchema, others: Mapping[str, object], options: Mapping[str, object] | None
+    method: str, schema: ModelSchema, given: Iterable[str], options: Mapping[str, object] | None
 ) -> None:
     """Raise an error for a keyword that is not one of the options of a method that takes no key."""
-    for name in others:
-        hint = suggest_name(name, options or (), "options")
+    known = options or {}
+    for name in (name for name in given if name not in known):
+        hint = suggest_name(name, known, "options")
         if name in schema.fields and method == "scan":
             field = f"{schema.name}.{name}"
             hint = f"write where=col({field}) == ..., or query({schema.name}, ...) to read one partition"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
     from holdall.transactions.bulk.batch import BulkReport
     from holdall.transactions.bulk.chunk import ChangeReport, Shell
-    from holdall.transactions.migration.bulk import MigrationReport
+    from holdall.transactions.migration.bulk import MigrationArguments, MigrationReport
     from holdall.transactions.move.conversion import AsyncConvert, Convert
     from holdall.transactions.move.flow import MoveArguments, MoveReport
 
@@ -26,35 +26,19 @@ M = TypeVar("M", bound="Model")
 class BulkRunner(Reader):
     """Reads items, and works on many at a time."""
 
-    def migrate(
-        self,
-        model: type[Model],
-        *,
-        segments: int = 1,
-        rate: float | None = None,
-        dry_run: bool = False,
-        restart: bool = False,
-        progress: Callable[[MigrationReport], Any] | None = None,
-    ) -> MigrationReport:
+    def migrate(self, model: type[Model], **options: Unpack[MigrationArguments]) -> MigrationReport:
         """Bring all stored items of a model up to date: run conversions, rename fields, add attributes of new indexes.
 
         It is safe while other programs write, and safe to run twice. ``segments`` parts of the table are processed
         concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
         resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
         """
-        from holdall.transactions.migration.bulk import migrate
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.migration.bulk import MigrationArguments, migrate
+        from holdall.transactions.target import model_schema, refuse_others
 
         schema = model_schema(model)
-        flow = migrate(
-            self._context,
-            schema,
-            segments=segments,
-            rate=rate,
-            dry_run=dry_run,
-            restart=restart,
-            progress=progress,
-        )
+        refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
+        flow = migrate(self._context, schema, **options)
         return run(flow, self._context)
 
     def move(
@@ -78,8 +62,8 @@ class BulkRunner(Reader):
         from holdall.transactions.move.flow import MoveArguments, move
         from holdall.transactions.target import model_schema, refuse_others
 
-        found, known = model_schema(source), MoveArguments.__annotations__
-        refuse_others("move", found, {name: None for name in options if name not in known}, known)
+        found = model_schema(source)
+        refuse_others("move", found, options, MoveArguments.__annotations__)
         flow = move(self._context, found, model_schema(target), convert=convert, **options)
         return run(flow, self._context)
 
@@ -173,35 +157,19 @@ class BulkRunner(Reader):
 class AsyncBulkRunner(AsyncReader):
     """Reads items, and works on many at a time."""
 
-    async def migrate(
-        self,
-        model: type[Model],
-        *,
-        segments: int = 1,
-        rate: float | None = None,
-        dry_run: bool = False,
-        restart: bool = False,
-        progress: Callable[[MigrationReport], Any] | None = None,
-    ) -> MigrationReport:
+    async def migrate(self, model: type[Model], **options: Unpack[MigrationArguments]) -> MigrationReport:
         """Bring all stored items of a model up to date: run conversions, rename fields, add attributes of new indexes.
 
         It is safe while other programs write, and safe to run twice. ``segments`` parts of the table are processed
         concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
         resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
         """
-        from holdall.transactions.migration.bulk import migrate
-        from holdall.transactions.target import model_schema
+        from holdall.transactions.migration.bulk import MigrationArguments, migrate
+        from holdall.transactions.target import model_schema, refuse_others
 
         schema = model_schema(model)
-        flow = migrate(
-            self._context,
-            schema,
-            segments=segments,
-            rate=rate,
-            dry_run=dry_run,
-            restart=restart,
-            progress=progress,
-        )
+        refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
+        flow = migrate(self._context, schema, **options)
         return await wait(flow, self._context)
 
     async def move(
@@ -225,8 +193,8 @@ class AsyncBulkRunner(AsyncReader):
         from holdall.transactions.move.flow import MoveArguments, move
         from holdall.transactions.target import model_schema, refuse_others
 
-        found, known = model_schema(source), MoveArguments.__annotations__
-        refuse_others("move", found, {name: None for name in options if name not in known}, known)
+        found = model_schema(source)
+        refuse_others("move", found, options, MoveArguments.__annotations__)
         flow = move(self._context, found, model_schema(target), convert=convert, **options)
         return await wait(flow, self._context)
 

@@ -8,7 +8,7 @@ the database's table, so that the next run resumes there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from holdall.core.context import Context
 from holdall.core.requests import GetItem, Scan
@@ -51,6 +51,16 @@ class MigrationReport(NamedTuple):
     problems: tuple[str, ...]
 
 
+class MigrationArguments(TypedDict, total=False):
+    """The options of a migration."""
+
+    segments: int
+    rate: float | None
+    dry_run: bool
+    restart: bool
+    progress: Callable[[MigrationReport], Any] | None
+
+
 async def migrate(
     context: Context,
     schema: ModelSchema,
@@ -61,11 +71,7 @@ async def migrate(
     restart: bool = False,
     progress: Callable[[MigrationReport], Any] | None = None,
 ) -> MigrationReport:
-    """Bring all items of a model, and of models derived from it, up to date.
-
-    ``segments`` parts of the table are processed concurrently. ``rate`` is the most items written per second.
-    ``dry_run`` only counts. An interrupted run is resumed where it stopped, unless ``restart`` is true.
-    """
+    """Bring all items of a model, and of models derived from it, up to date."""
     check_run_options(segments, rate, progress)
     binding = await bind(context, schema)
     migration = _Migration(context, binding, dry_run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.expressions import Condition, In, Path, Value
@@ -30,6 +30,7 @@ from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import alive
 from holdall.transactions.query.question import Question, family_condition, names_in
 from holdall.transactions.query.row import RowLock, RowMaker, Unfetched, holds_rows
+from holdall.transactions.target import model_schema, refuse_others
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -52,6 +53,25 @@ class ScanProgress(NamedTuple):
 
 
 # --- what is asked ----------------------------------------------------------------------------------------
+
+
+class ScanArguments(TypedDict, total=False):
+    """The options of a scan."""
+
+    segments: int
+    where: Clause | None
+    limit: int | None
+    only: Iterable[Any] | None
+    consistent: bool
+    progress: Callable[[ScanProgress], Any] | None
+    lock: RowLock
+
+
+def ask_scan(model: object, options: ScanArguments) -> ScanQuestion:
+    """The scan of a model's items; `InvalidOptionsError` names an option that does not exist."""
+    schema = model_schema(model)
+    refuse_others("scan", schema, options, ScanArguments.__annotations__)
+    return ScanQuestion(schema, **options)
 
 
 class ScanQuestion(Question):
