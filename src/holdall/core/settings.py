@@ -268,7 +268,7 @@ def _check(name: str, value: object, source: str) -> object:
     if name in _SWITCHES:
         return _switch(value, source)
     if name == "secret":
-        return _secrets(value, source)
+        return parse_secrets(value, source)
     if name == "files":
         return _files(value, source)
     if name in _NUMBERS:
@@ -283,7 +283,7 @@ def _check(name: str, value: object, source: str) -> object:
     return value
 
 
-def _secrets(value: object, source: str) -> Secrets:
+def parse_secrets(value: object, source: str) -> Secrets:
     """Parse one secret or a list of secrets. In the environment, several are separated by white space."""
     if isinstance(value, str):
         value = value.split() if source.startswith("environment") else [value]

@@ -153,6 +153,19 @@ def test_another_secret_does_not_verify(store: str) -> None:
         numbers_after(store, token_of(store, OLD), OTHER)
 
 
+@pytest.mark.parametrize("own", [OLD, None])
+def test_a_page_can_have_a_secret_of_its_own(store: str, own: str | None) -> None:
+    with Database(store, secret=own) as db:
+        query = db.query(Letter, box="a")
+        first = query.page(2, secret=NEW)
+        assert [letter.number for letter in query.page(2, after=first.next, secret=NEW).items] == [2, 3]
+        for secret in (OTHER, None):
+            with pytest.raises((InvalidTokenError, ConfigurationError)):
+                query.page(2, after=first.next, secret=secret)
+        with pytest.raises(ConfigurationError, match="the page's secret is too short"):
+            query.page(2, secret="short")
+
+
 def test_a_secret_is_replaced_without_breaking_what_is_out_there(store: str) -> None:
     token = token_of(store, OLD)
     assert numbers_after(store, token, NEW, OLD) == [2, 3]

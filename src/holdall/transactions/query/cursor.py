@@ -233,18 +233,25 @@ def _least(first: int | None, second: int | None) -> int | None:
 
 
 async def page_of(
-    context: Context, unit: Unit | None, question: Question, size: int, after: str | None
+    context: Context,
+    unit: Unit | None,
+    question: Question,
+    size: int,
+    after: str | None,
+    secret: str | None,
 ) -> RowPage[Any]:
     """One page, with the signed token of the next."""
+    from holdall.core.settings import parse_secrets
     from holdall.core.signature import check_secrets
 
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidOptionsError(f"size must be a whole number from 1 up, not {size!r}")
-    check_secrets(context.settings.secret)  # fail now, not only when there is a second page
+    secrets = context.settings.secret if secret is None else parse_secrets(secret, "the page's secret")
+    check_secrets(secrets)  # fail now, not only when there is a second page
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
     binding = await bind(context, question.schema)
-    start, given = (None, 0) if after is None else _start(context, question, binding, after, now)
+    start, given = (None, 0) if after is None else _start(secrets, question, binding, after, now)
     await cursor.begin(start, given)
     rows: list[tuple[Any, Item]] = []
     while len(rows) < size and (found := await cursor.next_rows(size - len(rows))) is not None:
@@ -254,24 +261,24 @@ async def page_of(
     given += len(rows)
     token = None
     if more and rows and given != question.limit:
-        token = _token(context, question, binding, rows[-1][1], given)
+        token = _token(secrets, question, binding, rows[-1][1], given)
     return RowPage(list(cursor.give(rows)), token)
 
 
-def _token(context: Context, question: Question, binding: Binding, raw: Item, given: int) -> str:
+def _token(secrets: Sequence[str], question: Question, binding: Binding, raw: Item, given: int) -> str:
     """A token with the query's digest, its last row, and the number of rows so far: the limit is for all pages."""
     from holdall.core.signature import sign
 
     where = {name: dict(value) for name, value in question.start_after(binding, raw).items()}
-    return sign(context.settings.secret, "page", [_digest(question, binding), where, given])
+    return sign(secrets, "page", [_digest(question, binding), where, given])
 
 
 def _start(
-    context: Context, question: Question, binding: Binding, token: str, now: datetime
+    secrets: Sequence[str], question: Question, binding: Binding, token: str, now: datetime
 ) -> tuple[Item, int]:
     from holdall.core.signature import verify
 
-    digest, where, given = verify(context.settings.secret, "page", token, now=now)
+    digest, where, given = verify(secrets, "page", token, now=now)
     if digest != _digest(question, binding):
         raise InvalidTokenError(
             "the page token belongs to another query", hint="pass it to the query that returned it"
@@ -339,9 +346,12 @@ class Rows(Unfetched, Generic[M]):
             yield from items
             del items  # before the next are fetched
 
-    def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
-        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page."""
-        return run(page_of(self._context, self._unit, self._question, size, after), self._context)
+    def page(self, size: int, *, after: str | None = None, secret: str | None = None) -> RowPage[M]:
+        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page.
+
+        The token is signed with ``secret``, or without it with the database's secret.
+        """
+        return run(page_of(self._context, self._unit, self._question, size, after, secret), self._context)
 
     def first(self) -> M | None:
         """Return the first item, or None if there is none."""
@@ -384,9 +394,14 @@ class AsyncRows(Unfetched, Generic[M]):
                 yield item
             del items  # before the next are fetched
 
-    async def page(self, size: int, *, after: str | None = None) -> RowPage[M]:
-        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page."""
-        return await wait(page_of(self._context, self._unit, self._question, size, after), self._context)
+    async def page(self, size: int, *, after: str | None = None, secret: str | None = None) -> RowPage[M]:
+        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page.
+
+        The token is signed with ``secret``, or without it with the database's secret.
+        """
+        return await wait(
+            page_of(self._context, self._unit, self._question, size, after, secret), self._context
+        )
 
     async def first(self) -> M | None:
         """Return the first item, or None if there is none."""
