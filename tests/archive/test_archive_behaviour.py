@@ -15,6 +15,7 @@ from holdall.errors import (
     CorruptArchiveError,
     DanglingPointerError,
     InvalidModelUpdateError,
+    InvalidOptionsError,
     ItemArchivedError,
     ModelAlreadyExistsError,
 )
@@ -209,6 +210,20 @@ async def test_a_model_may_refuse_every_write_of_an_archived_item(db: Rig, name:
     assert await db.archive.restore(Frozen.key("ada")) == 1
     await db.db.run(body)
     assert await db.objects() == []
+
+
+@everywhere
+async def test_archived_items_are_found_among_others(db: Rig) -> None:
+    await db.create_many(4)
+    assert (await db.run()).archived == 4
+    await db.archive.restore(db.key("002"))
+    numbers = ["003", "nothing", "002", "000", "003"]
+    assert await db.archive.find_archived(*map(db.key, numbers)) == [db.key("003"), db.key("000")]
+    item = await db.db.get(db.key("001"))
+    assert await db.archive.find_archived(item) == [db.key("001")]
+    assert await db.archive.find_archived() == []
+    with pytest.raises(InvalidOptionsError, match="'x' is neither an item nor the key of one"):
+        await db.archive.find_archived("x")
 
 
 @everywhere

@@ -19,6 +19,7 @@ class ArchiveActions:
 
     key = blocking(flow.key)
     run = blocking(run_flow.run)
+    find_archived = blocking(flow.find_archived)
     report = blocking(flow.report)
     restore = blocking(restoration.restore)
     restore_all = blocking(restoration.restore_all)
@@ -38,6 +39,7 @@ class AsyncArchiveActions:
 
     key = awaiting(flow.key)
     run = awaiting(run_flow.run)
+    find_archived = awaiting(flow.find_archived)
     report = awaiting(flow.report)
     restore = awaiting(restoration.restore)
     restore_all = awaiting(restoration.restore_all)

@@ -1,4 +1,4 @@
-"""The flows of ``db.archive`` that only read: the key of an item's object, and how much is archived."""
+"""The flows of ``db.archive`` that only read: the key of an item's object, which items are archived, and how much."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
-from holdall.core.requests import Scan
+from holdall.core.requests import GetItem, Scan
 from holdall.core.values import item_size
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey
@@ -17,6 +17,7 @@ from holdall.models.model import Model
 from holdall.transactions.binding import bind
 from holdall.transactions.hydration import is_pointer
 from holdall.transactions.query.scan import of_model
+from holdall.transactions.read import get_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,20 @@ class Holdings:
     pointer_bytes: int
 
 
-async def key(context: Context, given: ModelKey[Any] | Model) -> str:
-    """Return the key at which an item is archived. If another item already occupies it, a different key is used."""
+def find_key(given: ModelKey[Any] | Model) -> ModelKey[Any]:
+    """Return the key of an item, or a key as it is; refuse anything else."""
     found = given.key if isinstance(given, Model) else given
     if not isinstance(found, ModelKey):
         raise InvalidOptionsError(
             f"{given!r:.60} is neither an item nor the key of one",
-            hint="pass an item or a key: Order.key(...)",
+            hint="pass items or keys: Order.key(...)",
         )
+    return found
+
+
+async def key(context: Context, given: ModelKey[Any] | Model) -> str:
+    """Return the key at which an item is archived. If another item already occupies it, a different key is used."""
+    found = find_key(given)
     schema = found.schema
     place = await find_place(context, schema.model)
     if place.archive.pack:
@@ -48,6 +55,22 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
     fields = encode_components(schema, found.components)
     stored = {schema.key_fields[name].stored: attribute for name, attribute in fields.items()}
     return place.plan_keys({**stored, **place.binding.key(found)}).candidates[0]
+
+
+async def find_archived(context: Context, *given: ModelKey[Any] | Model) -> list[ModelKey[Any]]:
+    """Return the keys of those of these items that are in the archive, in the order given.
+
+    Pass items or their keys, as in ``Order.key(...)``. This reads what the table stores, not the archive.
+    """
+    keys = list(dict.fromkeys(map(find_key, given)))
+    bindings = [await bind(context, key.schema) for key in keys]
+    reads = [GetItem(binding.table, binding.key(key)) for binding, key in zip(bindings, keys, strict=True)]
+    stored = await get_many(context, None, reads, strong=False)
+    return [
+        key
+        for key, binding, item in zip(keys, bindings, stored, strict=True)
+        if item is not None and is_pointer(binding, item)
+    ]
 
 
 async def report(context: Context, model: type[Model]) -> Holdings:

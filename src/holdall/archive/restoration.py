@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdall.archive.flow import find_key
 from holdall.archive.follower import delete_former
 from holdall.archive.item import find_place
 from holdall.archive.pointer import POINTER, read_pointer, show_key
@@ -12,7 +13,7 @@ from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item
-from holdall.errors import ContentionError, InvalidOptionsError
+from holdall.errors import ContentionError
 from holdall.models.keys import ModelKey
 from holdall.models.marks import Marks
 from holdall.models.model import Model
@@ -37,12 +38,7 @@ async def restore(context: Context, *given: ModelKey[Any] | Model) -> int:
     """
     flows = []
     for each in given:
-        key = each.key if isinstance(each, Model) else each
-        if not isinstance(key, ModelKey):
-            raise InvalidOptionsError(
-                f"{each!r:.60} is neither an item nor the key of one",
-                hint="pass items or keys: Order.key(...)",
-            )
+        key = find_key(each)
         binding = await bind(context, key.schema)
         flows.append((binding, GetItem(binding.table, binding.key(key), True)))
     outcomes = await context.port.gather((_restore(context, *each) for each in flows), limit=_AT_ONCE)

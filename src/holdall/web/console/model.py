@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from starlette.responses import Response
 
 from holdall import Model
+from holdall.archive import find_archive
 from holdall.errors import HoldallError
 from holdall.models import FieldFacts, ModelFacts, describe_model
 from holdall.web.console.change import confirm_deletion, delete_item, edit_item, save_item
@@ -32,7 +34,7 @@ async def _show(visit: Visit) -> Response:
     columns = _choose_columns(facts, search.index)
     try:
         found = await fetch_page(visit, model, search)
-        rows = [] if found is None else [_show_row(visit, name, item, columns) for item in found.items]
+        rows = [] if found is None else await _show_rows(visit, name, found.items, columns)
     except (HoldallError, RefusedVisitError) as error:
         found, rows, problem = None, [], explain_problem(error)
     again = {
@@ -71,9 +73,28 @@ def _choose_columns(facts: ModelFacts, index: str | None) -> list[FieldFacts]:
     return [fields[name] for name in names if name in fields]
 
 
-def _show_row(visit: Visit, name: str, item: Model, columns: Sequence[FieldFacts]) -> tuple[str, list[str]]:
-    """Return the URL of an item, and some of its fields, each on one line."""
-    return link_item(visit, name, item), [_shorten(each) for each in show_fields(item, columns)]
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An item in a list: its URL, and some of its fields, each on one line. ``cold``: it is in the archive."""
+
+    url: str
+    texts: list[str]
+    cold: bool
+
+
+async def _show_rows(
+    visit: Visit, name: str, items: Sequence[Model], columns: Sequence[FieldFacts]
+) -> list[Row]:
+    has_archive = find_archive(visit.desk.models[name]) is not None
+    cold = set(await visit.db.archive.find_archived(*items)) if has_archive else set()
+    return [
+        Row(
+            link_item(visit, name, item),
+            [_shorten(each) for each in show_fields(item, columns)],
+            item.key in cold,
+        )
+        for item in items
+    ]
 
 
 def _shorten(field: ShownField) -> str:
