@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rig.recorder import Recorder
 from tables_rig import INDEX, Staged, settings, table_on
 
-from holdall import AsyncDatabase, Database
+from holdall import AsyncDatabase, Database, Index, Key, Model
+from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import (
     AddIndex,
     CreateTable,
@@ -297,6 +299,23 @@ def test_describe_gives_the_table_as_it_is() -> None:
         db.table.create()
         assert db.table.exists() is True
         assert db.table.describe() == db.send(DescribeTable("holdall"))
+
+
+class Errand(Model, name="FlowErrand", indexes=[Index("by_place", key=["place"])]):
+    number: Key[int]
+    place: str
+
+
+def test_items_are_counted_only_for_a_description() -> None:
+    recorder = Recorder(EmbeddedBackend(None))
+    with Database(backend=recorder) as db:
+        db.create(Errand, number=1, place="here")
+        assert db.query(Errand, index="by_place", place="here").all() != []
+        assert db.jobs.list() == []
+        assert db.table.plan(models=[Errand]).ok
+        assert {request.counts for request in recorder.sent(DescribeTable)} == {False}
+        assert db.send(DescribeTable("holdall", counts=False)).item_count == -1
+        assert db.table.describe().item_count == 1
 
 
 def test_a_table_that_is_being_created_is_waited_for() -> None:

@@ -101,7 +101,7 @@ async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
             hint='open the database with files="s3://bucket" or files="file:PATH"',
         )
     binding = await bind(context, schema)
-    table = (await context.port.send(DescribeTable(binding.table))).schema
+    table = (await context.port.send(DescribeTable(binding.table, counts=False))).schema
     traits = await context.port.send(DescribeService(service))
     kept = {part.name for part in table.keys} | {TYPE, STAMP, VERSION, TTL}
     for index in table.indexes:

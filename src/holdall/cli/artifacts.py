@@ -335,7 +335,7 @@ def _table_exists(db: Database) -> bool:
     if own is None:
         return db.table.exists()
     try:
-        db.send(DescribeTable(own))
+        db.send(DescribeTable(own, counts=False))
     except TableNotFoundError:
         return False
     return True

@@ -192,7 +192,7 @@ class StoredItems:
     def __init__(self, db: Database, table: str) -> None:
         self._db = db
         self._table = table
-        self._schema: TableSchema = db.send(DescribeTable(table)).schema
+        self._schema: TableSchema = db.send(DescribeTable(table, counts=False)).schema
 
     def key(self, words: Iterable[str]) -> Item:
         """The key that was typed."""

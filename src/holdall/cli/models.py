@@ -102,7 +102,7 @@ def _fetch_sample(db: Database, table: str, size: int) -> TableSample:
     from holdall.core import DescribeTable, DescribeTtl, Item, Scan
 
     name = _find_name(db, table)
-    schema = db.send(DescribeTable(name)).schema
+    schema = db.send(DescribeTable(name, counts=False)).schema
     items: list[Item] = []
     complete = True
     for page in db.pages(Scan(name, limit=size)):

@@ -348,10 +348,14 @@ class BatchWrite(Request[Done]):
 
 @dataclass(frozen=True, slots=True)
 class DescribeTable(Request[TableDescription]):
-    """Describe a table: its schema and status."""
+    """Describe a table: its schema and status, and with ``counts`` its items and bytes.
+
+    The embedded engine reads the whole table to count; without ``counts``, it reports -1 items and -1 bytes instead.
+    """
 
     of_tables: ClassVar[bool] = True
     table: str
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,11 +86,10 @@ async def create(
         problem = explain_plan(await _plan(context, (database, *own)))
         if problem is not None:
             raise problem
-    description = await _ensure(context, database, mode)
-    layout_of(description, context.settings)
+    layout_of(await _ensure(context, database, mode), context.settings)
     for table in own:
         await _ensure(context, table)
-    return description
+    return await describe(context)
 
 
 async def plan(context: Context, *, models: Sequence[NeedsTable]) -> TablePlan:
@@ -178,7 +177,7 @@ async def remove_index(
 
 async def describe(context: Context) -> TableDescription:
     """Describe the table; raises `TableNotFoundError` if it does not exist. Waits while it is created or changed."""
-    return await _require_table(context, context.settings.table_name)
+    return await _require_table(context, context.settings.table_name, counts=True)
 
 
 async def export(
@@ -278,20 +277,22 @@ async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
 # --- waiting ---------------------------------------------------------------------------------------------
 
 
-async def fetch_table(context: Context, table: str) -> TableDescription | None:
+async def fetch_table(context: Context, table: str, *, counts: bool = False) -> TableDescription | None:
     """Describe the table as it is now; None if it does not exist."""
     try:
-        return await context.port.send(DescribeTable(table))
+        return await context.port.send(DescribeTable(table, counts))
     except TableNotFoundError:
         return None
 
 
-async def await_table(context: Context, table: str, *, indexes: bool = False) -> TableDescription | None:
+async def await_table(
+    context: Context, table: str, *, indexes: bool = False, counts: bool = False
+) -> TableDescription | None:
     """Describe the table once it has stopped changing (with ``indexes``, its indexes too); None if it is missing."""
     waited = 0.0
     pause = _FIRST_PAUSE
     while True:
-        description = await fetch_table(context, table)
+        description = await fetch_table(context, table, counts=counts)
         state = None if description is None else in_flux(description, indexes=indexes)
         if state is None:
             return description
@@ -340,8 +341,8 @@ async def _describe_export(context: Context, wanted: WantedTable) -> ExportedTab
     return ExportedTable(schema, await _ttl(context, schema.name), wanted.own)
 
 
-async def _require_table(context: Context, table: str) -> TableDescription:
-    description = await await_table(context, table)
+async def _require_table(context: Context, table: str, *, counts: bool = False) -> TableDescription:
+    description = await await_table(context, table, counts=counts)
     if description is None:
         raise _explain_no_table(context, table)
     return description

@@ -134,7 +134,7 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
     if context.settings.manage_table and not wanted.local:
         description = await ensure_index(context, binding.table, wanted)
     else:
-        description = await context.port.send(DescribeTable(binding.table))
+        description = await context.port.send(DescribeTable(binding.table, counts=False))
     found = next((each for each in description.schema.indexes if each.name == wanted.name), None)
     where = f"the index {wanted.name} of table {binding.table}"
     hint = None

@@ -38,7 +38,7 @@ def plan_describe(
 
     def work(connection: sqlite3.Connection) -> TableDescription:
         check_version(connection, catalog)
-        return _description(connection, table)
+        return _description(connection, table, counts=request.counts)
 
     return work
 
@@ -171,9 +171,11 @@ def _all_items(connection: sqlite3.Connection, table: Table) -> Iterator[tuple[i
         last = rows[-1][1], rows[-1][2]
 
 
-def _description(connection: sqlite3.Connection, table: Table) -> TableDescription:
-    count, size = connection.execute(
-        "SELECT count(*), total(size) FROM items WHERE t = ?", (table.number,)
-    ).fetchone()
+def _description(connection: sqlite3.Connection, table: Table, *, counts: bool = True) -> TableDescription:
+    count, size = -1, -1
+    if counts:
+        count, size = connection.execute(
+            "SELECT count(*), total(size) FROM items WHERE t = ?", (table.number,)
+        ).fetchone()
     states = {index.name: "ACTIVE" for _, index in table.indexes}
     return TableDescription(table.schema, "ACTIVE", states, count, int(size))

@@ -44,6 +44,9 @@ async def a_table_is_described_as_it_was_made(store: Store) -> None:
     }
     assert description.status == "ACTIVE"
     assert set(description.index_status.values()) == {"ACTIVE"}
+    uncounted = await store.send(DescribeTable(table, counts=False))
+    assert (uncounted.schema, uncounted.status) == (description.schema, description.status)
+    assert uncounted.index_status == description.index_status
 
 
 @check()
