@@ -197,8 +197,9 @@ class AsyncDatabase(AsyncRunner):
 
         ``models`` are your models; without them, their tables and items are not checked. ``only`` is a list of the
         checks to make: ``configuration``, ``permissions``, ``tables``, ``items``, ``unique``, ``blobs``, ``archive``,
-        ``artifacts``, ``jobs`` and ``orphans``; by default all of them. ``repair=True`` repairs what can be repaired,
-        each fault on condition that it is still as it was found.
+        ``artifacts``, ``jobs`` and ``orphans``; by default all of them. ``features`` are the features whose permissions
+        are checked, named as for ``db.table.export_policy``; by default all but ``create``. ``repair=True`` repairs
+        what can be repaired, each fault on condition that it is still as it was found.
 
         This reads all items, also with other programs writing at the same time: ``segments`` parts of a table in
         parallel, and at most ``rate`` items per second. The number and size of each model's items are stored for

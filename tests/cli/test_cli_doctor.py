@@ -103,17 +103,27 @@ def test_a_check_can_be_made_alone(db: Database) -> None:
     assert call("--url", URL, "doctor", "--models", MODELS, "--only", "unique").exit_code == 1
 
 
+def test_permissions_that_were_not_tried_are_listed(db: Database) -> None:
+    words = ("--url", URL, "doctor", "--only", "permissions", "--feature", "create", "--feature", "models")
+    result = call(*words)
+    assert result.exit_code == 0
+    assert "dynamodb:CreateTable on table holdall was not tried: if another process " in result.stderr
+    report = json.loads(call(*words, "--json").stdout)
+    assert "dynamodb:CreateTable" in [each["action"] for each in report["untried"]]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--only", "everything"], "'everything' is not a check; the checks are configuration, "),
+        (["--feature", "model"], "there is no policy for 'model'"),
         (["--yes"], "--yes is only for --repair"),
         (["--repair", "--json"], "--repair with --json cannot ask; add --yes if you are sure"),
         (["--models", "nowhere"], "there is no module nowhere"),
         (["--segments", "0"], "0 is not in the range 1<=x<=1000"),
         (["--rate", "0"], "0.0 is not in the range x>0"),
     ],
-    ids=["check", "yes", "json", "module", "segments", "rate"],
+    ids=["check", "feature", "yes", "json", "module", "segments", "rate"],
 )
 def test_wrong_options_are_refused(db: Database, words: list[str], message: str) -> None:
     result = call("--url", URL, "doctor", *words)

@@ -16,6 +16,7 @@ from holdall.cli.session import command_text, open_database, url_option
 if TYPE_CHECKING:
     from holdall import Database
     from holdall.maintenance import DoctorReport
+    from holdall.tables import PolicyFeature
 
 
 def _check_names(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> Any:
@@ -33,6 +34,13 @@ def _check_names(context: click.Context, parameter: click.Parameter, names: tupl
 @click.option(
     "--only", multiple=True, metavar="CHECK", callback=_check_names, help="Make only this check; repeatable."
 )
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="FEATURE",
+    help="Check only the permissions of this feature, named as for table policy; repeatable.",
+)
 @click.option("--repair", is_flag=True, help="Repair what can be repaired, after showing what that is.")
 @click.option("--yes", is_flag=True, help="Repair without asking.")
 @click.option(
@@ -49,6 +57,7 @@ def _check_names(context: click.Context, parameter: click.Parameter, names: tupl
 def doctor(
     names: tuple[str, ...],
     only: Any,
+    features: tuple[PolicyFeature, ...],
     repair: bool,
     yes: bool,
     segments: int,
@@ -69,7 +78,7 @@ def doctor(
     if repair and as_json and not yes:
         raise click.UsageError("--repair with --json cannot ask; add --yes if you are sure")
     options: dict[str, Any] = {"models": load_models(names), "only": only, "store_figures": not no_figures}
-    options |= {"segments": segments, "rate": rate}
+    options |= {"features": features or None, "segments": segments, "rate": rate}
     with open_database() as db:
         report = _examine(db, options)
         if repair and any(each.repair for each in report.findings):
@@ -81,10 +90,15 @@ def doctor(
         facts = [{**each._asdict(), "counted_at": each.counted_at.isoformat()} for each in report.figures]
         found = [each._asdict() for each in report.findings]
         counts = {"found": report.found, "repaired": report.repaired, "scanned": report.scanned}
-        show_json({"healthy": report.is_healthy, **counts, "findings": found, "models": facts})
+        untried = [each._asdict() for each in report.untried]
+        show_json(
+            {"healthy": report.is_healthy, **counts, "findings": found, "models": facts, "untried": untried}
+        )
     else:
         _show_figures(report)
         _show_findings(report)
+        for action in report.untried:
+            say(f"{action.action} on {action.subject} was not tried: {action.reason}")
     if not report.is_healthy:
         left = report.found - report.repaired
         hint = None

@@ -2,15 +2,22 @@
 
 The work is done by methods of a database (``db.copy_to(...)`` and others), each of which loads its part of this room
 on first use. Flows here may read and write everything that a database holds, and send scans. `CopyReport` and
-`CopiedPart` are what a copy returns, `BackupReport` what a backup does, `DoctorReport` with its `DoctorFinding` and
-`ModelFigure` what a check does.
+`CopiedPart` are what a copy returns, `BackupReport` what a backup does, `DoctorReport` with its `DoctorFinding`,
+`ModelFigure` and `UntriedAction` what a check does.
 """
 
 from __future__ import annotations
 
 from holdall.maintenance.backup.flow import BackupReport
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
-from holdall.maintenance.doctor.report import CheckName, DoctorFinding, DoctorReport, ModelFigure, Severity
+from holdall.maintenance.doctor.report import (
+    CheckName,
+    DoctorFinding,
+    DoctorReport,
+    ModelFigure,
+    Severity,
+    UntriedAction,
+)
 
 __all__ = [
     "BackupReport",
@@ -21,4 +28,5 @@ __all__ = [
     "DoctorReport",
     "ModelFigure",
     "Severity",
+    "UntriedAction",
 ]

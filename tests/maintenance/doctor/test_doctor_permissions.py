@@ -2,100 +2,310 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
 from denying_server import Denying, denying
 from doctor_rig import MODELS
-from rig.files import bucket_service, s3_service
+from rig.files import BUCKET, bucket_service
 from rig.servers import ENVIRONMENT, sign_in, started
 
-from holdall import Database
-from holdall.core import Scan
+from holdall import Database, Index, Key, Model, SortKey
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.s3.service import S3Service
+from holdall.core import CreateTable, DescribeTtl, KeyAttribute, Scan, TableSchema
+from holdall.core.objects import ListUploads
+from holdall.errors import InvalidOptionsError
+from holdall.maintenance.doctor.trial import UNTRIED
+from holdall.tables import PolicyFeature
+from holdall.tables.export.policy import OBJECT_ACTIONS, TABLE_ACTIONS
 
-TABLE = (
-    "GetItem",
-    "Query",
-    "PutItem",
-    "UpdateItem",
-    "DeleteItem",
-    "ConditionCheckItem",
-    "BatchGetItem",
-    "Scan",
-)
-FILES = ("ListBucket", "GetObject", "PutObject", "DeleteObject")
-ACTIONS = [*(f"dynamodb:{each}" for each in TABLE), *(f"s3:{each}" for each in FILES)]
+NEEDS = {
+    **{f"dynamodb:{each}": feature for feature, found in TABLE_ACTIONS.items() for each in found},
+    **{f"s3:{each}": feature for feature, found in OBJECT_ACTIONS.items() for each in found},
+}
+ACTIONS = sorted(NEEDS.keys() - UNTRIED.keys())
+"""All actions of all policies that are tried."""
+
+
+class Ledger(Model, table="DoctorLedgers", layout="plain", indexes=[Index("by_size", key=["size", "unit"])]):
+    number: Key[int]
+    part: SortKey[bytes]
+    size: int = 0
+    unit: str = "kg"
+
+
+class Guarded(NamedTuple):
+    """A database behind a server that can deny, and the same database without that server."""
+
+    db: Database
+    guard: Denying
+    direct: Database
+
+    @property
+    def own_table(self) -> str:
+        return f"{self.db._context.settings.table_prefix}DoctorLedgers"
+
+    def read_all(self) -> list[Any]:
+        """Everything that tables and bucket contain, and how the tables are set up."""
+        found: list[Any] = []
+        for table in (self.db.table.name, self.own_table):
+            pages = self.direct.pages(Scan(table, consistent=True))
+            found.append(sorted(str(item) for page in pages for item in page.items))
+            found.append(self.direct.send(DescribeTtl(table)))
+        objects = list(self.direct.files.list())
+        found += [(each, self.direct.files.get(each.key)) for each in objects]
+        return [*found, self.direct.send(ListUploads("default")), self.direct.table.describe()]
+
+
+def service(url: str, prefix: str) -> S3Service:
+    """A service that trusts its server to honour conditions, as with AWS."""
+    endpoint = resolve_endpoint("s3", endpoint=url, environment=ENVIRONMENT)
+    source = find_credentials(environment=ENVIRONMENT)
+    return S3Service(BUCKET, endpoint, source, prefix=prefix, conditional_puts=True)
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[tuple[Database, Denying]]:
-    """A database with a table, a bucket, and a server before both that can deny."""
+def everything() -> Iterator[Guarded]:
+    """A database with two tables, indexes, items and files."""
     server = started("ministack")
     bucket_service("").close()  # makes the bucket
+    name, prefix = f"doctor-{uuid4()}", uuid4().hex
     with denying(server) as guard:
-        url = f"dynamodb://doctor-{uuid4()}?region={ENVIRONMENT['AWS_REGION']}&endpoint={guard.url}"
-        with Database(url, credentials=sign_in, files=s3_service(guard.url, uuid4().hex)) as db:
-            db.table.create()
-            yield db, guard
+
+        def opened(url: str) -> Database:
+            address = (
+                f"dynamodb://{name}?region={ENVIRONMENT['AWS_REGION']}&endpoint={url}&table_prefix={prefix}-"
+            )
+            return Database(address, credentials=sign_in, files=service(url, prefix))
+
+        with opened(guard.url) as db, opened(server) as direct:
+            direct.table.create(models=[*MODELS, Ledger])
+            direct.create(Ledger, number=1, part=b"x")
+            direct.files.put("a", b"1")
+            yield Guarded(db, guard, direct)
 
 
-def test_with_all_permissions_nothing_is_found_and_nothing_is_written(
-    guarded: tuple[Database, Denying],
-) -> None:
-    db, guard = guarded
-    report = db.doctor(only=["permissions"])
-    assert report.findings == ()
-    assert set(ACTIONS) <= guard.seen, "they were not tried"
-    assert [item for page in db.pages(Scan(db.table.name)) for item in page.items] == []
-    assert list(db.files.list()) == []
+@pytest.fixture
+def guarded(everything: Guarded) -> Iterator[Guarded]:
+    yield everything
+    everything.guard.permit_all()
+    everything.guard.seen.clear()
+
+
+def examine(guarded: Guarded, **options: Any) -> Any:
+    return guarded.db.doctor(only=["permissions"], models=[*MODELS, Ledger], **options)
+
+
+def test_with_all_permissions_nothing_is_found_and_nothing_is_changed(guarded: Guarded) -> None:
+    before = guarded.read_all()
+    report = examine(guarded)
+    assert (report.findings, report.untried) == ((), ())
+    assert set(ACTIONS) <= {action for action, _ in guarded.guard.seen}, "they were not tried"
+    assert guarded.read_all() == before
+
+
+def features_of(message: str) -> set[str]:
+    found = re.search(r"; ([a-z, ]+) needs? it$", message)
+    assert found is not None, message
+    return set(re.split(", | and ", found[1]))
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_an_action_that_is_denied_is_found(guarded: tuple[Database, Denying], action: str) -> None:
-    db, guard = guarded
-    guard.denied.add(action)
-    try:
-        report = db.doctor(only=["configuration", "permissions"])
-    finally:
-        guard.denied.clear()
+def test_an_action_that_is_denied_is_found_with_the_features_that_need_it(
+    guarded: Guarded, action: str
+) -> None:
+    before = guarded.read_all()
+    guarded.guard.denied.add(action)
+    features = [each for each in TABLE_ACTIONS if each != "create"]
+    report = examine(guarded)
+    guarded.guard.permit_all()
+    assert guarded.read_all() == before
+    assert report.findings
+    kind, _, name = action.partition(":")
+    policies = TABLE_ACTIONS if kind == "dynamodb" else OBJECT_ACTIONS
+    users: set[str] = {each for each in features if name in policies.get(each, ())}
+    for finding in report.findings:
+        assert finding.check == "permissions"
+        assert finding.message.startswith(f"{action} is denied"), finding
+    first = report.findings[0]
+    table = guarded.db.table.name
+    assert first.subject.startswith(f"table {table}" if kind == "dynamodb" else "file service default (s3://")
+    if name == "DescribeTable":
+        users |= {"create"}
+    assert features_of(first.message) == users
+
+
+@pytest.mark.parametrize("feature", TABLE_ACTIONS)
+def test_the_policy_of_a_feature_is_enough_for_it(guarded: Guarded, feature: PolicyFeature) -> None:
+    tables, objects = TABLE_ACTIONS[feature], OBJECT_ACTIONS.get(feature, ())
+    guarded.guard.allowed = {*(f"dynamodb:{each}" for each in tables), *(f"s3:{each}" for each in objects)}
+    guarded.guard.allowed.add("dynamodb:DescribeTable")
+    report = examine(guarded, features=[feature])
+    assert report.findings == ()
+    assert {each.action for each in report.untried} == guarded.guard.allowed & UNTRIED.keys()
+
+
+def found_in(report: Any) -> list[tuple[str, str]]:
+    return [(each.subject, each.message.partition(" is denied")[0]) for each in report.findings]
+
+
+def untried_in(report: Any) -> dict[str, str]:
+    return {each.action: each.reason for each in report.untried}
+
+
+def test_each_table_and_each_index_is_tried(guarded: Guarded) -> None:
+    own = guarded.own_table
+    put, query = ("dynamodb:PutItem", own), ("dynamodb:Query", f"{own}/index/by_size")
+    guarded.guard.denied |= {put, query}
+    report = examine(guarded)
+    assert found_in(report) == [(f"table {own}", put[0]), (f"index by_size of table {own}", query[0])]
+    assert features_of(report.findings[0].message).isdisjoint({"jobs", "attachments", "artifacts"})
+
+
+def test_without_its_description_nothing_else_of_a_table_can_be_tried(guarded: Guarded) -> None:
+    own = guarded.own_table
+    guarded.guard.denied.add(("dynamodb:DescribeTable", own))
+    report = examine(guarded, features=["reads"])
+    assert found_in(report) == [(f"table {own}", "dynamodb:DescribeTable")]
+    assert {(each.action, each.subject) for each in report.untried} == {
+        (f"dynamodb:{name}", f"table {own}") for name in ("GetItem", "BatchGetItem", "Query")
+    }
+
+
+@pytest.mark.parametrize("naming", [False, True])
+def test_without_permission_to_list_a_missing_object_seems_forbidden(guarded: Guarded, naming: bool) -> None:
+    guarded.guard.denied.add("s3:ListBucket")
+    guarded.guard.naming = naming
+    report = examine(guarded, features=["files"])
     (finding,) = report.findings
-    assert finding.check == "permissions"
-    assert finding.message.startswith(f"{action} is denied; ")
-    kind = f"table {db.table.name}" if action.startswith("dynamodb:") else "file service "
-    assert finding.subject.startswith(kind)
+    assert (
+        finding.message
+        == "s3:ListBucket is denied, so S3 reports a missing object as forbidden; files needs it"
+    )
+    reason = "the request needs s3:ListBucket, too"
+    tried = ("GetObject", "GetObjectTagging", "DeleteObject", "PutObjectTagging")
+    assert untried_in(report) == {f"s3:{each}": reason for each in tried}
 
 
-def test_without_permission_to_scan_the_rest_is_left_out(guarded: tuple[Database, Denying]) -> None:
-    db, guard = guarded
-    guard.denied.add("dynamodb:Scan")
-    try:
-        report = db.doctor()
-    finally:
-        guard.denied.clear()
-    assert [each.check for each in report.findings] == ["permissions"]
+def test_conditions_on_objects_need_permission_to_read(guarded: Guarded) -> None:
+    guarded.guard.denied.add("s3:GetObject")
+    report = examine(guarded, features=["files"])
+    assert [action for _, action in found_in(report)] == ["s3:GetObject"]
+    reason = "the request needs s3:GetObject, too"
+    assert untried_in(report) == {"s3:DeleteObject": reason, "s3:PutObjectTagging": reason}
+
+
+def test_a_key_that_may_not_be_used_is_named(guarded: Guarded) -> None:
+    guarded.guard.encrypted = guarded.guard.naming = True
+    guarded.guard.denied.add("kms:Decrypt")
+    report = examine(guarded, features=["archive"])
+    (finding,) = report.findings
+    assert finding.message == "kms:Decrypt is denied on the key that encrypts its data; archive needs it"
+    assert untried_in(report) == {"s3:GetObject": "the request needs kms:Decrypt, too"}
+
+
+def test_the_url_of_a_service_says_what_else_it_needs(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    options = f"endpoint={guarded.guard.url}&acl=private&encryption=aws:kms&kms_key=k"
+    guarded.guard.naming = True
+    with Database("memory:", files=f"s3://{BUCKET}/{uuid4().hex}?{options}") as db:
+        db.table.create()
+        permitted = db.doctor(only=["permissions"], features=["files"])
+        guarded.guard.denied.add("s3:PutObjectAcl")
+        denied = db.doctor(only=["permissions"], features=["files"])
+        assert list(db.files.list()) == []
+    assert permitted.findings == ()
+    assert untried_in(permitted).keys() == {"kms:Decrypt", "kms:GenerateDataKey"}
+    assert [action for _, action in found_in(denied)] == ["s3:PutObjectAcl"]
+
+
+def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(guarded: Guarded) -> None:
+    guarded.guard.refused = "InvalidAccessKeyId"
+    report = guarded.db.doctor(only=["configuration", "permissions"], features=["files"])
+    (finding,) = report.findings
+    assert (finding.check, finding.subject) == ("configuration", "file service default")
+    assert "InvalidAccessKeyId" in finding.message
+    assert {each.subject.partition(" (")[0] for each in report.untried} == {"file service default"}
+
+
+def test_a_key_that_kms_refuses_is_reported(guarded: Guarded) -> None:
+    guarded.guard.refused = "KMS.DisabledException"
+    report = examine(guarded, features=["archive"])
+    words = "KMS refuses to use the key that encrypts its data (KMS.DisabledException); archive needs it"
+    assert {each.message for each in report.findings} == {words}
+
+
+def test_the_table_of_artifacts_is_tried(guarded: Guarded) -> None:
+    name = f"artifacts-{uuid4()}"
+    options: dict[str, Any] = {"credentials": sign_in, "artifacts": f"table={name}"}
+    with Database(guarded.db._context.settings.url, **options, files="memory:") as db:
+        db.send(CreateTable(TableSchema(name, KeyAttribute("pk"), KeyAttribute("sk"))))
+        guarded.guard.denied.add(("dynamodb:UpdateItem", name))
+        report = db.doctor(only=["permissions"])
+    assert found_in(report) == [(f"table {name}", "dynamodb:UpdateItem")]
+    assert features_of(report.findings[0].message) == {"artifacts"}
+
+
+def test_a_check_that_reads_tables_needs_permissions_itself(guarded: Guarded) -> None:
+    guarded.guard.denied.add("dynamodb:Scan")
+    assert examine(guarded, features=["models"]).findings == ()
+    report = guarded.db.doctor(features=["models"])
+    (finding,) = report.findings
+    assert finding.message == "dynamodb:Scan is denied; doctor needs it"
     assert report.scanned == 0
 
 
-def test_without_permission_to_describe_the_table_that_is_found(guarded: tuple[Database, Denying]) -> None:
-    db, guard = guarded
-    guard.denied.add("dynamodb:DescribeTable")
-    try:
-        report = db.doctor(only=["configuration"])
-    finally:
-        guard.denied.clear()
-    (finding,) = report.findings
-    assert finding.subject == f"table {db.table.name}"
+def test_without_permission_to_scan_one_table_the_others_are_read(guarded: Guarded) -> None:
+    guarded.guard.denied.add(("dynamodb:Scan", guarded.own_table))
+    report = guarded.db.doctor(models=[*MODELS, Ledger], store_figures=False)
+    assert found_in(report) == [(f"table {guarded.own_table}", "dynamodb:Scan")]
+    assert [each.model for each in report.figures] == ["DoctorPerson", "DoctorVisit"]
 
 
-def test_figures_that_may_not_be_stored_are_a_notice(guarded: tuple[Database, Denying]) -> None:
-    db, guard = guarded
-    db.table.create(models=MODELS)
-    guard.denied.add("dynamodb:BatchWriteItem")
-    try:
-        report = db.doctor(models=MODELS, only=["items"])
-    finally:
-        guard.denied.clear()
+def test_without_permission_to_describe_the_table_that_is_all_that_is_found(guarded: Guarded) -> None:
+    guarded.guard.denied.add("dynamodb:DescribeTable")
+    report = guarded.db.doctor()
+    assert found_in(report) == [(f"table {guarded.db.table.name}", "dynamodb:DescribeTable")]
+
+
+def test_figures_that_may_not_be_stored_are_a_notice(guarded: Guarded) -> None:
+    guarded.guard.denied.add("dynamodb:BatchWriteItem")
+    report = guarded.db.doctor(models=MODELS, only=["items"])
     (finding,) = report.findings
     assert (finding.severity, finding.subject) == ("notice", "figures")
     assert len(report.figures) == 2
+
+
+def test_permissions_are_checked_from_async_programs(guarded: Guarded) -> None:
+    guarded.guard.denied.add("s3:PutObject")
+    report = asyncio.run(guarded.db.aio.doctor(only=["permissions"], features=["archive"]))
+    assert [action for _, action in found_in(report)] == ["s3:PutObject"]
+
+
+@pytest.mark.parametrize("url", ["memory:", "embedded:"])
+def test_a_store_without_permissions_has_nothing_to_find(url: str, tmp_path: Path) -> None:
+    here = f"{url}{tmp_path / 'a.db'}" if url == "embedded:" else url
+    named = {"one": "memory:", "two": f"file:{tmp_path / 'files'}", "both": "mirror:one,two"}
+    with Database(here, files=named) as db:
+        db.table.create()
+        db.files["two"].put("a", b"1")
+        report = db.doctor(only=["permissions"])
+    assert (report.findings, report.untried) == ((), ())
+
+
+def test_only_features_with_a_policy_can_be_checked() -> None:
+    wrong: list[Any] = ["model", [], ["model"]]
+    with Database("memory:") as db:
+        for features in wrong:
+            with pytest.raises(InvalidOptionsError, match=r"features must be a list|no policy for 'model'"):
+                db.doctor(features=features)

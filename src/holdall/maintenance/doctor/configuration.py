@@ -8,6 +8,7 @@ from typing import Any
 from holdall.attachments.declaration import Declaration
 from holdall.core.objects import HeadObject
 from holdall.errors import AccessDeniedError, HoldallError, ObjectNotFoundError
+from holdall.maintenance.doctor.permission import is_denial, report_undescribed
 from holdall.maintenance.doctor.report import Severity
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.flow import ensure_index, ensure_ttl, find_table, plan
@@ -20,9 +21,11 @@ async def check_services(work: Work) -> None:
     for name in work.services:
         try:
             await work.context.port.send(HeadObject(name, f"holdall-doctor/{work.context.port.new_id()}"))
-        except (ObjectNotFoundError, AccessDeniedError):
-            continue  # permissions are another check
+        except ObjectNotFoundError:
+            continue
         except HoldallError as error:
+            if isinstance(error, AccessDeniedError) and is_denial(error):
+                continue  # permissions are another check
             await work.find("configuration", "error", f"file service {name}", error.message)
     for model in work.models:
         for joiner in model._schema.joiners:
@@ -40,7 +43,10 @@ async def reach_table(work: Work) -> bool:
     try:
         await find_table(work.context, name)
     except HoldallError as error:
-        await work.find("configuration", "error", f"table {name}", error.message)
+        if isinstance(error, AccessDeniedError) and is_denial(error):
+            await report_undescribed(work, name)
+        else:
+            await work.find("configuration", "error", f"table {name}", error.message)
         return False
     return True
 

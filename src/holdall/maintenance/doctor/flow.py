@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
 from holdall.core.context import Context
-from holdall.errors import HoldallError, InvalidOptionsError
+from holdall.errors import AccessDeniedError, HoldallError, InvalidOptionsError
 from holdall.maintenance.doctor.artifact import check_artifacts
 from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout, reach_table
 from holdall.maintenance.doctor.feature import (
@@ -29,6 +29,7 @@ from holdall.maintenance.doctor.table import TableCheck
 from holdall.maintenance.doctor.work import Work
 from holdall.models.model import Model
 from holdall.tables.demand import needs_of
+from holdall.tables.export.policy import TABLE_ACTIONS, PolicyFeature, check_features
 from holdall.tables.layout import Layout
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.table_run import check_run_options
@@ -41,6 +42,7 @@ class DoctorArguments(TypedDict, total=False):
 
     models: Sequence[type[Model]]
     only: Sequence[CheckName] | None
+    features: Sequence[PolicyFeature] | None
     repair: bool
     store_figures: bool
     segments: int
@@ -54,6 +56,7 @@ async def examine(
     *,
     models: Sequence[type[Model]] = (),
     only: Sequence[CheckName] | None = None,
+    features: Sequence[PolicyFeature] | None = None,
     repair: bool = False,
     store_figures: bool = True,
     segments: int = 1,
@@ -62,6 +65,7 @@ async def examine(
 ) -> DoctorReport:
     """Check a database; see `holdall.Database.doctor`."""
     wanted = _choose(only)
+    needing = _choose_features(features, wanted)
     needs_of(models)  # refuses what is not a model
     check_run_options(segments, rate, progress)
     work = Work(context, models, services, repair=repair, segments=segments, rate=rate, progress=progress)
@@ -70,12 +74,12 @@ async def examine(
     if not await reach_table(work):
         return work.report()
     layout = await find_layout(work)
-    denied = await check_permissions(work, layout) if "permissions" in wanted else frozenset()
+    unreadable = await check_permissions(work, needing) if "permissions" in wanted else frozenset()
     if "tables" in wanted:
         await check_tables(work)
-    if "dynamodb:Scan" in denied:
-        return work.report()  # nothing below can be read
-    bindings = await _bind_models(work, wanted)
+    bindings = [each for each in await _bind_models(work, wanted) if each.table not in unreadable]
+    if context.settings.table_name in unreadable:
+        layout = None
     await _read_tables(work, layout, bindings, wanted, keep=store_figures)
     if layout is not None:
         await _check_features(work, layout, wanted)
@@ -93,6 +97,21 @@ def _choose(only: Any) -> frozenset[CheckName]:
     return frozenset(only)
 
 
+def _choose_features(
+    features: Sequence[PolicyFeature] | None, wanted: frozenset[CheckName]
+) -> Sequence[PolicyFeature]:
+    """The features whose permissions are checked; those of this check belong to them if it reads tables."""
+    if features is None:
+        return [each for each in TABLE_ACTIONS if each != "create"]
+    if isinstance(features, str) or not features:
+        raise InvalidOptionsError(
+            f"features must be a list of features, not {features!r:.80}", hint='as in ["models", "jobs"]'
+        )
+    check_features(features)
+    reads = wanted - {"configuration", "permissions"}
+    return [*features, "doctor"] if reads and "doctor" not in features else features
+
+
 async def _bind_models(work: Work, wanted: frozenset[CheckName]) -> list[Binding]:
     """Where the items of the models are; a model that cannot be used at all is a finding."""
     found = []
@@ -102,7 +121,8 @@ async def _bind_models(work: Work, wanted: frozenset[CheckName]) -> list[Binding
         try:
             found.append(await bind(work.context, model._schema))
         except HoldallError as error:
-            if "tables" not in wanted:
+            known = isinstance(error, AccessDeniedError) and "permissions" in wanted
+            if "tables" not in wanted and not known:
                 await work.find("configuration", "error", model._schema.name, error.message)
     return found
 

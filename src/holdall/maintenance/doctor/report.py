@@ -37,6 +37,14 @@ class DoctorFinding(NamedTuple):
     repaired: bool = False
 
 
+class UntriedAction(NamedTuple):
+    """An action that features need on a table or a file service (``subject``), and why it was not tried."""
+
+    action: str
+    subject: str
+    reason: str
+
+
 class ModelFigure(NamedTuple):
     """How many items a model had when they were counted, and how many bytes these had in the table."""
 
@@ -51,7 +59,7 @@ class DoctorReport(NamedTuple):
 
     ``findings`` are the first thousand; ``found`` counts all of them, and ``repaired`` those that were repaired.
     ``scanned`` is how many items of tables were read. ``figures`` has the models that were given, once all items have
-    been read.
+    been read. ``untried`` has the permissions that could not be checked.
     """
 
     findings: tuple[DoctorFinding, ...]
@@ -59,6 +67,7 @@ class DoctorReport(NamedTuple):
     repaired: int
     scanned: int
     figures: tuple[ModelFigure, ...]
+    untried: tuple[UntriedAction, ...] = ()
 
     @property
     def is_healthy(self) -> bool:

@@ -10,7 +10,14 @@ from holdall.core.context import Context, State
 from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.errors import HoldallError
-from holdall.maintenance.doctor.report import CheckName, DoctorFinding, DoctorReport, ModelFigure, Severity
+from holdall.maintenance.doctor.report import (
+    CheckName,
+    DoctorFinding,
+    DoctorReport,
+    ModelFigure,
+    Severity,
+    UntriedAction,
+)
 from holdall.models.model import Model
 
 _MOST = 1000
@@ -80,6 +87,7 @@ class Work:
         self.progress = progress
         self.scanned = 0
         self.figures: tuple[ModelFigure, ...] = ()
+        self.untried: list[UntriedAction] = []
         self._findings = _Findings()
         self._all = [self._findings]
 
@@ -124,7 +132,8 @@ class Work:
         """What was found so far; ``scanned`` items of the current table have been read."""
         kept = tuple(each for some in self._all for each in list(some.kept))[:_MOST]
         found, repaired = sum(each.found for each in self._all), sum(each.repaired for each in self._all)
-        return DoctorReport(kept, found, repaired, self.scanned + scanned, self.figures)
+        scanned += self.scanned
+        return DoctorReport(kept, found, repaired, scanned, self.figures, tuple(self.untried))
 
     async def show(self) -> None:
         """Call the user's function with the report so far."""

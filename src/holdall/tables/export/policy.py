@@ -50,7 +50,7 @@ TABLE_ACTIONS: dict[PolicyFeature, tuple[str, ...]] = {
     "artifacts": _MODELS,
     "archive": (*_BULK, "Scan"),
     "copy": (*_PLAN, *_READS, "Scan", "BatchWriteItem", "PutItem", "DeleteItem"),
-    "doctor": (*_PLAN, *_BULK, "Scan"),
+    "doctor": (*_PLAN, *_READS, "Scan", "BatchWriteItem"),
     "plan": _PLAN,
     "create": _CREATE,
 }
@@ -66,7 +66,7 @@ OBJECT_ACTIONS: dict[PolicyFeature, tuple[str, ...]] = {
     "artifacts": _TAGGED,
     "archive": _KEEP,
     "copy": _TAGGED,
-    "doctor": _KEEP,
+    "doctor": ("GetObject", "ListBucket"),
 }
 """The actions of S3 that the features with files need."""
 
@@ -81,12 +81,16 @@ ACTIONS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket of a file service; ``prefix`` is what the keys of its objects begin with."""
+    """A bucket of a file service; ``prefix`` is what the keys of its objects begin with.
+
+    ``kms_key`` is the key that encrypts them, if a policy can name it.
+    """
 
     name: str
     prefix: str
     acl: bool
     kms_key: str | None
+    encrypted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +132,10 @@ def plan_access(features: Iterable[PolicyFeature], settings: Settings, account: 
             f"account must be the 12 digits of an AWS account, not {account!r:.60}",
             hint="`aws sts get-caller-identity` prints them",
         )
-    for each in wanted:
-        if each not in TABLE_ACTIONS:
-            raise InvalidOptionsError(
-                f"there is no policy for {each!r:.60}",
-                hint=suggest_name(each, TABLE_ACTIONS, "features"),
-            )
+    check_features(wanted)
     stored = sorted({action for each in wanted for action in OBJECT_ACTIONS.get(each, ())})
-    buckets = tuple(dict.fromkeys(_find_buckets(settings))) if stored else ()
+    found = (bucket_of(url) for _, url in settings.files)
+    buckets = tuple(dict.fromkeys(each for each in found if each is not None)) if stored else ()
     if stored and not buckets:
         needing = ", ".join(each for each in wanted if each in OBJECT_ACTIONS)
         raise ConfigurationError(
@@ -153,6 +153,16 @@ def plan_access(features: Iterable[PolicyFeature], settings: Settings, account: 
     )
 
 
+def check_features(features: Iterable[PolicyFeature]) -> None:
+    """Refuse what is not a feature with a policy."""
+    for each in features:
+        if each not in TABLE_ACTIONS:
+            raise InvalidOptionsError(
+                f"there is no policy for {each!r:.60}",
+                hint=suggest_name(each, TABLE_ACTIONS, "features"),
+            )
+
+
 def table_arn(settings: Settings, table: str, account: str = "*") -> str:
     """Return the ARN of a table; the region is any if the settings do not name it."""
     return f"arn:{_partition(settings)}:dynamodb:{settings.region or '*'}:{account}:table/{table}"
@@ -164,19 +174,18 @@ def _partition(settings: Settings) -> str:
     return next((name for prefix, name in special.items() if region.startswith(prefix)), "aws")
 
 
-def _find_buckets(settings: Settings) -> Iterable[Bucket]:
-    for _, url in settings.files:
-        kind, _, rest = url.partition(":")
-        if kind == "s3":
-            location, _, query = rest.partition("?")
-            name, _, prefix = unquote(location.removeprefix("//")).partition("/")
-            options = dict(parse_qsl(query))
-            prefix = prefix.strip("/")
-            key = options.get("kms_key")
-            key = (
-                None if key is not None and "alias/" in key else key
-            )  # policies cannot name a key by an alias
-            yield Bucket(name, f"{prefix}/" if prefix else "", "acl" in options, key)
+def bucket_of(url: str) -> Bucket | None:
+    """Return the bucket that the URL of a file service names; None if the service is not on S3."""
+    kind, _, rest = url.partition(":")
+    if kind != "s3":
+        return None
+    location, _, query = rest.partition("?")
+    name, _, prefix = unquote(location.removeprefix("//")).partition("/")
+    options = dict(parse_qsl(query))
+    prefix, key = prefix.strip("/"), options.get("kms_key")
+    encrypted = key is not None or "kms" in options.get("encryption", "")
+    key = None if key is not None and "alias/" in key else key  # policies cannot name a key by an alias
+    return Bucket(name, f"{prefix}/" if prefix else "", "acl" in options, key, encrypted)
 
 
 def _of_s3(actions: Iterable[str]) -> list[str]:
