@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
 from hashlib import sha256
 from math import inf
 from typing import Any
@@ -28,7 +27,7 @@ from holdall.archive.price import BOUNDS, POINTER_BYTES, Estimate, Prices, class
 from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import dataclass
 from holdall.core.renderer import render
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item, item_size
@@ -45,6 +44,7 @@ from holdall.tables.commit.lock import all_of
 from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.scan import of_model
+from holdall.transactions.table_run import TableRun, Tally, check_run_options
 
 _PROBLEMS = 20
 _PAGE = 500
@@ -108,7 +108,11 @@ async def run(
     parallel. A run that was stopped continues where it was; ``restart`` begins again. ``progress`` is called with a
     report after each page.
     """
-    _check(segments, rate, max_items)
+    check_run_options(segments, rate, progress, "capacity units")
+    if max_items is not None and (
+        isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 1
+    ):
+        raise InvalidOptionsError(f"max_items must be a whole number, 1 or more, not {max_items!r:.60}")
     place = await find_place(context, model)
     schema = place.schema
     if where is None and place.archive.timestamp is None:
@@ -148,30 +152,16 @@ def _name_run(segments: int, where: Condition | None) -> str:
     return f"{segments}-{sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _check(segments: Any, rate: Any, max_items: Any) -> None:
-    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
-        raise InvalidOptionsError(f"segments must be a whole number from 1 to 1000, not {segments!r:.60}")
-    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0):
-        raise InvalidOptionsError(
-            f"rate must be a positive number of capacity units per second, not {rate!r:.60}"
-        )
-    if max_items is not None and (
-        isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 1
-    ):
-        raise InvalidOptionsError(f"max_items must be a whole number, 1 or more, not {max_items!r:.60}")
+class _Sums:
+    """What one segment has archived. Segments may run in different threads, so each has its own sums."""
 
-
-class _Tally:
-    """The counts of one segment. Segments may run in different threads, so each has its own tally."""
-
-    def __init__(self, due: datetime) -> None:
+    def __init__(self) -> None:
         self.scanned = self.archived = self.failed = self.item_bytes = self.object_bytes = 0
         self.skipped: dict[str, int] = {}
         self.problems: list[str] = []
         self.estimate = Estimate(0.0, 0.0)
         self.paybacks = [0] * len(BOUNDS)
-        self.due = due  # when the rate allows the next request
-        self.done = False
+        self.batch: Batch[Candidate] = Batch()  # the items that wait for others to share their pack
 
     def skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
@@ -230,93 +220,72 @@ class _Run:
         self._context = context
         self._place = place
         self._wanted = all_of([of_model(place.binding), where])
-        self._segments = segments
         self._rate = rate
         self._quota = _Quota(max_items)
         self._prices = prices
         self._dry_run = dry_run
-        self._progress = progress
-        began = context.port.now()
-        self._tallies = [_Tally(began) for _ in range(segments)]
-        self._stopped = False
-
-    async def work(self, kept: Checkpoints | None, *, restart: bool = False) -> ArchiveReport:
-        """Process all segments in parallel, each from its checkpoint."""
-        flows = (self._work_segment(segment, kept, restart) for segment in range(self._segments))
-        for outcome in await self._context.port.gather(flows, limit=self._segments):
-            outcome.result()
-        if kept is not None and all(tally.done for tally in self._tallies):
-            await kept.forget()
-        return self.report()
-
-    def report(self) -> ArchiveReport:
-        tallies = self._tallies
-        skipped: dict[str, int] = {}
-        for tally in tallies:
-            for reason, count in list(tally.skipped.items()):
-                skipped[reason] = skipped.get(reason, 0) + count
-        problems = [problem for tally in tallies for problem in tally.problems]
-        return ArchiveReport(
-            sum(tally.scanned for tally in tallies),
-            sum(tally.archived for tally in tallies),
-            skipped,
-            sum(tally.failed for tally in tallies),
-            tuple(problems[:_PROBLEMS]),
-            sum(tally.item_bytes for tally in tallies),
-            sum(tally.object_bytes for tally in tallies),
-            sum((tally.estimate for tally in tallies), Estimate(0.0, 0.0)),
-            tuple(map(sum, zip(*(tally.paybacks for tally in tallies), strict=True))),
-            self._prices,
-        )
-
-    async def _work_segment(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
-        try:
-            await self._read_segment(segment, kept, restart)
-        except BaseException:
-            self._stopped = True  # the other segments finish their pages and end
-            raise
-
-    async def _read_segment(self, segment: int, kept: Checkpoints | None, restart: bool) -> None:
-        """Process one segment. A checkpoint is written after each page, so a run that continues misses nothing."""
-        place, port, tally = self._place, self._context.port, self._tallies[segment]
-        last = None if kept is None else await kept.get(segment)
-        resumed = None if restart else last
-        tally.done = resumed is not None and resumed.done
+        self._sums = [_Sums() for _ in range(segments)]
         scan = Scan(
             place.binding.table,
             filter=all_of([self._wanted, place.archive.guard(None)]),
-            segment=segment,
-            segments=self._segments,
             limit=_PAGE,
             consistent=True,
-            start_after=None if resumed is None else resumed.after,
         )
-        batch: Batch[Candidate] = Batch()
-        spent = False
-        while not tally.done and not self._stopped:
-            page = await port.send(scan)
-            tally.scanned += page.scanned
-            await self._pace(tally, page.capacity)
-            for item in page.items:
-                if place.archive.pack:
-                    spent = not self._gather(tally, batch, item)
-                else:
-                    spent = not await self._consider(tally, item)
-                if spent:
-                    break
-            ended = page.last_key is None
-            while batch.is_full or (batch and (ended or spent)):
-                await self._archive_together(tally, batch.take())
-            if spent:
-                return
-            tally.done = ended
-            scan = replace(scan, start_after=page.last_key)
-            if kept is not None and last is not None and not batch:  # items waiting in it must be read again
-                await kept.put(last, page.last_key, {})
-            if self._progress is not None:
-                await port.call(self._progress, self.report())
+        self._run = TableRun(
+            context,
+            scan,
+            self._visit,
+            segments=segments,
+            rate=rate,
+            report=lambda run: self.report(),
+            progress=progress,
+        )
 
-    async def _consider(self, tally: _Tally, item: Item) -> bool:
+    async def work(self, kept: Checkpoints | None, *, restart: bool = False) -> ArchiveReport:
+        """Process all segments in parallel, each from its checkpoint."""
+        await self._run.work(kept, restart=restart)
+        return self.report()
+
+    def report(self) -> ArchiveReport:
+        """What this run has done so far, without what it had done before it was interrupted."""
+        parts = self._sums
+        skipped: dict[str, int] = {}
+        for part in parts:
+            for reason, count in list(part.skipped.items()):
+                skipped[reason] = skipped.get(reason, 0) + count
+        problems = [problem for part in parts for problem in part.problems]
+        return ArchiveReport(
+            sum(part.scanned for part in parts),
+            sum(part.archived for part in parts),
+            skipped,
+            sum(part.failed for part in parts),
+            tuple(problems[:_PROBLEMS]),
+            sum(part.item_bytes for part in parts),
+            sum(part.object_bytes for part in parts),
+            sum((part.estimate for part in parts), Estimate(0.0, 0.0)),
+            tuple(map(sum, zip(*(part.paybacks for part in parts), strict=True))),
+            self._prices,
+        )
+
+    async def _visit(self, tally: Tally, items: Sequence[Item]) -> None:
+        """Archive the items of a page that qualify, until the quota is exhausted."""
+        sums = self._sums[tally.segment]
+        batch = sums.batch
+        sums.scanned += tally.page.scanned
+        await tally.pace.pay(self._context.port, tally.page.capacity)
+        for item in items:
+            if self._place.archive.pack:
+                tally.stopped = not self._gather(sums, item)
+            else:
+                tally.stopped = not await self._consider(tally, sums, item)
+            if tally.stopped:
+                break
+        ends = tally.stopped or tally.page.last_key is None
+        while batch.is_full or (batch and ends):
+            await self._archive_together(tally, sums, batch.take())
+        tally.holds = bool(batch)  # the items in it must be read again
+
+    async def _consider(self, tally: Tally, sums: _Sums, item: Item) -> bool:
         """Archive an item if it qualifies; if another client writes it meanwhile, examine it again.
 
         False if the quota is exhausted.
@@ -326,15 +295,15 @@ class _Run:
         for _ in range(_TRIES):
             reason = self._find_reason_to_stay(found)
             if reason is not None:
-                tally.skip(reason)
+                sums.skip(reason)
                 return True
             if not self._quota.take():
                 return False
             try:
-                if await self._archive(tally, found):
+                if await self._archive(tally, sums, found):
                     return True
             except _OF_THE_ITEM as error:
-                tally.note(f"{self._show_key(found)}: {error.message}")
+                sums.note(f"{self._show_key(found)}: {error.message}")
                 self._quota.give_back()
                 return True
             self._quota.give_back()
@@ -342,10 +311,10 @@ class _Run:
             if again is None or (self._wanted is not None and not holds(self._wanted, again)):
                 return True  # it was deleted, or no longer matches
             found = again
-        tally.skip("changing")
+        sums.skip("changing")
         return True
 
-    async def _archive(self, tally: _Tally, item: Item) -> bool:
+    async def _archive(self, tally: Tally, sums: _Sums, item: Item) -> bool:
         place, units = self._place, 0.0
         if self._dry_run:
             object_bytes = measure(place, item)
@@ -356,29 +325,29 @@ class _Run:
             object_bytes, units = archived.pointer.size, archived.capacity
         size = item_size(item)
         left = item_size(place.split(item)[0]) + POINTER_BYTES
-        tally.count(
+        sums.count(
             size, object_bytes, self._prices.estimate(size, object_bytes, left, place.count_copies(item))
         )
-        await self._pace(tally, units)
+        await tally.pace.pay(self._context.port, units)
         return True
 
-    def _gather(self, tally: _Tally, batch: Batch[Candidate], item: Item) -> bool:
+    def _gather(self, sums: _Sums, item: Item) -> bool:
         """Add an item to the batch if it qualifies; False if the quota is exhausted."""
         reason = self._find_reason_to_stay(item)
         if reason is not None:
-            tally.skip(reason)
+            sums.skip(reason)
         elif not self._quota.take():
             return False
         else:
-            batch.add(make_candidate(self._place, item, self._context.port.now()))
+            sums.batch.add(make_candidate(self._place, item, self._context.port.now()))
         return True
 
-    async def _archive_together(self, tally: _Tally, candidates: Sequence[Candidate]) -> None:
+    async def _archive_together(self, tally: Tally, sums: _Sums, candidates: Sequence[Candidate]) -> None:
         """Archive items in one pack. An item that another client writes meanwhile is left to the next run."""
         place, context, together = self._place, self._context, len(candidates)
         if self._dry_run:
             for each in candidates:
-                self._count_packed(tally, each, together)
+                self._count_packed(sums, each, together)
             return
         pointers = await store_batch(context, place, candidates, context.port.now())
         step = together if self._rate is None else _AT_ONCE
@@ -392,21 +361,21 @@ class _Run:
             for each, outcome in zip(some, await context.port.gather(flows, limit=_AT_ONCE), strict=True):
                 capacity = None
                 if isinstance(outcome.error, _OF_THE_ITEM):
-                    tally.note(f"{self._show_key(each.item)}: {outcome.error.message}")
+                    sums.note(f"{self._show_key(each.item)}: {outcome.error.message}")
                 elif (capacity := outcome.result()) is None:
-                    tally.skip("changing")
+                    sums.skip("changing")
                 if capacity is None:
                     self._quota.give_back()
                 else:
-                    self._count_packed(tally, each, together)
+                    self._count_packed(sums, each, together)
                     units += capacity
-            await self._pace(tally, units)
+            await tally.pace.pay(self._context.port, units)
 
-    def _count_packed(self, tally: _Tally, each: Candidate, together: int) -> None:
+    def _count_packed(self, sums: _Sums, each: Candidate, together: int) -> None:
         size, object_bytes = item_size(each.item), each.object_bytes
         copies = self._place.count_copies(each.item)
         estimate = self._prices.estimate(size, object_bytes, each.left_bytes, copies, together)
-        tally.count(size, object_bytes, estimate)
+        sums.count(size, object_bytes, estimate)
 
     def _find_reason_to_stay(self, item: Item) -> str | None:
         archive, now = self._place.archive, self._context.port.now()
@@ -428,15 +397,3 @@ class _Run:
 
     def _show_key(self, item: Item) -> str:
         return show_key(self._place.binding.key_of(item))
-
-    async def _pace(self, tally: _Tally, units: float) -> None:
-        """Wait as long as ``rate`` requires for these units; finished segments leave their share to the others."""
-        if self._rate is None or not units:
-            return
-        share = self._rate / sum(not each.done for each in self._tallies)
-        tally.due += timedelta(seconds=units / share)
-        now = self._context.port.now()
-        if tally.due > now:
-            await self._context.port.sleep((tally.due - now).total_seconds())
-        else:
-            tally.due = now  # unused capacity does not accumulate

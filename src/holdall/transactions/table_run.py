@@ -1,7 +1,7 @@
 """A run over all items of a table, in segments, each of which can be resumed where it stopped.
 
 A checkpoint is stored after each page. If the process dies before that, the page is visited again, so a visit must be
-harmless if it is repeated.
+harmless if it is repeated. If one segment fails, the others finish their pages and stop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.requests import Scan
+from holdall.core.requests import Page, Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
 from holdall.transactions.pace import Pace, check_rate
@@ -52,13 +52,21 @@ class Marks(Protocol[M]):
 
 
 class Tally:
-    """What one segment has counted and noted; each segment has its own, because they may run in different threads."""
+    """What one segment has counted and noted; each segment has its own, because they may run in different threads.
 
-    def __init__(self, segment: int, pace: Pace) -> None:
+    ``page`` is the page that is visited, and ``done`` is true at the end of the segment. A visit sets ``holds`` while
+    items of the page are not finished, so that no checkpoint is stored after them, and ``stopped`` to end the segment
+    before its end.
+    """
+
+    page: Page
+
+    def __init__(self, segment: int) -> None:
         self.segment = segment
-        self.pace = pace
+        self.pace = Pace(None)
         self.counts: dict[str, int] = {}
         self.notes: dict[str, list[str]] = {}
+        self.done = self.holds = self.stopped = False
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a count."""
@@ -95,8 +103,17 @@ class TableRun:
         self._visit = visit
         self._report = report
         self._progress = progress
-        share = None if rate is None else rate / segments
-        self._tallies = [Tally(segment, Pace(share)) for segment in range(segments)]
+        self._rate = rate
+        self._tallies = [Tally(segment) for segment in range(segments)]
+        self._share_rate()
+        self._failed = False
+
+    def _share_rate(self) -> None:
+        """Share the rate among the segments that have not come to their end."""
+        if self._rate is not None:
+            working = [tally for tally in self._tallies if not tally.done]
+            for tally in working:
+                tally.pace.rate = self._rate / len(working)
 
     def count(self, name: str) -> int:
         """A count, over all segments."""
@@ -112,32 +129,42 @@ class TableRun:
         flows = (self._work(segment, kept, restart) for segment in range(len(self._tallies)))
         for outcome in await self._context.port.gather(flows, limit=len(self._tallies)):
             outcome.result()
-        if kept is not None:
+        if kept is not None and all(tally.done for tally in self._tallies):
             await kept.forget()
 
     async def _work(self, segment: int, kept: Marks[Any] | None, restart: bool) -> None:
-        tally, port = self._tallies[segment], self._context.port
-        first = replace(self._scan, segment=segment)
-        scan: Scan | None = first
-        last = None if kept is None else await kept.get(segment)
+        try:
+            await self._read(self._tallies[segment], kept, restart)
+        except BaseException:
+            self._failed = True
+            raise
+
+    async def _read(self, tally: Tally, kept: Marks[Any] | None, restart: bool) -> None:
+        port, scan = self._context.port, replace(self._scan, segment=tally.segment)
+        last = None if kept is None else await kept.get(tally.segment)
         if last is not None and not restart:
             tally.restore(last.counted)
-            scan = None if last.done else replace(first, start_after=last.after)
-        while scan is not None:
-            page = await port.send(scan)
+            tally.done = last.done
+            scan = replace(scan, start_after=last.after)
+        while not tally.done and not self._failed:
+            tally.page = page = await port.send(scan)
             tally.count("scanned", page.scanned)
             await self._visit(tally, page.items)
-            scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
-            if kept is not None and last is not None:
+            if tally.stopped:
+                return
+            tally.done = page.last_key is None
+            scan = replace(scan, start_after=page.last_key)
+            if kept is not None and last is not None and not tally.holds:
                 await kept.put(last, page.last_key, {**tally.counts, **tally.notes})
             if self._progress is not None:
                 await port.call(self._progress, self._report(self))
+        self._share_rate()
 
 
-def check_run_options(segments: Any, rate: Any, progress: Any) -> None:
-    """Refuse options that no run can have."""
+def check_run_options(segments: Any, rate: Any, progress: Any, what: str = "items") -> None:
+    """Refuse options that no run can have; ``what`` is what the rate counts."""
     if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
         raise InvalidOptionsError(f"segments must be a whole number from 1 to 1000, not {segments!r:.60}")
-    check_rate(rate)
+    check_rate(rate, what)
     if progress is not None and not callable(progress):
         raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
