@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -217,3 +219,15 @@ def test_a_shell_is_offered_models_artifacts_versions_aliases_and_queues() -> No
     assert suggested("jobs", "list", "--queue", "m") == ["mail"]
     assert suggested("--url", "embedded:none.db", "artifacts", "list", "mod") == []
     assert not Path("none.db").exists()
+    assert suggested("--url", "mysql://here", "artifacts", "list", "mod") == []
+
+
+def test_what_does_not_answer_in_time_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdall.cli.suggestion._PATIENCE", 0.01)
+    os.mkfifo("pipe")
+    Path("slowshop.py").write_text("with open('pipe') as pipe: pipe.read()")
+    before = {*threading.enumerate()}
+    assert suggested("items", "get", "slowshop:") == []
+    Path("pipe").write_text("now")  # the import ends
+    for thread in {*threading.enumerate()} - before:
+        thread.join()

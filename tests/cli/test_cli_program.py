@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from cli_rig import bare_environment, call, every_command, start
+from cli_rig import INSTALLED, bare_environment, call, every_command, start
 
 import holdall
 
@@ -167,32 +167,44 @@ def test_a_completion_script_is_printed_for_each_shell(shell: str) -> None:
     assert f"_HOLDALL_COMPLETE={shell}_complete" in ended.stdout
 
 
-def test_bash_takes_the_completion_script(tmp_path: Path) -> None:
+TYPED = {
+    "holdall ta": ["table"],
+    "holdall table de": ["delete", "describe"],
+    "holdall completion f": ["fish"],
+    "holdall items get bashshop:": ["Order", "odd\\$name"],  # bash keeps what is before the colon
+    "holdall items get bashshop:Or": ["Order"],
+    "holdall items get bashshop:Order customer=ada --js": ["--json"],
+    "holdall items get nothing:": [],
+}
+
+
+def test_bash_completes_what_was_typed(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
+    assert INSTALLED is not None
+    (tmp_path / "bashshop.py").write_text(
+        "from holdall import Model\n"
+        "print('not for the shell')\n"
+        "class Order(Model): ...\n"
+        "class Odd(Model): __qualname__ = 'odd$name'\n"
+    )
     script = start("completion", "bash", folder=tmp_path).stdout
-    ended = subprocess.run([bash, "-n"], input=script, capture_output=True, text=True)
+    asked = "".join(
+        f"COMP_LINE='{typed}' COMP_POINT={len(typed)} COMPREPLY=(); _holdall_completion '{INSTALLED}'\n"
+        'echo "${COMPREPLY[@]}"\n'
+        for typed in TYPED
+    )
+    ended = subprocess.run(
+        [bash],
+        input=f"{script}\nCOMP_WORDBREAKS=' =:'\n{asked}",
+        cwd=tmp_path,
+        env=bare_environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("holdall ta", {"table"}),
-        ("holdall table de", {"delete", "describe"}),
-        ("holdall completion f", {"fish"}),
-    ],
-)
-def test_the_program_answers_what_a_shell_asks(typed: str, offered: set[str], tmp_path: Path) -> None:
-    words = typed.split()
-    question = {
-        "_HOLDALL_COMPLETE": "bash_complete",
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    ended = start(folder=tmp_path, **question)
-    assert {line.partition(",")[2] for line in ended.stdout.splitlines()} == offered
+    assert dict(zip(TYPED, map(str.split, ended.stdout.splitlines()), strict=True)) == TYPED
 
 
 # --- weight ---

@@ -148,7 +148,7 @@ async def store_files(
     if not waiting:
         return
     for service in dict.fromkeys(file.service for file in waiting):
-        await port.send(DescribeService(service))  # raises before a marker is written if there is no such service
+        await port.send(DescribeService(service))  # an unknown service is reported before anything is written
     markers = [new_marker(home, file.id, file.service, file.key, now) for file in waiting]
     await place_markers(context, home, markers, now)
     for file in waiting:

@@ -8,6 +8,7 @@ import click
 
 import holdall
 from holdall.cli.backup import backup, restore
+from holdall.cli.completion import completion
 from holdall.cli.copy import copy_database
 from holdall.cli.doctor import doctor
 from holdall.cli.dump import dump
@@ -16,7 +17,7 @@ from holdall.cli.exit_status import ExitStatus
 from holdall.cli.items import items
 from holdall.cli.migrate import migrate
 from holdall.cli.models import models
-from holdall.cli.output import JSON, Refusal, escape_lines, show
+from holdall.cli.output import JSON, Refusal, escape_lines
 from holdall.cli.server import serve
 from holdall.cli.session import url_option
 from holdall.cli.table import table
@@ -57,25 +58,6 @@ def program() -> None:
     The database is given by --url, else by the variable HOLDALL_URL, else by url in ./holdall.toml; the default is
     embedded:holdall.db. Other settings come from the URL's query, from HOLDALL_... variables and from holdall.toml.
     """
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands in your shell.
-
-    \b
-    bash   add to ~/.bashrc:   eval "$(holdall completion bash)"
-    zsh    add to ~/.zshrc:    eval "$(holdall completion zsh)"
-    fish   run once:           holdall completion fish > ~/.config/fish/completions/holdall.fish
-    """
-    from click.shell_completion import get_completion_class
-
-    found = get_completion_class(shell)
-    assert found is not None
-    root = context.find_root().command
-    show(found(root, {}, "holdall", "_HOLDALL_COMPLETE").source().strip() + "\n")
 
 
 for _command in (

@@ -1,14 +1,15 @@
 """What the shell suggests for arguments: models, artifacts, their versions and aliases, and queues.
 
-A suggestion is a help, so if anything goes wrong here (no table, no credentials, a module with an error), nothing is
-suggested.
+A suggestion is a help, so if anything goes wrong here (no table, no credentials, a module with an error), or if it
+takes too long, nothing is suggested and nothing is printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from itertools import islice
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Suggest: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
 
 _MOST = 200
+_PATIENCE = 2.0
+"""Seconds after which a database that does not answer is given up."""
 
 
 def _suggest(find: Callable[[Database, dict[str, Any], str], Iterable[str]]) -> Suggest:
@@ -28,10 +31,18 @@ def _suggest(find: Callable[[Database, dict[str, Any], str], Iterable[str]]) -> 
 
     def suggest(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
         """Return what begins with the text that was typed."""
-        with suppress(Exception), context, open_database(missing="empty") as db:
-            found = (text for text in find(db, context.params, start) if text.startswith(start))
-            return list(islice(found, _MOST))
-        return []
+        found: list[str] = []
+
+        def search() -> None:
+            with suppress(Exception), context, open_database(missing="empty") as db:
+                texts = (text for text in find(db, context.params, start) if text.startswith(start))
+                found.extend(text for text in islice(texts, _MOST) if text.isprintable())
+
+        with redirect_stdout(None), redirect_stderr(None):  # what a module of the user prints is not for the shell
+            thread = Thread(target=search, daemon=True)
+            thread.start()
+            thread.join(_PATIENCE)
+        return [*found]
 
     return suggest
 
