@@ -1,13 +1,16 @@
-"""The audit finds the same faults whether it collects the attachments of few suspects at a time or of all."""
+"""The audit finds the same faults whether it collects the attachments of few suspects at a time or of all, and nothing
+that only changes meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from holdall import Database, Key, Model, has_many_attached
 from holdall.attachments import audit
+from holdall.backends.memory import MemoryService
 from holdall.core import DeleteItem, Item, PutItem, Scan
 
 
@@ -62,3 +65,32 @@ def test_the_number_of_suspects_at_a_time_does_not_matter(
     assert sorted(each.message for each in parts.findings) == sorted(each.message for each in whole.findings)
     assert db.blobs.check(repair=True).repaired == len(whole.findings)
     assert db.blobs.check().findings == ()
+
+
+class Meddling(MemoryService):
+    """A file service that does something else before it describes the first object."""
+
+    meddle: Callable[[], object] | None = None
+
+    def send_blocking(self, request: Any) -> Any:
+        if type(request).__name__ == "HeadObject" and self.meddle is not None:
+            meddle, self.meddle = self.meddle, None
+            meddle()
+        return super().send_blocking(request)
+
+
+def test_a_blob_that_is_purged_meanwhile_is_not_a_finding() -> None:
+    files = Meddling()
+    with Database("memory:", files=files) as db:
+        db.table.create()
+        with db.transaction() as tx:
+            tx.create(Shelf, name="a").files.attach(b"bytes", filename="a.txt")
+
+        def purge() -> None:
+            with db.transaction() as tx:
+                tx.get_one(Shelf, name="a").files.purge()
+
+        files.meddle = purge
+        report = db.blobs.check()
+        assert (report.blobs, report.findings) == (1, ())
+        assert list(db.files.list()) == []

@@ -10,7 +10,7 @@ reported, and a repair is conditional on what was read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from holdall.attachments.home import Home, home_of
@@ -19,7 +19,7 @@ from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
 from holdall.attachments.stored import read_blobs, read_references
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.core.frozen import dataclass
+from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import HeadObject
 from holdall.core.requests import Scan
 from holdall.errors import ObjectNotFoundError
@@ -28,6 +28,7 @@ from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch, fetch_all
 
 _MOST_SUSPECTS = 10_000
+_MOST_LOOKS = 5
 
 Problem: TypeAlias = Literal["count", "references", "row", "bytes"]
 """A wrong count, wrong references, a row whose blob is missing, or bytes that are missing or of another size."""
@@ -35,12 +36,16 @@ Problem: TypeAlias = Literal["count", "references", "row", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A discrepancy. ``message`` describes it; ``repair`` is what a repair does, empty if nothing can be done."""
+    """A discrepancy. ``message`` describes it; ``repair`` is what a repair does, empty if nothing can be done.
+
+    ``repaired`` is whether this call has done it.
+    """
 
     problem: Problem
     id: str
     message: str
     repair: str
+    repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
     This reads the whole table. ``bytes=False`` does not ask the file services whether the bytes exist.
     """
     home = await home_of(context)
-    audit = _Audit(context, home, repair)
+    findings: list[Finding] = []
+    audit = Audit(context, home, repair, findings.append)
     blobs = attachments = 0
     cursor = _scan(context, home, "Blob")
     while (page := await cursor.next_page()) is not None:
@@ -74,7 +80,7 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
         attachments += len(rows)
         await audit.visit_attachments(rows)
     await audit.settle()
-    return AuditReport(blobs, attachments, tuple(audit.findings), audit.repaired)
+    return AuditReport(blobs, attachments, tuple(findings), sum(each.repaired for each in findings))
 
 
 async def reindex(context: Context) -> int:
@@ -91,18 +97,21 @@ def _scan(context: Context, home: Home, entity: str) -> PageCursor:
     return PageCursor(context.port, Scan(home.layout.table, filter=filter, consistent=True))
 
 
-class _Audit:
-    """An audit in progress."""
+class Audit:
+    """An audit in progress; it is shown all blobs and attachments, in any order, and passes findings to ``add``."""
 
-    def __init__(self, context: Context, home: Home, repair: bool) -> None:
+    def __init__(self, context: Context, home: Home, repair: bool, add: Callable[[Finding], object]) -> None:
         self._context = context
         self._port = context.port
         self._home = home
         self._repair = repair
+        self._add = add
         self._suspects: set[str] = set()
         self._settled: set[str] = set()
-        self.findings: list[Finding] = []
-        self.repaired = 0
+
+    def merge(self, other: Audit) -> None:
+        """Take over what an audit of another part of the table suspects."""
+        self._suspects |= other._suspects - self._settled
 
     # --- finding suspects -----------------------------------------------------------------------------------
 
@@ -162,31 +171,41 @@ class _Audit:
     # --- judging --------------------------------------------------------------------------------------------
 
     async def check_blob(self, id: str, rows: list[AttachmentRow]) -> None:
-        """Compare a blob's count and references with the rows."""
-        blob = await fetch(self._port, BlobRow(self._home.blob(id)))
-        if not blob.is_stored:
-            return
-        references = await read_references(self._context, self._home, blob)
-        wanted = {row.address.identity: row for row in rows}
-        for id, place in references.items():
-            row = AttachmentRow(self._home.attachment(*self._home.parse_place(place), id))
-            wanted.setdefault(row.address.identity, row)
-        found = await fetch_all(self._port, list(wanted.values())) if wanted else []
-        stored = {row.id: row for row in found if row.is_stored and row.blob_id == blob.id}
-        wrong = len(self.findings)
+        """Compare a blob's count and references with the rows; leave alone a blob that is being changed."""
+        for _ in range(_MOST_LOOKS):
+            blob = await fetch(self._port, BlobRow(self._home.blob(id)))
+            if not blob.is_stored:
+                return
+            references = await read_references(self._context, self._home, blob)
+            wanted = {row.address.identity: row for row in rows}
+            for named, place in references.items():
+                row = AttachmentRow(self._home.attachment(*self._home.parse_place(place), named))
+                wanted.setdefault(row.address.identity, row)
+            found = await fetch_all(self._port, list(wanted.values())) if wanted else []
+            if (await fetch(self._port, blob)).item == blob.item:
+                stored = {row.id: row for row in found if row.is_stored and row.blob_id == blob.id}
+                await self._compare(blob, references, stored)
+                return
+
+    async def _compare(
+        self, blob: BlobRow, references: Mapping[str, str], stored: Mapping[str, AttachmentRow]
+    ) -> None:
+        findings: list[Finding] = []
         if blob.count != len(stored):
             message = f"blob {blob.id} has an attachment count of {blob.count}, but {len(stored)} refer to it"
-            self._add("count", blob.id, message, f"set the count to {len(stored)}")
+            findings.append(Finding("count", blob.id, message, f"set the count to {len(stored)}"))
         missing = [row for id, row in stored.items() if id not in references]
         stray = [id for id in references if id not in stored]
         if missing or stray:
             message = f"blob {blob.id} lacks {len(missing)} references, and has {len(stray)} wrong ones"
-            self._add("references", blob.id, message, "correct the references")
-        wrong = len(self.findings) - wrong
-        if self._repair and wrong:
+            findings.append(Finding("references", blob.id, message, "correct the references"))
+        repaired = False
+        if self._repair and findings:
             change = Change(self._context)
             Ledger(self._home, {blob.id: blob}).repair(change, blob, len(stored), missing, stray)
-            self.repaired += 0 if await commit_once(change) else wrong
+            repaired = await commit_once(change) is None
+        for finding in findings:
+            self._add(replace(finding, repaired=repaired))
 
     async def check_orphans(self, blob_id: str, rows: list[AttachmentRow]) -> None:
         """Report rows whose blob is missing."""
@@ -195,24 +214,29 @@ class _Audit:
         for row in await fetch_all(self._port, rows):
             if row.is_stored:
                 message = f"{row.name} of {row.record_type} {row.record_id} refers to blob {blob_id}, which is missing"
-                self._add("row", row.id, message, "delete the attachment")
-                if self._repair:
-                    change = Change(self._context)
-                    change.delete(row, expect=[row.address.exists])
-                    change.require(BlobRow(self._home.blob(blob_id)), self._home.blob(blob_id).absent)
-                    self.repaired += await commit_once(change) is None
+                repaired = self._repair and await self._delete_row(row, blob_id)
+                self._add(Finding("row", row.id, message, "delete the attachment", repaired))
+
+    async def _delete_row(self, row: AttachmentRow, blob_id: str) -> bool:
+        change, blob = Change(self._context), BlobRow(self._home.blob(blob_id))
+        change.delete(row, expect=[row.address.exists])
+        change.require(blob, blob.address.absent)
+        return await commit_once(change) is None
 
     async def check_bytes(self, blob: BlobRow) -> None:
         """Report bytes that are missing or of another size. There is no repair for these."""
+        message = await self._look_at_bytes(blob)
+        if message is not None:
+            blob = await fetch(self._port, blob)  # it may have been purged since the page was read
+            message = await self._look_at_bytes(blob) if blob.is_stored else None
+        if message is not None:
+            self._add(Finding("bytes", blob.id, message, ""))
+
+    async def _look_at_bytes(self, blob: BlobRow) -> str | None:
         try:
             info = await self._port.send(HeadObject(blob.service_name, blob.key))
-        except ObjectNotFoundError:
-            if blob.count:  # the bytes of an unattached blob may not be uploaded yet
-                self._add("bytes", blob.id, f"the bytes of blob {blob.id} are missing", "")
-            return
-        if info.size != blob.byte_size:
-            message = f"blob {blob.id} should have {blob.byte_size:,} bytes, but has {info.size:,}"
-            self._add("bytes", blob.id, message, "")
-
-    def _add(self, problem: Problem, id: str, message: str, repair: str) -> None:
-        self.findings.append(Finding(problem, id, message, repair))
+        except ObjectNotFoundError:  # the bytes of an unattached blob may not be uploaded yet
+            return f"the bytes of blob {blob.id} are missing" if blob.count else None
+        if info.size == blob.byte_size:
+            return None
+        return f"blob {blob.id} should have {blob.byte_size:,} bytes, but has {info.size:,}"

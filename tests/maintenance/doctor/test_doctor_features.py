@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,8 +15,11 @@ from doctor_rig import Patient, Ward, list_wards, open_store
 from rig.colour import run_in
 
 from holdall import Archive, Database, Key, Model, field, has_one_attached, job
-from holdall.core import Item, Scan
+from holdall.artifacts import ArtifactSettings
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import DeleteItem, Item, Scan, encode_item
 from holdall.core.port import run
+from holdall.errors import HoldallError
 from holdall.jobs.flow import enqueue_next
 from holdall.jobs.lease import finish, take
 from holdall.maintenance import DoctorReport
@@ -335,6 +339,56 @@ def test_files_that_nothing_refers_to_are_found_once_they_are_old(holdall_clock:
         assert db.doctor(models=MODELS, repair=True).repaired == 2
         assert len(list(db.files.list())) == before - 2
         assert db.doctor(models=MODELS).findings == ()
+
+
+def test_a_database_without_files_has_no_findings() -> None:
+    with Database(backend=EmbeddedBackend(None)) as db:
+        db.table.create()
+        assert db.doctor(only=["blobs", "artifacts", "archive", "orphans"]).findings == ()
+
+
+def test_artifacts_in_a_table_of_their_own_are_checked() -> None:
+    with Database("memory:", artifacts=ArtifactSettings(table="apps")) as db:
+        db.table.create()
+        db.artifacts.put("app", b"first")
+        assert db.doctor(only=["artifacts"]).findings == ()
+        db.send(DeleteItem("apps", encode_item({"pk": "holdall#Artifacts", "sk": "app"})))
+        assert [each.message for each in db.doctor(only=["artifacts"]).findings] == [
+            "it is missing from the list of names"
+        ]
+        assert db.doctor(only=["artifacts"], repair=True).is_healthy
+        assert db.doctor(only=["artifacts"]).findings == ()
+
+
+def test_files_in_use_have_no_findings(tmp_path: Path) -> None:
+    with open_store("file", tmp_path) as db:
+        db.table.create(models=MODELS)
+        fill(db)
+        failures: list[HoldallError] = []
+
+        def write() -> None:
+            try:
+                for number in range(15):
+                    blob = db.blobs.create_and_upload(b"new" * number, filename="new.bin")
+                    with db.transaction() as tx:
+                        tx.get_one(Photo, name="one").picture.attach(blob)
+                        tx.create(Photo, name=f"photo {number}").picture.attach(blob)
+                        if number:
+                            old = tx.get_one(Photo, name=f"photo {number - 1}")
+                            old.picture.purge()
+                            tx.delete(old)
+                    db.artifacts.put("app", str(number).encode())
+                    db.artifacts.publish("app")
+                    db.artifacts.put_alias("app", "prod", version=number + 3)
+            except HoldallError as error:
+                failures.append(error)
+
+        writer = Thread(target=write)
+        writer.start()
+        while writer.is_alive():
+            assert db.doctor(models=MODELS, store_figures=False, segments=2).findings == ()
+        writer.join()
+        assert failures == []
 
 
 def test_a_feature_that_cannot_be_checked_is_a_finding() -> None:

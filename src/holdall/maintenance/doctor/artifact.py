@@ -10,45 +10,64 @@ from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import display_version
 from holdall.artifacts.record import Head, NameEntry, Note, VersionRow, parse_moment
+from holdall.artifacts.settings import artifact_settings
 from holdall.artifacts.version.content import find_content
-from holdall.core.cursor import PageCursor
-from holdall.core.expressions import NotExists, Path
 from holdall.core.objects import HeadObject
-from holdall.core.requests import Scan
-from holdall.errors import ObjectNotFoundError
+from holdall.core.values import Item
+from holdall.errors import HoldallError, ObjectNotFoundError
 from holdall.maintenance.doctor.work import Work
+from holdall.tables.layout import Layout
 from holdall.tables.record import TYPE, fetch, fetch_all, put_all
 
 _OLD = timedelta(hours=1)
 _PAGE = 100
 
 
-async def check_artifacts(work: Work) -> None:
-    """Find aliases that serve nothing, versions without bytes, names that are not listed, and dead publishers."""
-    home = await home_of(work.context)
-    await _check_names(work, home)
+async def find_artifacts(work: Work, layout: Layout | None) -> Home | None:
+    """The home of artifacts; None if the database cannot have any, or if that cannot be found out."""
+    context = work.context
+    settings = artifact_settings(context.settings)
+    if settings.service is None and context.settings.default_service is None:
+        return None
+    if settings.table is None and (layout is None or layout.mode != "A"):
+        return None
+    try:
+        return await home_of(context)
+    except HoldallError as error:
+        await work.find("artifacts", "error", "artifacts", f"they cannot be used: {error.message}")
+        return None
+
+
+class NameCheck:
+    """Looks for artifacts that are missing from the list of names."""
+
+    def __init__(self, work: Work, home: Home) -> None:
+        self._work = work
+        self._home = home
+        self._last = ""
+
+    async def visit(self, rows: Sequence[Item]) -> None:
+        """Look at the versions of a page."""
+        names = []
+        for item in rows:  # the items of a partition are adjacent
+            if VersionRow.sha256.name not in item or VersionRow.is_deleted.name not in item or TYPE in item:
+                continue
+            name = self._home.pk_of(item)
+            if name != self._last and not name.startswith("__"):
+                names.append(name)
+            self._last = name
+        for start in range(0, len(names), _PAGE):
+            await _check_listed(self._work, self._home, names[start : start + _PAGE])
+
+
+async def check_artifacts(work: Work, home: Home) -> None:
+    """Find aliases that serve nothing, versions without bytes, and dead publishers."""
     pages = NamePages(work.context, deleted=True)
     while (names := await pages.next_page()) is not None:
         for name in names:
             await _check_aliases(work, home, name)
             await _check_versions(work, home, name)
             await _check_reservations(work, home, name)
-
-
-async def _check_names(work: Work, home: Home) -> None:
-    """Find artifacts that are missing from the list of names."""
-    rows = VersionRow.sha256.exists & VersionRow.is_deleted.exists & NotExists(Path((TYPE,)))
-    scan = Scan(home.table, filter=rows, projection=(Path((home.partition,)),), consistent=True)
-    cursor, last = PageCursor(work.context.port, scan), ""
-    while (page := await cursor.next_page()) is not None:
-        names = []
-        for item in page.items:  # the items of a partition are adjacent
-            name = home.pk_of(item)
-            if name != last and not name.startswith("__"):
-                names.append(name)
-            last = name
-        for start in range(0, len(names), _PAGE):
-            await _check_listed(work, home, names[start : start + _PAGE])
 
 
 async def _check_listed(work: Work, home: Home, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Checks that features bring themselves: of blobs and attachments, of archived items, and of what nothing refers to."""
+"""Checks that features bring themselves: of archived items, and of what nothing refers to."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 from holdall.archive.declaration import find_archive
 from holdall.archive.recovery import ArchiveRebuild, rebuild_pointers
 from holdall.archive.sweep import sweep as sweep_archive
-from holdall.attachments.audit import check as audit_blobs
 from holdall.attachments.sweep import sweep as sweep_blobs
 from holdall.errors import HoldallError
-from holdall.maintenance.doctor.report import CheckName, DoctorFinding
+from holdall.maintenance.doctor.report import CheckName
 from holdall.maintenance.doctor.work import Work
 from holdall.models.model import Model
 
@@ -25,21 +24,6 @@ async def attempt(work: Work, check: CheckName, subject: str, flow: Coroutine[An
 
 
 # --- blobs ------------------------------------------------------------------------------------------------
-
-
-async def check_blobs(work: Work) -> None:
-    """Compare counts and references with attachments, attachments with blobs, and blobs with bytes."""
-    report = await audit_blobs(work.context, repair=work.repair)
-    left = set()
-    if report.repaired:
-        again = await audit_blobs(work.context)
-        left = {(each.problem, each.id) for each in again.findings}
-    for each in report.findings:
-        repaired = bool(report.repaired and each.repair and (each.problem, each.id) not in left)
-        what = "attachment" if each.problem == "row" else "blob"
-        work.add(
-            DoctorFinding("blobs", "error", f"{what} {each.id}", each.message, each.repair or None, repaired)
-        )
 
 
 async def find_orphaned_blobs(work: Work) -> None:

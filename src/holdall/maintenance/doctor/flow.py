@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, get_args
 
+from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.errors import AccessDeniedError, HoldallError, InvalidOptionsError
-from holdall.maintenance.doctor.artifact import check_artifacts
+from holdall.maintenance.doctor.artifact import check_artifacts, find_artifacts
 from holdall.maintenance.doctor.configuration import check_services, check_tables, find_layout, reach_table
 from holdall.maintenance.doctor.feature import (
     attempt,
     check_archive,
-    check_blobs,
     find_orphaned_blobs,
     find_orphaned_objects,
     list_archived,
@@ -80,9 +80,12 @@ async def examine(
     bindings = [each for each in await _bind_models(work, wanted) if each.table not in unreadable]
     if context.settings.table_name in unreadable:
         layout = None
-    await _read_tables(work, layout, bindings, wanted, keep=store_figures)
+    artifacts = await find_artifacts(work, layout) if "artifacts" in wanted else None
+    if artifacts is not None and artifacts.table in unreadable:
+        artifacts = None
+    await _read_tables(work, layout, bindings, artifacts, wanted, keep=store_figures)
     if layout is not None:
-        await _check_features(work, layout, wanted)
+        await _check_features(work, artifacts, wanted)
     await work.show()
     return work.report()
 
@@ -131,29 +134,32 @@ async def _read_tables(
     work: Work,
     layout: Layout | None,
     bindings: Sequence[Binding],
+    artifacts: Home | None,
     wanted: frozenset[CheckName],
     *,
     keep: bool,
 ) -> None:
     """Read every table once, and let each check look at each page."""
     figures = Figures(bindings)
-    shared = [] if layout is None or not wanted & {"jobs", "orphans"} else [layout.table]
-    for table in dict.fromkeys([*shared, *(binding.table for binding in bindings)]):
+    tables = [binding.table for binding in bindings]
+    if layout is not None and wanted & {"jobs", "blobs", "orphans"}:
+        tables.append(layout.table)
+    if artifacts is not None:
+        tables.append(artifacts.table)
+    for table in dict.fromkeys(sorted(tables, key=lambda name: layout is None or name != layout.table)):
         own = layout if layout is not None and table == layout.table else None
-        await TableCheck(work, bindings, own, table, wanted).read(figures)
+        home = artifacts if artifacts is not None and table == artifacts.table else None
+        await TableCheck(work, bindings, own, home, table, wanted).read(figures)
     if "items" in wanted:
         work.figures = figures.list(work.context.port.now())
         if keep and layout is not None:
             await store_figures(work, layout)
 
 
-async def _check_features(work: Work, layout: Layout, wanted: frozenset[CheckName]) -> None:
+async def _check_features(work: Work, artifacts: Home | None, wanted: frozenset[CheckName]) -> None:
     """Make the checks that features bring themselves."""
-    if "blobs" in wanted:
-        await attempt(work, "blobs", "blobs", check_blobs(work))
-        await work.show()
-    if "artifacts" in wanted and layout.mode == "A":
-        await attempt(work, "artifacts", "artifacts", check_artifacts(work))
+    if artifacts is not None:
+        await attempt(work, "artifacts", "artifacts", check_artifacts(work, artifacts))
         await work.show()
     for model in list_archived(work):
         name = model._schema.name

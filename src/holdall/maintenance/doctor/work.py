@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from holdall.core.context import Context, State
 from holdall.core.frozen import replace
@@ -88,6 +88,8 @@ class Work:
         self.scanned = 0
         self.figures: tuple[ModelFigure, ...] = ()
         self.untried: list[UntriedAction] = []
+        self.silent: set[str] = set()
+        """The file services that did not answer."""
         self._findings = _Findings()
         self._all = [self._findings]
 
@@ -146,6 +148,14 @@ class Visitor(Protocol):
 
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the items of a page."""
+
+
+@runtime_checkable
+class Finisher(Visitor, Protocol):
+    """A check that can decide some things only after the last page."""
+
+    async def finish(self, parts: Sequence[Any]) -> None:
+        """Report what all segments together have found; ``parts`` are their checks, with this one."""
 
 
 def show_key(key: Item) -> str:

@@ -1,0 +1,61 @@
+"""The check of blobs: counts and references against attachments, attachments against blobs, blobs against bytes.
+
+The rules are those of `holdall.attachments.audit`; here it is shown the pages of the one pass over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdall.attachments.audit import Audit, Finding
+from holdall.attachments.home import Home
+from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.core.values import Item
+from holdall.errors import HoldallError
+from holdall.maintenance.doctor.report import DoctorFinding
+from holdall.maintenance.doctor.work import Work
+
+
+class BlobCheck:
+    """Shows blobs and attachments to the audit."""
+
+    def __init__(self, work: Work, home: Home) -> None:
+        self._work = work
+        self._home = home
+        self._audit = Audit(work.context, home, work.repair, self._add)
+
+    async def visit(self, rows: Sequence[Item]) -> None:
+        """Look at the blobs and attachments of a page."""
+        address_of, entity = self._home.layout.address_of, BlobRow.entity.name
+        kinds = [(item.get(entity, {}).get("S"), item) for item in rows]
+        blobs = [BlobRow(address_of(item), item) for kind, item in kinds if kind == "Blob"]
+        if blobs:
+            await self._audit.visit_blobs(blobs)
+        for blob in blobs:
+            await self._check_bytes(blob)
+        found = [AttachmentRow(address_of(item), item) for kind, item in kinds if kind == "Attachment"]
+        if found:
+            await self._audit.visit_attachments(found)
+
+    async def _check_bytes(self, blob: BlobRow) -> None:
+        work, service = self._work, blob.service_name
+        if service in work.silent:
+            return
+        try:
+            await self._audit.check_bytes(blob)
+        except HoldallError as error:
+            work.silent.add(service)  # it would not answer for the other blobs either
+            message = f"whether it has the bytes of blobs could not be checked: {error.message}"
+            await work.find("blobs", "error", f"file service {service}", message)
+
+    async def finish(self, parts: Sequence[BlobCheck]) -> None:
+        """Compare the blobs that look wrong with all their attachments."""
+        for part in parts:
+            if part is not self:
+                self._audit.merge(part._audit)
+        await self._audit.settle()
+
+    def _add(self, found: Finding) -> None:
+        what = "attachment" if found.problem == "row" else "blob"
+        subject, repair = f"{what} {found.id}", found.repair or None
+        self._work.add(DoctorFinding("blobs", "error", subject, found.message, repair, found.repaired))
