@@ -163,7 +163,7 @@ COMMANDS: dict[str, Cases] = {
     "archive export": Cases(
         [Good("stand:Order out.gz", "3 items")],
         [
-            Bad("stand out.gz", 2, "is a module"),
+            Bad("stand out.gz", 2, "does not name a model"),
             Bad("stand:Order none/out.gz", 2, "there is no directory none"),
             Bad("stand:Order out.gz --format csv", 2, "'csv'"),
             Bad("stand:Order", 2, "TARGET"),
@@ -432,11 +432,12 @@ COMMANDS: dict[str, Cases] = {
         ],
         [
             Bad("", 2, "SOURCE"),
-            Bad("stand", 2, "is a module"),
+            Bad("stand", 2, "as in stand:Order"),
+            Bad("stand.Order", 2, "as in stand:Order"),
             Bad("stand:None", 2, "stand has no model 'None'"),
             Bad("stand:Order --index by_product", 2, "needs the key"),
             Bad("stand:Order customer=ada --index by_product", 2, "customer"),
-            Bad("stand:Order number=1", 2, "customer"),
+            Bad("stand:Order number=1", 2, "use --sort or --where for other fields"),
             Bad("stand:Order --where quantity", 2, "is not a condition"),
             Bad("stand:Order --where quantity>x", 2, "'x'"),
             Bad("stand:Order --where colour=red", 2, "colour"),
@@ -479,7 +480,7 @@ COMMANDS: dict[str, Cases] = {
         ],
         [
             Bad("stand:Customer", 2, "but not both"),
-            Bad("stand:Customer name=ada", 4, "already exists"),
+            Bad("stand:Customer name=ada", 4, "pass --replace"),
             Bad("stand:Customer name=eve mail=ada@x", 4, "another item already has"),
             Bad("stand:Customer name=eve colour=red", 2, "colour"),
             Bad("stand:Order customer=eve number=1", 2, "placed"),
@@ -604,7 +605,7 @@ COMMANDS: dict[str, Cases] = {
         ],
         [
             Bad("stand:Customer", 2, "DESTINATION"),
-            Bad("stand stand:Guest", 2, "is a module"),
+            Bad("stand stand:Guest", 2, "does not name a model"),
             Bad("stand:Customer stand:None", 2, "stand has no model 'None'"),
             Bad("stand:Customer stand:Customer", 2, "Customer"),
             Bad("stand:Customer stand:Guest --convert stand:none", 2, "no function"),
@@ -613,7 +614,11 @@ COMMANDS: dict[str, Cases] = {
     ),
     "models show": Cases(
         [Good("stand:Order", "partition key"), Good("stand:Order --json", '"fields"')],
-        [Bad("", 2, "MODULE"), Bad("stand", 2, "is a module"), Bad("stand:work", 2, "no model 'work'")],
+        [
+            Bad("", 2, "MODULE"),
+            Bad("stand", 2, "does not name a model"),
+            Bad("stand:work", 2, "no model 'work'"),
+        ],
     ),
     "models stubs": Cases(
         [Good("stand", "stubs for"), Good("stand --output out", "out: stubs for")],

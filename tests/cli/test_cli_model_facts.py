@@ -100,7 +100,7 @@ def test_programs_get_json() -> None:
 def test_show_takes_one_model() -> None:
     ended = call("models", "show", "facts")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert "'facts' is a module; name one model of it, as in facts:Order" in ended.stderr
+    assert "'facts' does not name a model; write MODULE:CLASS, as in facts:Order" in ended.stderr
 
 
 def test_stubs_are_written_and_checked() -> None:

@@ -156,7 +156,7 @@ def test_programs_get_json(models: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("moving", "moving:Product"), "'moving' is a module; name one model of it"),
+        (("moving", "moving:Product"), "'moving' does not name a model"),
         (("moving:OldProduct", "moving:Product", "--convert", "moving"), "'moving' does not name a function"),
         (("moving:OldProduct", "moving:Product", "--where", "moving:convert"), "does not name a condition"),
         (("moving:OldProduct", "moving:OldProduct"), "are in the same table, products"),

@@ -45,6 +45,16 @@ def test_without_json_a_failure_is_a_message_with_the_same_status() -> None:
     assert ended.stderr.startswith("error: ")
 
 
+def test_a_hint_names_settings_and_options_instead_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "test")
+    ended = call("artifacts", "list", "--url", "dynamodb://table?region=eu-west-1")
+    assert (ended.exit_code, ended.stderr.splitlines()[1]) == (
+        ExitStatus.USAGE,
+        "hint: set HOLDALL_FILES=s3://BUCKET or file:PATH",
+    )
+
+
 def test_what_was_not_confirmed_is_refused() -> None:
     ended = call("table", "delete")
     assert ended.exit_code == ExitStatus.REFUSED

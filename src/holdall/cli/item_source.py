@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from holdall import Database, Model
 
 TABLE = "table:"
+_REPLACE = "pass --replace to replace it"
 
 
 class Shown(NamedTuple):
@@ -138,7 +139,10 @@ class ModelItems:
         item = (
             self._model(**parse_fields(self._model, split_pairs(words))) if text is None else self._read(text)
         )
-        stored = self._db.put(item) if replace else self._db.create(item)
+        try:
+            stored = self._db.put(item) if replace else self._db.create(item)
+        except ModelAlreadyExistsError as error:
+            raise ModelAlreadyExistsError(error.message, hint=_REPLACE) from None
         return stored.key, _show_model(stored)
 
     def _read(self, text: str) -> Model:
@@ -239,7 +243,7 @@ class StoredItems:
             self._db.send(PutItem(self._table, item, condition=absent))
         except ConditionFailedError:
             raise ModelAlreadyExistsError(
-                f"the item {_name_key(key)} already exists", hint="pass --replace to replace it"
+                f"the item {_name_key(key)} already exists", hint=_REPLACE
             ) from None
         return key, _show_stored(item)
 

@@ -20,7 +20,6 @@ from holdall.cli.output import (
     show_pairs,
     show_table,
 )
-from holdall.cli.phrase import format_count
 from holdall.cli.session import open_database, url_option
 from holdall.cli.suggestion import suggest_model
 from holdall.errors import RecordNotFound
@@ -278,7 +277,7 @@ def _show_items(listing: Listing, *, as_json: bool, as_csv: bool) -> None:
         show_table(heads, [[_shorten(text) for text in row] for row in rows])
     if listing.more:
         token = "" if listing.token is None else f", or continue with --after {listing.token}"
-        say(f"there are more than {format_count(len(rows), 'item')}: raise --limit{token}")
+        say(f"there are more items: raise --limit{token}")
 
 
 def _shorten(text: str) -> str:

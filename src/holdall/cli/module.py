@@ -47,7 +47,9 @@ def load_models(names: Sequence[str]) -> list[type[Model]]:
 def load_model(name: str) -> type[Model]:
     """The one model with this name."""
     if ":" not in name:
-        raise click.UsageError(f"{name!r} is a module; name one model of it, as in {name}:Order")
+        place, _, last = name.rpartition(".")
+        like = f"{place or 'app.models'}:{last}" if last[:1].isupper() else f"{name}:Order"
+        raise click.UsageError(f"{name!r} does not name a model; write MODULE:CLASS, as in {like}")
     return load_models([name])[0]
 
 

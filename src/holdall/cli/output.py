@@ -25,7 +25,10 @@ _UNBROKEN = re.compile(r"[^\n\t]+")
 JSON = "holdall.json"
 """The context's mark that failures are printed as JSON."""
 
-_ARGUMENTS = re.compile(r"\b(allow_protected|drop_aliases|dry_run|exclusive|force)=True")
+_ARGUMENTS = re.compile(
+    r"\b(allow_protected|drop_aliases|dry_run|exclusive|force)=True|\b(sort|where|only)=(?![\w\"'(])"
+)
+_FILES = re.compile(r'open (it|the database) with files="s3://bucket" or files="file:PATH"', re.IGNORECASE)
 
 
 class Refusal(click.ClickException):
@@ -74,7 +77,10 @@ class Refusal(click.ClickException):
 
 def _translate_hint(hint: str) -> str:
     hint = re.split(", or (?:set|pass) manage_table", hint)[0]  # the rest is for programs that create tables
-    return _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}", hint)
+    hint = _FILES.sub(
+        "set HOLDALL_FILES=s3://BUCKET or file:PATH", hint.removeprefix("pass service=..., or ")
+    )
+    return _ARGUMENTS.sub(lambda found: f"--{(found[1] or found[2]).replace('_', '-')}", hint)
 
 
 def escape(text: str) -> str:

@@ -38,7 +38,7 @@ def _suggest(find: Callable[[Database, dict[str, Any], str], Iterable[str]]) -> 
                 texts = (text for text in find(db, context.params, start) if text.startswith(start))
                 found.extend(text for text in islice(texts, _MOST) if text.isprintable())
 
-        with redirect_stdout(None), redirect_stderr(None):  # what a module of the user prints is not for the shell
+        with redirect_stdout(None), redirect_stderr(None):  # a module of the user may print
             thread = Thread(target=search, daemon=True)
             thread.start()
             thread.join(_PATIENCE)
