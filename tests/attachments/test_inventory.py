@@ -53,5 +53,8 @@ async def test_the_pictures_that_were_made_of_a_blob_are_listed(db: Rig) -> None
     found = await db.blobs.pictures(blob)
     assert {each.blob.id for each in found} == {each.id for each in made}
     assert {each.name for each in found} == {"image"}
+    assert {each.source_id for each in found} == {blob.id}
+    await db.blobs.attach(blob, record_type="Thing", record_id="1", name="files")
+    assert [each.source_id for each in await db.blobs.attachments(blob)] == [None]
     with pytest.raises(RecordNotFound):
         await db.blobs.pictures("none")

@@ -55,7 +55,7 @@ def test_models_with_an_archive_are_listed(visitor: Visitor, db: Database) -> No
 
 def test_nothing_is_read_unless_a_person_asks(visitor: Visitor) -> None:
     page = visitor.get(ORDERS).text
-    assert "Nothing measured yet" in page
+    assert "Nothing is measured yet" in page
     assert '<svg class="plot"' not in page
 
 

@@ -43,7 +43,7 @@ def draw() -> bytes:
 
 
 def test_without_files_the_page_says_so(visitor: Visitor) -> None:
-    assert "No files." in visitor.get("/blobs").text
+    assert "No files<" in visitor.get("/blobs").text
 
 
 def test_all_files_are_listed_with_their_references(visitor: Visitor, db: Database) -> None:
@@ -81,12 +81,28 @@ def test_a_file_is_shown_with_its_references_and_pictures(visitor: Visitor, db: 
     item, blob = attach(db, draw(), "dot.png")
     small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))
     page = visitor.get(f"/blobs/blob?id={blob.id}").text
+    assert f"/models/console_rig%3ACustomer/item?key-id={item.id}" in page
     assert f"/blobs?type=ConsoleCustomer&amp;owner={item.id}" in page
     assert "1 picture made of this file" in page
     assert f"/files/{small.id}?view=1" in page
     assert blob.checksum is not None
     assert blob.checksum.replace("+", "&#43;") in page or blob.checksum in page
     assert f'href="/console/files/{blob.id}" download' in page
+
+
+def test_references_lead_to_items_and_to_the_file_that_a_picture_was_made_of(
+    visitor: Visitor, db: Database
+) -> None:
+    _, blob = attach(db, draw(), "dot.png")
+    small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))
+    page = visitor.get(f"/blobs/blob?id={small.id}").text
+    assert "Variant of" in page
+    assert f'href="/console/blobs/blob?id={blob.id}"' in page
+    for type, id in (("Unknown::Class", "7"), ("ConsoleCustomer", "deleted")):
+        db.blobs.attach(blob, record_type=type, record_id=id, name="files")
+    page = visitor.get(f"/blobs/blob?id={blob.id}").text
+    assert "Unknown::Class" in page
+    assert page.count("/item?key-id=") == 1, "of the owners, one exists and is an item of a model"
 
 
 def test_looking_at_files_stores_nothing(db: Database) -> None:

@@ -153,7 +153,7 @@ def test_a_picture_of_an_attachment_is_shown(page: Page, db: Database) -> None:
     page.goto(f"models/console_rig:Customer/item?key-id={item.id}")
     expect(page.locator(".thumb img")).to_have_js_property("naturalWidth", 320, timeout=60_000)
     with page.expect_download() as download:
-        page.get_by_role("link", name="dunes.png").click()
+        page.get_by_role("link", name="Download dunes.png").click()
     assert download.value.suggested_filename == "dunes.png"
 
 

@@ -229,8 +229,14 @@ def test_a_split_is_moved_and_rolled_back(page: Page, db: Database) -> None:
     expect(page.locator(".timeline li.served")).to_have_count(3)
     page.get_by_role("list", name="Aliases").get_by_role("link", name="live").click()
     expect(page.get_by_role("img", name="live: 2 90%, 3 10%")).to_be_visible()
+    then = page.get_by_role("img", name="Then")
+    expect(then).to_be_hidden()
+    page.get_by_label("Weight of version 2").fill("30")
+    expect(page.get_by_label("Version 2", exact=True)).to_have_value("30")
+    expect(then).to_have_accessible_name("Then: 2 75%, 3 25%")
     page.get_by_label("Version 2", exact=True).fill("1")
     page.get_by_label("Version 3", exact=True).fill("3")
+    expect(page.get_by_label("Weight of version 3")).to_have_value("3")
     page.get_by_role("button", name="Move").click()
     expect(page.get_by_role("img", name="Then: 2 25%, 3 75%")).to_be_visible()
     assert db.artifacts.alias(name, "live").shares == {"2": 0.9, "3": 0.1}
@@ -312,7 +318,7 @@ def test_a_file_is_found_with_its_pictures(page: Page, blob: Blob) -> None:
     page.locator(f"a[href$='{blob.id}']").click()
     expect(page.locator(".preview img")).to_have_js_property("naturalWidth", 640)
     expect(page.locator(".files img")).to_have_js_property("naturalWidth", 40)
-    page.get_by_role("region", name="References").get_by_role("link").click()
+    page.get_by_role("region", name="References").get_by_role("link", name="All its files").click()
     expect(page.get_by_role("heading", name="Files of this owner")).to_be_visible()
     expect(page.locator(".files li")).to_have_count(1)
 

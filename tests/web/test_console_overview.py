@@ -107,5 +107,6 @@ def test_the_figures_of_the_last_check_are_shown() -> None:
         db.create(Parcel, number="1", place="here")
         db.doctor(models=[Parcel])
         page = read_overview(db, [Parcel])
-        assert '<th scope="row">ConsoleParcel</th>' in page
+        assert '/models/test_console_overview%3AParcel">ConsoleParcel</a></th>' in page
+        assert 'aria-label="Bytes of each model: ConsoleParcel 100%"' in page
         assert "As the last <code>holdall doctor</code> has counted them." in page

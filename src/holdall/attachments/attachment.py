@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.attachments.address import url_of
 from holdall.attachments.blob import Blob
+from holdall.attachments.derived import find_source
 from holdall.attachments.home import Owner
 from holdall.attachments.record import AttachmentRow
 from holdall.attachments.representation import (
@@ -19,7 +20,7 @@ from holdall.attachments.representation import (
 from holdall.attachments.variant import Variant
 from holdall.core.internal import internal
 from holdall.core.settings import Settings
-from holdall.errors import AttachmentNotLoadedError, InvalidOptionsError
+from holdall.errors import AttachmentNotLoadedError, InvalidOptionsError, RecordNotFound
 
 if TYPE_CHECKING:
     from holdall.attachments.delivery import Disposition
@@ -72,6 +73,14 @@ class Attachment:
     def owner_key(self) -> Owner:
         """The record type and the id of the owner."""
         return Owner(self.record_type, self.record_id)
+
+    @property
+    def source_id(self) -> str | None:
+        """The id of the blob that this picture was made of, a preview or a variant; None for an owner's file."""
+        try:
+            return find_source(self.owner_key)
+        except RecordNotFound:
+            return None
 
     @property
     def owner(self) -> Any:

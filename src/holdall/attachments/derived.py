@@ -41,6 +41,13 @@ def parse_variant_id(id: str) -> tuple[str, str]:
     return blob_id, digest
 
 
+def find_source(owner: Owner) -> str | None:
+    """The id of the blob whose preview or variant this owner has; None for any other owner."""
+    if owner.record_type == _BLOB:
+        return owner.record_id
+    return parse_variant_id(owner.record_id)[0] if owner.record_type == _VARIANT else None
+
+
 async def read_variants(
     context: Context, home: Home, blob_id: str, digests: Iterable[str] = ()
 ) -> list[VariantRow]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from holdall import Model
 from holdall.attachments import Attachment, Blob
+from holdall.errors import HoldallError
 from holdall.models import describe_model
+from holdall.web.console.item import link_item
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import Visit
 
@@ -50,7 +55,7 @@ async def _show(visit: Visit) -> Response:
     return visit.render(
         "blob.html",
         blob=blob,
-        references=[(each, _link_owner(visit, each)) for each in await blobs.attachments(blob)],
+        references=await _list_references(visit, await blobs.attachments(blob)),
         pictures=await blobs.pictures(blob),
         metadata=json.dumps(blob.metadata, ensure_ascii=False, indent=2, default=str)
         if blob.metadata
@@ -59,9 +64,34 @@ async def _show(visit: Visit) -> Response:
     )
 
 
-def _link_owner(visit: Visit, attachment: Attachment) -> str:
-    """Return the URL of the files of the owner, on the page that lists them."""
-    return visit.url("blobs", type=attachment.record_type, owner=attachment.record_id)
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An attachment of a file, the URL of its owner, and the URL of all files of this owner.
+
+    ``url`` leads to an item or, from a picture, to the file that it was made of; it is None for other owners.
+    """
+
+    attachment: Attachment
+    url: str | None
+    files_url: str
+
+
+async def _list_references(visit: Visit, attachments: Sequence[Attachment]) -> list[Reference]:
+    shown = {describe_model(model)["name"]: name for name, model in visit.desk.models.items()}
+    owned = [each for each in attachments if each.record_type in shown]
+    owners: dict[str, Model | None] = {}
+    with suppress(HoldallError):  # without the owners, there are only no links to them
+        owners = dict(zip([each.id for each in owned], await visit.db.blobs.owners(owned), strict=True))
+    found = []
+    for each in attachments:
+        url, owner = None, owners.get(each.id)
+        if each.source_id is not None:
+            url = visit.url("blobs", "blob", id=each.source_id)
+        elif owner is not None:
+            url = link_item(visit, shown[each.record_type], owner)
+        files_url = visit.url("blobs", type=each.record_type, owner=each.record_id)
+        found.append(Reference(each, url, files_url))
+    return found
 
 
 SECTION = Section("blobs", "Files", "file", (Page("/blobs", _list), Page("/blobs/blob", _show)))

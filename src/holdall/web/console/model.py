@@ -13,12 +13,14 @@ from holdall.errors import HoldallError
 from holdall.models import FieldFacts, ModelFacts, describe_model
 from holdall.web.console.change import confirm_deletion, delete_item, edit_item, save_item
 from holdall.web.console.file import send_file, send_thumbnail
-from holdall.web.console.item import ShownField, find_model, link_item, show_fields, show_item
+from holdall.web.console.item import ShownField, find_model, link_item, show_fields, show_item, show_key
 from holdall.web.console.search import OPERATORS, SIZES, explain_problem, fetch_page, read_search
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _MOST_COLUMNS = 7
+_NUMERIC = {"int", "float", "Decimal"}
+"""The types whose values are aligned to the right."""
 
 
 async def _list(visit: Visit) -> Response:
@@ -51,6 +53,7 @@ async def _show(visit: Visit) -> Response:
         problem=problem,
         columns=columns,
         rows=rows,
+        numeric=_NUMERIC,
         operators=OPERATORS,
         sizes=SIZES,
         first_url=visit.url("models", name, **again),
@@ -69,16 +72,18 @@ def _choose_columns(facts: ModelFacts, index: str | None) -> list[FieldFacts]:
     for each in facts["indexes"]:
         if each["name"] == index:
             keys += [*each["key"], *each["sort_key"]]
-    names = list(dict.fromkeys([*keys, *fields]))[: max(_MOST_COLUMNS, len(set(keys)))]
+    most = _MOST_COLUMNS - bool(facts["archive"])  # which has a column of its own
+    names = list(dict.fromkeys([*keys, *fields]))[: max(most, len(set(keys)))]
     return [fields[name] for name in names if name in fields]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An item in a list: its URL, and some of its fields, each on one line. ``cold``: it is in the archive."""
+    """An item in a list: its URL, its key, and some of its fields, each on one line. ``cold``: it is in the archive."""
 
     url: str
-    texts: list[str]
+    key: str
+    texts: list[tuple[FieldFacts, str]]
     cold: bool
 
 
@@ -90,7 +95,8 @@ async def _show_rows(
     return [
         Row(
             link_item(visit, name, item),
-            [_shorten(each) for each in show_fields(item, columns)],
+            show_key(item.key),
+            [(each.facts, _shorten(each)) for each in show_fields(item, columns)],
             item.key in cold,
         )
         for item in items

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -14,6 +14,7 @@ from holdall.models import Field, parse_text
 from holdall.web.console.visit import RefusedVisitError
 
 _MOST_SHOWN = 4000
+_MOST_ON_LINE = 60
 
 
 def read_text(field: Field[Any], text: str) -> Any:
@@ -33,11 +34,13 @@ def show_value(value: Any) -> str:
     elif isinstance(value, bytes):
         text = f"0x{value[:_MOST_SHOWN].hex()}"
     elif isinstance(value, datetime):
-        text = value.isoformat(sep=" ")
+        text = value.isoformat(sep=" ").removesuffix("+00:00")
+        text = text if value.utcoffset() != timedelta() else f"{text} UTC"
     elif value is None or isinstance(value, bool):
         text = json.dumps(value)
     elif isinstance(value, Mapping | Set | list | tuple):
-        text = json.dumps(_plain(value), ensure_ascii=False, indent=2)
+        text = json.dumps(_plain(value), ensure_ascii=False)
+        text = text if len(text) <= _MOST_ON_LINE else json.dumps(_plain(value), ensure_ascii=False, indent=2)
     else:
         text = str(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}… ({len(text):,} characters)"
