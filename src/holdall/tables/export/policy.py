@@ -47,7 +47,7 @@ TABLE_ACTIONS: dict[PolicyFeature, tuple[str, ...]] = {
     "jobs": _BULK,
     "files": (),
     "attachments": _BULK,
-    "artifacts": _MODELS,
+    "artifacts": _BULK,
     "archive": (*_BULK, "Scan"),
     "copy": (*_PLAN, *_READS, "Scan", "BatchWriteItem", "PutItem", "DeleteItem"),
     "doctor": (*_PLAN, *_READS, "Scan", "BatchWriteItem"),
