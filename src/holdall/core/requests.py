@@ -399,13 +399,17 @@ class AddIndex(Request[TableDescription]):
 
 @dataclass(frozen=True, slots=True)
 class RemoveIndex(Request[TableDescription]):
-    """Remove a global index from a table. The items stay as they are; a local index cannot be removed."""
+    """Remove a global index from a table. The items stay as they are; a local index cannot be removed.
+
+    With ``unverified``, the request is sent even if the table does not have the index; then the server refuses it.
+    """
 
     operation: ClassVar[str] = "UpdateTable"
     writes: ClassVar[bool] = True
     of_tables: ClassVar[bool] = True
     table: str
     index: str
+    unverified: bool = False
 
     @property
     def checked_tables(self) -> tuple[str, ...]:

@@ -101,7 +101,8 @@ def plan_remove_index(
 ) -> Work[TableDescription]:
     """Remove an index with its entries."""
     old = catalog.table(request.table)
-    kept = tuple(index for index in old.schema.indexes if index.name != request.index)
+    removed = old.schema.index(request.index)
+    kept = tuple(index for index in old.schema.indexes if index is not removed)
     numbers = {index.name: old.index_numbers[index.name] for index in kept}
     table = Table(old.number, replace(old.schema, indexes=kept), numbers, old.ttl)
 

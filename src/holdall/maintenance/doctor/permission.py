@@ -10,15 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.objects import DescribeService
-from holdall.errors import (
-    AccessDeniedError,
-    ConditionFailedError,
-    ConfigurationError,
-    HoldallError,
-    ObjectNotFoundError,
-    PreconditionFailedError,
-    TransactionCanceledError,
-)
+from holdall.errors import AccessDeniedError, ConfigurationError, HoldallError
 from holdall.maintenance.doctor.report import UntriedAction
 from holdall.maintenance.doctor.trial import (
     UNTRIED,
@@ -34,7 +26,6 @@ from holdall.tables.export.policy import OBJECT_ACTIONS, TABLE_ACTIONS, PolicyFe
 from holdall.tables.flow import fetch_table
 
 _DENIALS = {None, "AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedAccess"}
-_PERMITTED = (ConditionFailedError, TransactionCanceledError, PreconditionFailedError, ObjectNotFoundError)
 _NAMED = re.compile(r"not authorized to perform: ([a-z0-9]+:[A-Za-z]+)")
 _ELSEWHERE = {"jobs", "files", "attachments", "artifacts"}
 """The features whose items are not in the tables of models."""
@@ -163,7 +154,7 @@ class _Resource:
             return await self._work.context.port.send(trial.request)
         except AccessDeniedError as error:
             await self._judge(trial, error)
-        except _PERMITTED:
+        except trial.refusals:
             pass
         except HoldallError as error:
             self.leave([action], error.message)

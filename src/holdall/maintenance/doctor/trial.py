@@ -36,6 +36,7 @@ from holdall.core.requests import (
     GetItem,
     PutItem,
     Query,
+    RemoveIndex,
     Request,
     Scan,
     TransactWrite,
@@ -43,13 +44,22 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute
+from holdall.errors import (
+    ConditionFailedError,
+    HoldallError,
+    IndexNotFoundError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    TableNotFoundError,
+    TransactionCanceledError,
+)
 
 _ETAG = "holdall-doctor"
+_NO_INDEX = (IndexNotFoundError, TableNotFoundError)  # DynamoDB does not distinguish them
 
 UNTRIED: Mapping[str, str] = {
     "dynamodb:CreateTable": "if another process had just deleted the table, the request would create it",
-    "dynamodb:UpdateTable": "a request that is permitted could change the table",
-    "dynamodb:UpdateTimeToLive": "a request that is permitted could change the expiry of items",
+    "dynamodb:UpdateTimeToLive": "DynamoDB does not document a request that is certain to change nothing",
     "kms:GenerateDataKey": "S3 uses the key only to store an object",
 }
 """The actions that are not tried, and why."""
@@ -57,11 +67,20 @@ UNTRIED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A request that tries an action; ``also`` are other actions that it needs on the same table or bucket."""
+    """A request that tries an action; ``also`` are other actions that it needs on the same table or bucket.
+
+    If it fails with one of the ``refusals``, the action is permitted.
+    """
 
     action: str
     request: Request[Any]
     also: tuple[str, ...] = ()
+    refusals: tuple[type[HoldallError], ...] = (
+        ConditionFailedError,
+        TransactionCanceledError,
+        PreconditionFailedError,
+        ObjectNotFoundError,
+    )
 
 
 def plan_table_trials(schema: TableSchema, id: str, token: str) -> tuple[Trial, ...]:
@@ -83,6 +102,10 @@ def plan_table_trials(schema: TableSchema, id: str, token: str) -> tuple[Trial, 
         Trial("dynamodb:ConditionCheckItem", TransactWrite((ConditionCheck(table, key, never),), token)),
         # a batch has no conditions; it deletes an item that does not exist, because its key is new
         Trial("dynamodb:BatchWriteItem", BatchWrite((DeleteItem(table, key),))),
+        # no index has this name
+        Trial(
+            "dynamodb:UpdateTable", RemoveIndex(table, f"holdall-doctor-{id}", unverified=True), (), _NO_INDEX
+        ),
     )
 
 

@@ -198,8 +198,9 @@ async def only_a_global_index_that_exists_can_be_removed(store: Store) -> None:
     table = await store.table("S", "N", [local])
     with refused(IndexNotFoundError):
         await store.send(RemoveIndex(table, "by-owner"))
-    with refused(ConfigurationError):
-        await store.send(RemoveIndex(table, "local-rank"))
+    for unverified in (False, True):
+        with refused(ConfigurationError):
+            await store.send(RemoveIndex(table, "local-rank", unverified))
     with refused(TableNotFoundError):
         await store.send(RemoveIndex("holdall-missing", "by-owner"))
 
