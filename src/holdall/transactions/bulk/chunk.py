@@ -11,7 +11,7 @@ finished.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
@@ -21,15 +21,13 @@ from holdall.core.renderer import render
 from holdall.core.requests import BatchGet, GetItem, Query, Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, TransactionTooLarge
-from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.retry import RunOptions
 from holdall.tables.flow import discover
 from holdall.transactions.binding import Binding, bind, bind_index
+from holdall.transactions.bulk.treatment import Treatment
 from holdall.transactions.checkpoint import Checkpoint, fetch_checkpoint
-from holdall.transactions.entry.blind import find_field
-from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.pace import Pace, check_rate
 from holdall.transactions.query.question import Question
@@ -121,86 +119,6 @@ def check_options(chunk: Any, checkpoint: Any, restart: Any, rate: Any, progress
     if progress is not None and not callable(progress):
         raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
     return ChunkOptions(chunk, checkpoint, restart, rate, progress)
-
-
-class Deletion:
-    """Deletes each item."""
-
-    kind = "delete"
-
-    async def apply(self, context: Context, unit: Unit, item: Model, question: Question) -> None:
-        """Record the deletion."""
-        unit.delete(item)
-
-
-class Assignment:
-    """Sets fields to the same values in each item."""
-
-    kind = "update"
-
-    def __init__(self, schema: ModelSchema, values: Mapping[str, Any]) -> None:
-        if not values:
-            raise InvalidRequestError("the update changes nothing", hint="name at least one field")
-        for name, value in values.items():
-            field = find_field(schema, name)
-            if field.fixed:
-                raise field.refuse_change()
-            field.validate(value)
-        self._values = dict(values)
-
-    async def apply(self, context: Context, unit: Unit, item: Model, question: Question) -> None:
-        """Assign the fields."""
-        for name, value in self._values.items():
-            setattr(item, name, value)
-        _forget_unchanged(unit, item)
-
-
-class Revision:
-    """Calls the caller's function with each item."""
-
-    kind = "update"
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        if not callable(function):
-            raise InvalidOptionsError(
-                f"the change must be a mapping of fields or a function, not {function!r:.60}"
-            )
-        self._function = function
-
-    async def apply(self, context: Context, unit: Unit, item: Model, question: Question) -> None:
-        """Call the function, and check that the query will not find the item again."""
-        await context.port.call(self._function, item)
-        entry = _forget_unchanged(unit, item)
-        index = question.index
-        if entry is None or entry.deleted or index is None:
-            return
-        changed = {field.name for field, _, _ in entry.changes()}
-        changed |= {
-            field.name
-            for field in item._schema.computed
-            if any(source.name in changed for source in field.components)
-        }
-        moved = [field for field in index.sort_key if field.name in changed]
-        if moved and not any(field.name in changed for field in index.key):
-            raise moved[0].refusal(
-                f"the run reads the index {index.name!r} in its order, and would find the changed item again",
-                hint="query the table, or pass the new values as a mapping",
-            )
-
-
-def make_change(schema: ModelSchema, change: Any) -> Assignment | Revision:
-    """What the caller wants to be done with each item."""
-    return Assignment(schema, change) if isinstance(change, Mapping) else Revision(change)
-
-
-def _forget_unchanged(unit: Unit, item: Model) -> Loaded | None:
-    """The entry of a changed item. An item that was left as it is takes no part in the transaction."""
-    entry = unit.entries[item.key.identity]
-    assert isinstance(entry, Loaded)
-    if entry.is_dirty:
-        return entry
-    del unit.entries[item.key.identity]
-    return None
 
 
 # --- how far it has come ----------------------------------------------------------------------------------
@@ -316,7 +234,7 @@ class _Part:
                     unit.participants.append(_Advance(record, new[0], run.options.checkpoint))
                 return report
 
-            body.__qualname__ = f"{run.action.kind}_all"
+            body.__qualname__ = f"{run.treatment.kind}_all"
             flow = run_transaction(run.context, run.shell.begin, run.shell.wrap(body), _OPTIONS)
             self.tally.report = await flow
             if new:
@@ -340,16 +258,16 @@ class _Run:
         shell: Shell,
         binding: Binding,
         question: Question,
-        action: Deletion | Assignment | Revision,
+        treatment: Treatment,
         options: ChunkOptions,
     ) -> None:
         self.context = context
         self.shell = shell
         self.binding = binding
         self.question = question
-        self.action = action
+        self.treatment = treatment
         self.options = options
-        self.digest = _digest(question, binding, action.kind)
+        self.digest = _digest(question, binding, treatment.kind)
         self.segments = question.segments if isinstance(question, ScanQuestion) else 1
         self.parts: list[_Part] = []
         self._request: Query | Scan | None = None
@@ -399,7 +317,7 @@ class _Run:
         found = 0
         for item in maker.give(await maker.instances(items)):
             found += 1
-            await self.action.apply(self.context, unit, item, self.question)
+            await self.treatment.apply(self.context, unit, item, self.question)
         return found, len(unit.entries)
 
     async def _reread(self, rows: Sequence[Item]) -> list[Item]:
@@ -424,14 +342,14 @@ async def change_all(
     context: Context,
     shell: Shell,
     question: Question,
-    action: Deletion | Assignment | Revision,
+    treatment: Treatment,
     options: ChunkOptions,
 ) -> ChangeReport:
     """Change all items that the query or scan finds."""
     binding = await bind(context, question.schema)
     if question.index is not None:
         await bind_index(context, binding, question.index)
-    run = _Run(context, shell, binding, question, action, options)
+    run = _Run(context, shell, binding, question, treatment, options)
     requests = run.requests()
     records = await _records(context, options.checkpoint, len(requests))
     run.parts = [_Part(run, *each) for each in zip(requests, records, strict=True)]

@@ -121,7 +121,7 @@ class BulkRunner(Reader):
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
         flow = _change_all(
-            self, model, lambda bulk, schema: bulk.make_change(schema, change), finding, options
+            self, model, lambda treatments, schema: treatments.make_change(schema, change), finding, options
         )
         return run(flow, self._context)
 
@@ -144,7 +144,7 @@ class BulkRunner(Reader):
         """Delete all items that a query or scan finds, in transactions of up to ``chunk`` items, as in `update_all`."""
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
-        flow = _change_all(self, model, lambda bulk, schema: bulk.Deletion(), finding, options)
+        flow = _change_all(self, model, lambda treatments, schema: treatments.Deletion(), finding, options)
         return run(flow, self._context)
 
     def _shell(self) -> Shell:
@@ -252,7 +252,7 @@ class AsyncBulkRunner(AsyncReader):
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
         flow = _change_all(
-            self, model, lambda bulk, schema: bulk.make_change(schema, change), finding, options
+            self, model, lambda treatments, schema: treatments.make_change(schema, change), finding, options
         )
         return await wait(flow, self._context)
 
@@ -275,7 +275,7 @@ class AsyncBulkRunner(AsyncReader):
         """Delete all items that a query or scan finds, in transactions of up to ``chunk`` items, as in `update_all`."""
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
-        flow = _change_all(self, model, lambda bulk, schema: bulk.Deletion(), finding, options)
+        flow = _change_all(self, model, lambda treatments, schema: treatments.Deletion(), finding, options)
         return await wait(flow, self._context)
 
     def _shell(self) -> Shell:
@@ -298,19 +298,20 @@ def finish_flow(flow: Callable[..., Any]) -> Callable[..., Any]:
 def _change_all(
     db: BulkRunner | AsyncBulkRunner,
     model: object,
-    make_action: Callable[[Any, ModelSchema], Any],
+    make_treatment: Callable[[Any, ModelSchema], Any],
     finding: tuple[Any, ...],
     options: tuple[Any, ...],
 ) -> Coroutine[Any, Any, ChangeReport]:
     """The flow of `update_all` or `delete_all`, once the arguments are checked."""
     from holdall.transactions.bulk import chunk as bulk
+    from holdall.transactions.bulk import treatment as treatments
     from holdall.transactions.target import model_schema
 
     schema = model_schema(model)
     checked = bulk.check_options(*options)
-    action = make_action(bulk, schema)
+    treatment = make_treatment(treatments, schema)
     components, sort, where, index, scan, segments = finding
     question = bulk.make_question(
         schema, scan=scan, segments=segments, where=where, sort=sort, index=index, components=components
     )
-    return bulk.change_all(db._context, db._shell(), question, action, checked)
+    return bulk.change_all(db._context, db._shell(), question, treatment, checked)
