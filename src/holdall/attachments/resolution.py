@@ -13,7 +13,8 @@ from holdall.attachments.declaration import Declaration, owner_of
 from holdall.attachments.home import Owner
 from holdall.core.context import Context
 from holdall.errors import ConfigurationError
-from holdall.models.keys import NO_SORT_KEY, ModelKey
+from holdall.models.key_part import NO_SORT_KEY
+from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema, list_derived
 from holdall.models.stored_key import decode_key

@@ -13,7 +13,7 @@ from holdall.core.schema import TTL, KeyAttribute
 from holdall.errors import InvalidOptionsError
 from holdall.models.fields import ABSENT, Field
 from holdall.models.key_form import AncestorForm, CollectionForm, SharedForm
-from holdall.models.keys import NO_SORT_KEY
+from holdall.models.key_part import NO_SORT_KEY
 
 if TYPE_CHECKING:
     from holdall.models.indexes import BoundIndex

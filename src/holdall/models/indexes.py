@@ -23,7 +23,7 @@ from holdall.models.key_form import (
     range_of_plain,
     range_of_shared,
 )
-from holdall.models.keys import (
+from holdall.models.key_part import (
     NO_SORT_KEY,
     decode_components,
     foreign_part,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from holdall.core.schema import KeyAttribute, KeyType, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
-from holdall.models.keys import (
+from holdall.models.key_part import (
     KeyPart,
     decode_components,
     foreign_part,

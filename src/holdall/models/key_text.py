@@ -20,7 +20,7 @@ from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
 from holdall.models.conditions import Clause, Term, terms
-from holdall.models.keys import own_part
+from holdall.models.key_part import own_part
 from holdall.models.peer_form import FIXED_WIDTH, UNORDERED
 from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of, successor
 

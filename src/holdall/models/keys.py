@@ -1,39 +1,27 @@
-"""Keys of items: from their components to what is stored, in the database's table and in a model's own table.
+"""Keys of items: a model and the components of its key, as callers make and compare them.
 
-Pure. In the database's table, the partition key is ``<root>#seg#seg`` and the sort key an order-preserving text (``#``
-if the model has none). These forms must never change, because stored items contain them; see
-``docs/decisions/0006-model-keys.md``. `foreign_keys` describes the keys in a model's own table.
+Pure. `key_part` describes what is stored for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, time
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from holdall.core.internal import internal
-from holdall.core.keys import SortPart, sort_text
 from holdall.core.nearest_name import find_nearest
 from holdall.core.numbers import number_text
-from holdall.core.values import encode
-from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidRequestError, InvalidValueError
+from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
 from holdall.models.fields import ABSENT
+from holdall.models.key_part import KeyPart, foreign_part
 
 if TYPE_CHECKING:
     from holdall.models.fields import Field
-    from holdall.models.foreign_keys import Kind
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
 M = TypeVar("M", bound="Model")
 M_co = TypeVar("M_co", bound="Model", covariant=True)
-
-KeyPart: TypeAlias = "str | int | float | Decimal"
-"""A stored key: a text, or a number in a model's own table if the key is a single number."""
-
-NO_SORT_KEY = "#"
-"""The stored sort key of an item whose model has no sort key."""
 
 
 class ModelKey(Generic[M_co]):
@@ -238,167 +226,9 @@ def _example(schema: ModelSchema) -> str:
     return f"{schema.name}.key({names})"
 
 
-# --- what is stored ---------------------------------------------------------------------------------------
-
-
-def partition_text(root: str, keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
-    """Return the partition key in the database's table."""
-    text = root
-    for key in keys:
-        text = f"{text}#{segment(key, components[key.name])}"
-    return text
-
-
-def sort_key_text(sort_keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
-    """Return the sort key in the database's table."""
-    return join_sort_text(sort_keys, components) if sort_keys else NO_SORT_KEY
-
-
-def join_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
-    """Return the order-preserving text of several components."""
-    if len(fields) == 1 and type(text := values[fields[0].name]) is str and text.isascii():
-        return text
-    try:
-        return sort_text(*(_part(field, values[field.name]) for field in fields))
-    except (InvalidKeyError, InvalidValueError) as error:
-        raise _refuse(fields[0], error) from None
-
-
-def sort_piece(field: Field[Any], value: Any, *, alone: bool) -> str:
-    """Return the text of one component in a sort key."""
-    part = _part(field, value)
-    try:
-        return sort_text(part) if alone else sort_text(part, "")[:-1]
-    except (InvalidKeyError, InvalidValueError) as error:
-        raise _refuse(field, error) from None
-
-
-_PARTS = {str, int, float, Decimal, bool, datetime, bytes}
-_ESCAPES = {character: f"%{character:02X}" for character in (*range(0x20), 0x7F, ord("%"), ord("#"))}
-
-
-def segment(field: Field[Any], value: Any) -> str:
-    """Return the text of one component in a partition key; separators in it are percent-encoded."""
-    text = value if type(value) is str else _canonical(field, value)
-    if text.isascii() and text.isprintable() and "%" not in text and "#" not in text:
-        return text  # the usual case, with nothing to encode
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise field.refusal("a string with a lone surrogate cannot be part of a key") from None
-    return text.translate(_ESCAPES)
-
-
-def _canonical(field: Field[Any], value: Any) -> str:
-    if field.codec.kind not in ("S", "N", "BOOL", "B", None):
-        return _json(field, value)
-    try:
-        part = _part(field, value)
-        if isinstance(part, int | float | Decimal) and not isinstance(part, bool):
-            return number_text(part)
-        return sort_text(part)
-    except (InvalidKeyError, InvalidValueError) as error:
-        raise _refuse(field, error) from None
-
-
-def _json(field: Field[Any], value: Any) -> str:
-    from holdall.models.ecmascript import stable_json
-    from holdall.models.stored_form import plain
-
-    try:
-        return stable_json(plain(field.codec.encode(value)))
-    except InvalidValueError as error:
-        raise _refuse(field, error) from None
-
-
-def _part(field: Field[Any], value: Any) -> SortPart:
-    """Return a component as a value of a type that order-preserving texts support."""
-    if type(value) in _PARTS or _is_uuid(value):
-        return value  # type: ignore[no-any-return]
-    from holdall.models.stored_form import plain
-
-    if isinstance(value, time) and value.tzinfo is not None:
-        raise field.refusal(
-            "a time with a UTC offset cannot be part of a key, because its text does not sort like the time",
-            hint="use a time without an offset, or a datetime",
-        )
-    stored = plain(field.codec.encode(value))  # an enum's value, a date's text
-    if not isinstance(stored, str | int | float | Decimal | bytes):
-        raise field.refusal(f"a value of type {type(value).__name__} cannot be part of a key")
-    return stored
-
-
-def _is_uuid(value: object) -> bool:
-    return type(value).__name__ == "UUID" and hasattr(value, "hex")
-
-
-def foreign_part(
-    fields: Sequence[Field[Any]], components: Mapping[str, Any], *, numeric: bool = True
-) -> KeyPart:
-    """Return a key in a model's own table; without ``numeric``, a single number is stored as text, as in old tables."""
-    from holdall.models.foreign_keys import encode_key
-    from holdall.models.foreign_values import MAX_SAFE_INTEGER
-
-    try:
-        values = {field.stored: _spelt(field, components[field.name]) for field in fields}
-        part = encode_key(values, _kinds(fields), numeric=numeric)
-    except (InvalidKeyError, InvalidValueError) as error:
-        named = [field for field in fields if error.message.startswith(f"{field.stored}:")]
-        raise _refuse((named or fields)[0], error) from None
-    if isinstance(part, int) and abs(part) > MAX_SAFE_INTEGER:
-        raise fields[0].refusal(
-            f"{part} is beyond 2^53 - 1, the largest whole number that JavaScript reads exactly"
-        )
-    return part
-
-
-def own_part(field: Field[Any], value: Any) -> Any:
-    """Return a field's own stored value, as the key of an index."""
-    return _spelt(field, value)
-
-
-def _spelt(field: Field[Any], value: Any) -> object:
-    """Return a component's value for a key text. A float stays a float: its stored form would turn 1e25 into an int."""
-    if type(value) is float:
-        return value
-    from holdall.models.stored_form import plain
-
-    return plain(field.codec.encode(value))
-
-
-def decode_components(fields: Sequence[Field[Any]], stored: KeyPart) -> dict[str, Any]:
-    """Decode a stored key of a model's own table into its components."""
-    from holdall.models.foreign_keys import decode_key
-
-    values = decode_key(stored, _kinds(fields))
-    return {field.name: _component(field, values[field.stored]) for field in fields}
-
-
-def _component(field: Field[Any], value: object) -> Any:
-    if isinstance(value, int) and field.codec.annotation is float:
-        value = float(value)  # the integer may have more digits than DynamoDB allows
-    return field.decode(encode(value))
-
-
 def default_sort(schema: ModelSchema) -> KeyPart | None:
     """Return the stored sort key that results from the defaults of its components; None if one has no default."""
     components = {field.name: find_standing_default(field) for field in schema.sort_keys}
     if not components or any(value is ABSENT for value in components.values()):
         return None
     return foreign_part(schema.sort_keys, components)
-
-
-def _refuse(field: Field[Any], error: InvalidRequestError) -> InvalidFieldError:
-    """Turn an error about the text of a key into one that names the field."""
-    return field.refusal(error.message.removeprefix(f"{field.stored}: "), hint=error.hint)
-
-
-def numeric_part(fields: Sequence[Field[Any]]) -> bool:
-    """Whether a key is a single number, which a model's own table stores as a number."""
-    return len(fields) == 1 and fields[0].codec.kind == "N"
-
-
-def _kinds(fields: Sequence[Field[Any]]) -> dict[str, Kind]:
-    kinds: dict[str | None, Kind] = {"S": "text", "N": "number"}
-    return {field.stored: kinds.get(field.codec.kind, "json") for field in fields}

@@ -15,8 +15,8 @@ from holdall.errors import ModelDefinitionError
 from holdall.models.conditions import Clause
 from holdall.models.indexes import BoundIndex, Index
 from holdall.models.key_form import KeyForm, Keys
+from holdall.models.key_part import KeyPart
 from holdall.models.key_text import KeyText, refuse_template
-from holdall.models.keys import KeyPart
 from holdall.models.ranges import EVERYTHING, Range
 
 if TYPE_CHECKING:

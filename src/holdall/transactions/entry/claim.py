@@ -14,7 +14,8 @@ from holdall.core.requests import DeleteItem, PutItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import UniqueViolationError
 from holdall.models.fields import Field
-from holdall.models.keys import NO_SORT_KEY, ModelKey, segment
+from holdall.models.key_part import NO_SORT_KEY, segment
+from holdall.models.keys import ModelKey
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.models.stored_key import decode_key
 from holdall.transactions.binding import Binding
