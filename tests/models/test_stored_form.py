@@ -20,7 +20,8 @@ from pydantic import BaseModel
 from holdall.core.numbers import number_text
 from holdall.core.values import canonical_item
 from holdall.errors import InvalidValueError
-from holdall.models.stored_form import difference, encode_value, plain, scalar_of, show
+from holdall.models.difference import difference
+from holdall.models.stored_form import encode_value, plain, scalar_of, show
 
 
 class Colour(Enum):

@@ -28,12 +28,11 @@ from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidValueError, ModelDefinitionError
 from holdall.models.adapter import Adapter
 from holdall.models.annotation import Bounds, Form, bounds_of, has_hook, means_something, peel
+from holdall.models.difference import difference, explain_change
 from holdall.models.everyday import make_quick
 from holdall.models.pattern import Pattern
 from holdall.models.stored_form import (
-    Difference,
     Scalar,
-    difference,
     encode_value,
     order_of,
     plain,
@@ -381,17 +380,6 @@ def _reshape(value: Any, shape: _Shape | None) -> Any:
         except InvalidValueError as error:
             raise error.inside(f"[{place}]" if kind is list else str(place)) from None
     return copy
-
-
-def explain_change(found: Difference) -> InvalidValueError:
-    """Return the error of a value that would be read back as another."""
-    place, value, back = found
-    kinds = "" if type(value) is type(back) else f" ({type(back).__name__}, not {type(value).__name__})"
-    return InvalidValueError(
-        f"{show(value)} would be read back from the database as {show(back)}{kinds}",
-        hint="use a narrower type, so that the stored value can be read back in only one way",
-        place=place.removeprefix("."),
-    )
 
 
 def _mutable(value: object) -> bool:

@@ -33,9 +33,10 @@ from holdall.core.numbers import canonical_number
 from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidValueError, ModelDefinitionError
 from holdall.models.annotation import peel
-from holdall.models.codec import Codec, explain_change
+from holdall.models.codec import Codec
+from holdall.models.difference import difference, explain_change
 from holdall.models.pattern import Pattern
-from holdall.models.stored_form import difference, show
+from holdall.models.stored_form import show
 
 PeerForm: TypeAlias = Literal["epoch", "epoch_ms", "iso", "iso_ms", "pynamodb", "json", "number"]
 """The forms in which other programs store values."""
