@@ -15,8 +15,9 @@ from holdall.models.keys import KeyMaker, ModelKey
 from holdall.models.model import Model
 
 if TYPE_CHECKING:
+    from holdall.models.column import Column, col
     from holdall.models.computation import Computed, computed
-    from holdall.models.conditions import Clause, Column, col
+    from holdall.models.conditions import Clause
     from holdall.models.description import FieldFacts, IndexFacts, KeyFacts, ModelFacts, describe_model
     from holdall.models.field_update import FieldUpdate
     from holdall.models.hydrator import Hydrator, Joiner, Loader
@@ -61,7 +62,7 @@ __all__ = [
 
 _HOMES = {
     "Clause": ".conditions",
-    "Column": ".conditions",
+    "Column": ".column",
     "Computed": ".computation",
     "FieldFacts": ".description",
     "FieldUpdate": ".field_update",
@@ -74,7 +75,7 @@ _HOMES = {
     "ModelFacts": ".description",
     "StreamChange": ".stream",
     "Template": ".template",
-    "col": ".conditions",
+    "col": ".column",
     "computed": ".computation",
     "describe_model": ".description",
     "find_models": ".needs",

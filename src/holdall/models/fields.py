@@ -20,7 +20,8 @@ from holdall.models.marks import DECODED, FROZEN, OPENED, Marks
 if TYPE_CHECKING:
     from holdall.core.values import Attribute
     from holdall.models.codec import Codec
-    from holdall.models.conditions import Column, Term
+    from holdall.models.column import Column
+    from holdall.models.conditions import Term
     from holdall.models.model import Model
     from holdall.models.peer_form import PeerForm
 
@@ -464,6 +465,6 @@ class SortKey(Key[T]):
 
 
 def _column(field: Key[T]) -> Column[T]:
-    from holdall.models.conditions import Column
+    from holdall.models.column import Column
 
     return Column(field)
