@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import pytest
@@ -118,8 +118,9 @@ class OwnEtags(Recorder):
     async def send_awaiting(self, request: Request[R]) -> R:
         return self._rename(request, await super().send_awaiting(request))
 
-    def _rename(self, request: Request[R], reply: Any) -> Any:
-        return replace(reply, etag="own") if isinstance(request, ImportObject) else reply
+    def _rename(self, request: Request[R], reply: R) -> R:
+        changed: Any = replace(reply, etag="own") if isinstance(request, ImportObject) else reply  # type: ignore[type-var]
+        return cast("R", changed)
 
 
 @pytest.mark.parametrize("damaged", [False, True])
