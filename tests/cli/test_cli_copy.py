@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,8 @@ def test_jobs_are_paused_until_they_are_resumed() -> None:
         ((SOURCE, TARGET, "--manifest", "app.db"), 2, "is not the manifest of a copy"),
         ((SOURCE,), 2, "Missing argument 'DST'"),
         ((SOURCE, TARGET, "--segments", "0"), 2, "Invalid value for '--segments'"),
+        ((SOURCE, TARGET, "--bandwidth", "fast"), 2, "'fast' is not a number of bytes above 0, such as"),
+        ((SOURCE, TARGET, "--bandwidth", "0MB"), 2, "Invalid value for '--bandwidth'"),
     ],
 )
 def test_bad_input_is_explained(words: tuple[str, ...], status: int, message: str) -> None:
@@ -127,6 +130,15 @@ def test_files_can_be_elsewhere() -> None:
     assert call("copy", SOURCE, TARGET, "--target-files", "file:elsewhere").exit_code == 0
     with Database(TARGET, files="file:elsewhere") as db:
         assert db.files.get("a.txt") == b"bytes"
+
+
+def test_progress_has_the_rate_and_the_time_left() -> None:
+    with Database(SOURCE) as db:
+        put(db, *range(1200))
+    told = call("copy", SOURCE, TARGET, "--segments", "1", "--bandwidth", "1.5 GB").stderr.splitlines()
+    first, *_, last = told
+    assert first == "copy: 1,000 items read, 1,000 copied"
+    assert re.fullmatch(r"copy: 3,[0-9]{3} items read, 1,201 copied, [0-9,]+/s, 0:0[0-9]:[0-9]{2} left", last)
 
 
 # --- dump and load ----------------------------------------------------------------------------------------

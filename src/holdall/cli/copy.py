@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,12 +12,11 @@ from holdall.cli.cost import format_money
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models, models_option
 from holdall.cli.output import Refusal, json_option, say, show, show_json
-from holdall.cli.phrase import format_count, format_size
+from holdall.cli.phrase import format_count, format_duration, format_size, parse_size
 from holdall.cli.progress import interruptible, run_progress
 from holdall.cli.session import open_at
 
 if TYPE_CHECKING:
-    from holdall import Database
     from holdall.maintenance import CopiedPart, CopyReport
 
 _COUNTS = {
@@ -29,6 +28,13 @@ _COUNTS = {
     "deleted": ("would be deleted from the target", "deleted from the target"),
     "gone": ("only in the target now", "only in the target now"),
 }
+
+
+def _parse_bandwidth(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    size = None if text is None else parse_size(text)
+    if text is not None and not size:
+        raise click.BadParameter(f"{text!r} is not a number of bytes above 0, such as 500kB or 20MB")
+    return size
 
 
 @click.command(name="copy")
@@ -55,6 +61,12 @@ _COUNTS = {
     help="How many parts of a table to copy in parallel.",
 )
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write per second.")
+@click.option(
+    "--bandwidth",
+    metavar="SIZE",
+    callback=_parse_bandwidth,
+    help="The most bytes of files to read per second, such as 500kB or 20MB; S3's own copies are not limited.",
+)
 @click.option("--manifest", metavar="FILE", help="The file that records what was copied.")
 @click.option("--restart", is_flag=True, help="Forget what earlier runs recorded, and compare everything.")
 @click.option(
@@ -65,20 +77,14 @@ def copy_database(
     source: str,
     target: str,
     names: tuple[str, ...],
-    tables: tuple[str, ...],
     source_files: str | None,
     target_files: str | None,
     no_files: bool,
     create: bool,
-    delete: bool,
-    overwrite: bool,
     no_verify: bool,
-    segments: int,
-    rate: float | None,
-    manifest: str | None,
-    restart: bool,
     dry_run: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Copy everything in the database SRC to the database DST: tables, jobs and files.
 
@@ -95,24 +101,18 @@ def copy_database(
     with (
         open_at(source, files=source_files, missing="refuse") as ours,
         open_at(target, files=target_files, missing="empty" if dry_run else "create") as theirs,
-        _progress(ours) as progress,
+        _progress() as progress,
         interruptible(dry_run),
     ):
         report = ours.copy_to(
             theirs,
             models=models,
-            tables=tables,
             files=not no_files,
             create=create or theirs.path is not None or target == "memory:",
-            delete=delete,
-            overwrite=overwrite,
             verify=not no_verify,
-            segments=segments,
-            rate=rate,
-            manifest=manifest,
-            restart=restart,
             dry_run=dry_run,
             progress=progress,
+            **options,
         )
     if as_json:
         parts = [part._asdict() for part in report.parts]
@@ -125,20 +125,37 @@ def copy_database(
     _explain(report, target)
 
 
+class _Progress(NamedTuple):
+    """How many items and files were read so far, and the report."""
+
+    scanned: int
+    report: CopyReport
+
+
 @contextmanager
-def _progress(db: Database) -> Iterator[Any]:
-    """Progress with the rate of what was read; at a terminal also the time left."""
+def _progress() -> Iterator[Callable[[CopyReport], None]]:
+    """Progress with the rate of what was read, also for verification, and the time left."""
     from time import monotonic
 
-    begun = monotonic()
+    first: list[tuple[int, float]] = []
 
-    def phrase(report: CopyReport) -> str:
-        seconds = max(monotonic() - begun, 0.001)
-        return f"{report.copied:,} copied, {report.scanned / seconds:,.0f}/s"
+    def phrase(progress: _Progress) -> str:
+        read, report = progress
+        begun, moment = first[0]
+        rate = (read - begun) / max(monotonic() - moment, 0.001)
+        words = f"{report.copied:,} {'to copy' if report.dry_run else 'copied'}"
+        if report.expected is None or not rate:
+            return words
+        return f"{words}, {rate:,.0f}/s, {format_duration(max(report.expected - read, 0) / rate)} left"
 
-    total = db.table.describe().item_count if db.table.exists() else None
-    with run_progress("copy", total or None, phrase) as update:
-        yield update
+    with run_progress("copy", lambda progress: progress.report.expected, phrase) as update:
+
+        def show_report(report: CopyReport) -> None:
+            if not first:  # after an interruption, this is not where the copy began
+                first.append((report.read, monotonic()))
+            update(_Progress(report.read, report))
+
+        yield show_report
 
 
 def _summarise(part: CopiedPart, dry_run: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from holdall.cli.output import format_time, say, show_json
@@ -94,3 +95,15 @@ def format_size(size: int) -> str:
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """A count with its noun: ``1 item``, ``2 items``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in hours, minutes and seconds: ``0:01:30``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60:,}:{minutes % 60:02}:{rest:02}"
+
+
+def parse_size(text: str) -> int | None:
+    """A number of bytes as `format_size` writes it: ``500``, ``500kB``, ``1.5 GB``; None if it is not one."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII)
+    return None if found is None else int(float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " "))

@@ -63,20 +63,34 @@ def _length(total: int | None) -> dict[str, Any]:
 
 
 @contextmanager
-def run_progress(name: str, total: int | None, phrase: Callable[[R], str]) -> Iterator[Callable[[R], None]]:
-    """A function to call with the report of a run; ``phrase`` words it. Segments may call it concurrently."""
+def run_progress(
+    name: str, total: int | Callable[[R], int | None] | None, phrase: Callable[[R], str]
+) -> Iterator[Callable[[R], None]]:
+    """A function to call with the report of a run; ``phrase`` words it. Segments may call it concurrently.
+
+    ``total`` is about how many items there are to read, or a function that finds that in the report; then the phrase
+    has the time left.
+    """
     from threading import Lock
 
     lock = Lock()
     if not sys.stderr.isatty():
         yield _print_lines(name, phrase, lock)
         return
+    known = None if callable(total) else total
     with click.progressbar(
-        **_length(total), label=escape(name), show_pos=True, item_show_func=lambda text: text, file=sys.stderr
+        **_length(known),
+        label=escape(name),
+        show_pos=True,
+        show_eta=not callable(total),
+        item_show_func=lambda text: text,
+        file=sys.stderr,
     ) as bar:
 
         def update(report: R) -> None:
             with lock:
+                if callable(total):
+                    bar.length = total(report)
                 if bar.length is not None:
                     bar.length = max(bar.length, report.scanned)
                 bar.update(max(0, report.scanned - bar.pos), phrase(report))

@@ -8,7 +8,7 @@ digests are checked before the copy becomes visible.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from holdall.core.context import Context
 from holdall.core.digests import Digests
@@ -64,8 +64,16 @@ def is_digest(etag: str) -> bool:
     return _DIGEST.fullmatch(etag) is not None
 
 
-async def copy_object(source: Shelf, info: ObjectInfo, target: Shelf) -> ObjectInfo:
-    """Copy an object, on condition that it stays the same, replacing any object with its key; return the copy."""
+async def copy_object(
+    source: Shelf,
+    info: ObjectInfo,
+    target: Shelf,
+    wait: Callable[[int], Awaitable[None]] | None = None,
+) -> ObjectInfo:
+    """Copy an object, on condition that it stays the same, replacing any object with its key; return the copy.
+
+    ``wait`` is awaited with the number of bytes before they are read.
+    """
     port, service = source.context.port, source.service
     theirs, to = target.context.port, target.service
     traits: ServiceTraits = await theirs.send(DescribeService(to))
@@ -73,6 +81,8 @@ async def copy_object(source: Shelf, info: ObjectInfo, target: Shelf) -> ObjectI
     if info.size <= traits.single_put:
         body = b""
         if info.size:
+            if wait is not None:
+                await wait(info.size)
             body = (await port.send(GetObject(service, info.key, if_match=info.etag))).body
         return await theirs.send(
             PutObject(to, info.key, body, info.headers, info.md5, info.sha256, tags=tags)
@@ -82,6 +92,8 @@ async def copy_object(source: Shelf, info: ObjectInfo, target: Shelf) -> ObjectI
         digests = Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
         parts: list[Part] = []
         for number, start, size in split_parts(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
+            if wait is not None:
+                await wait(size)
             piece = await port.send(GetObject(service, info.key, start, size, info.etag))
             await hash_bytes(port, digests, piece.body)
             parts.append(await theirs.send(UploadPart(to, upload, number, piece.body)))

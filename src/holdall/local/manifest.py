@@ -1,7 +1,8 @@
 """The manifest of a copy: a SQLite file with what was copied, how far each part has come, and in which pass.
 
 Every function opens its own connection and makes one transaction, so any number of threads can work on one manifest.
-A process that is killed leaves a manifest that is true: things are recorded after they were written to the target.
+A process that is killed leaves a manifest that is true: things are recorded after they were written to the target, and
+intents before.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 
 from holdall.errors import ConfigurationError, InvalidOptionsError
 
-FORMAT = 1
+FORMAT = 2
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE things (place TEXT, key TEXT, origin BLOB NOT NULL, copy TEXT NOT NULL, pass INTEGER NOT NULL,
     PRIMARY KEY (place, key)) WITHOUT ROWID;
+CREATE TABLE intents (place TEXT, key TEXT, content BLOB, PRIMARY KEY (place, key, content)) WITHOUT ROWID;
 CREATE TABLE positions (place TEXT, segment INTEGER, after TEXT, done INTEGER NOT NULL, counted TEXT NOT NULL,
     PRIMARY KEY (place, segment)) WITHOUT ROWID;
 """
@@ -31,15 +33,17 @@ _TOGETHER = 500
 class Manifest:
     """An open manifest. ``turn`` is the number of the pass under way, ``held`` keeps the file's journal open.
 
-    ``is_new``: it was just created. ``is_empty``: there is no file, and none is written.
+    ``is_new``: it was just created. ``is_empty``: there is no file, and none is written. ``is_brief``: its directory is
+    removed at the end.
     """
 
-    def __init__(self, path: Path, turn: int, held: Any, is_new: bool) -> None:
+    def __init__(self, path: Path, turn: int, held: Any, is_new: bool, is_brief: bool) -> None:
         self.path = path
         self.turn = turn
         self.held = held
         self.is_new = is_new
         self.is_empty = held is None
+        self.is_brief = is_brief
 
 
 class Recorded(NamedTuple):
@@ -74,13 +78,13 @@ def resolve_path(path: str) -> str:
     return str(Path(path).resolve())
 
 
-def open_manifest(path: Path, identity: str, restart: bool, read_only: bool) -> Manifest:
+def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, brief: bool) -> Manifest:
     """Open the manifest of a copy between two databases, which ``identity`` names; create it unless ``read_only``.
 
-    With ``restart``, what an earlier copy recorded is forgotten.
+    With ``restart``, what an earlier copy recorded is forgotten. ``brief``: its directory is removed at the end.
     """
     if read_only and (restart or not path.exists()):
-        return Manifest(path, 1, None, True)
+        return Manifest(path, 1, None, True, brief)
     try:
         held = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
@@ -114,13 +118,13 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool) -> 
             f"{path} is the manifest of another copy: {found['identity']}",
             hint="pass another path as the manifest, or start over with restart=True",
         )
-    return Manifest(path, int(found["pass"]), held, is_new)
+    return Manifest(path, int(found["pass"]), held, is_new, brief)
 
 
 def _empty(held: sqlite3.Connection, identity: str) -> None:
     """Forget everything that was recorded."""
     held.execute("BEGIN IMMEDIATE")
-    for table in ("things", "positions", "facts"):
+    for table in ("things", "intents", "positions", "facts"):
         held.execute(f"DELETE FROM {table}")
     _write_facts(held, identity)
     held.execute("COMMIT")
@@ -146,11 +150,11 @@ def _prepare(held: sqlite3.Connection, identity: str) -> bool:
         held.execute("COMMIT")
 
 
-def close_manifest(manifest: Manifest, remove: bool) -> None:
-    """Close the manifest; with ``remove``, delete its directory."""
+def close_manifest(manifest: Manifest) -> None:
+    """Close the manifest; delete the directory of a brief one."""
     if manifest.held is not None:
         manifest.held.close()
-    if remove:
+    if manifest.is_brief:
         shutil.rmtree(manifest.path.parent, ignore_errors=True)
 
 
@@ -162,24 +166,82 @@ def _connect(manifest: Manifest) -> closing[sqlite3.Connection]:
 
 def find_recorded(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, Recorded]:
     """What is recorded of these keys."""
-    found: dict[str, Recorded] = {}
+    query = "SELECT key, origin, copy, pass FROM things WHERE place = ? AND key IN"
+    return {key: Recorded(*rest) for key, *rest in _select(manifest, query, place, keys)}
+
+
+def find_intents(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, set[bytes]]:
+    """What was to be written under these keys and is not recorded: it may have been written before an interruption."""
+    return _collect(
+        _select(manifest, "SELECT key, content FROM intents WHERE place = ? AND key IN", place, keys)
+    )
+
+
+def list_intents(manifest: Manifest, place: str, limit: int = 100) -> dict[str, set[bytes]]:
+    """The first of all intents."""
     if manifest.is_empty:
+        return {}
+    first = "SELECT DISTINCT key FROM intents WHERE place = ? ORDER BY key LIMIT ?"
+    with _connect(manifest) as connection:
+        keys = [key for (key,) in connection.execute(first, (place, limit))]
+    return find_intents(manifest, place, keys)
+
+
+def _collect(rows: Iterable[tuple[str, bytes]]) -> dict[str, set[bytes]]:
+    found: dict[str, set[bytes]] = {}
+    for key, content in rows:
+        found.setdefault(key, set()).add(content)
+    return found
+
+
+def _select(manifest: Manifest, query: str, place: str, keys: Sequence[str]) -> list[Any]:
+    found: list[Any] = []
+    if manifest.is_empty or not keys:
         return found
     with _connect(manifest) as connection:
         for start in range(0, len(keys), _TOGETHER):
             some = keys[start : start + _TOGETHER]
             marks = ", ".join("?" * len(some))
-            query = f"SELECT key, origin, copy, pass FROM things WHERE place = ? AND key IN ({marks})"
-            found |= {key: Recorded(*rest) for key, *rest in connection.execute(query, (place, *some))}
+            found += connection.execute(f"{query} ({marks})", (place, *some))
     return found
 
 
-def record_things(manifest: Manifest, place: str, things: Iterable[tuple[str, bytes, str]]) -> None:
+def record_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, bytes]]) -> None:
+    """Record what will be written, keys and contents, until it is recorded as written."""
+    if intents:
+        rows = [(place, *intent) for intent in intents]
+        with _connect(manifest) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR IGNORE INTO intents VALUES (?, ?, ?)", rows)
+            connection.execute("COMMIT")
+
+
+def settle_intents(
+    manifest: Manifest, place: str, keys: Iterable[str], things: Iterable[tuple[str, bytes, str]]
+) -> None:
+    """Forget the intents of these keys; ``things`` were written, and have not been seen in the source since."""
+    _record(manifest, place, things, manifest.turn - 1, keys)
+
+
+def record_things(manifest: Manifest, place: str, things: Sequence[tuple[str, bytes, str]]) -> None:
     """Record what was copied in this pass, or found to be copied: key, digest and the target's name for the content."""
-    rows = [(place, *thing, manifest.turn) for thing in things]
+    _record(manifest, place, things, manifest.turn, [key for key, _, _ in things])
+
+
+def _record(
+    manifest: Manifest,
+    place: str,
+    things: Iterable[tuple[str, bytes, str]],
+    turn: int,
+    settled: Iterable[str],
+) -> None:
+    rows = [(place, *thing, turn) for thing in things]
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT OR REPLACE INTO things VALUES (?, ?, ?, ?, ?)", rows)
+        connection.executemany(
+            "DELETE FROM intents WHERE place = ? AND key = ?", [(place, key) for key in settled]
+        )
         connection.execute("COMMIT")
 
 

@@ -21,10 +21,11 @@ class Pace:
         if self.rate is None:
             return
         now = port.now()
-        if self._due is not None and self._due > now:
-            await port.sleep((self._due - now).total_seconds())
-            now = self._due
-        self._due = now + timedelta(seconds=items / self.rate)
+        start = now if self._due is None else max(now, self._due)
+        # before the wait, so that several flows can share a pace
+        self._due = start + timedelta(seconds=items / self.rate)
+        if start > now:
+            await port.sleep((start - now).total_seconds())
 
     async def pay(self, port: Port, units: float) -> None:
         """Wait as long as units take that a request has used."""

@@ -1,8 +1,9 @@
 """A process that has children copy a database with everything in it, and die; then it finishes what they left.
 
-``dying_copier.py SOURCE COLOUR FOLDER COUNT...``: for each count, into a database of its own, a child is killed after
-that many writes to the target, in tables and files together, or after a page (a count below 0). Another child continues
-and is killed half as far. Prints for each, as JSON, how the children ended, and what differs in the end.
+``dying_copier.py SOURCE COLOUR FOLDER COUNT...``: for each count, from and to databases of its own, a child is killed
+after that many writes to the target, in tables and files together, or after a page (a count below 0). Then the source
+changes. Another child continues and is killed half as far, and the source changes again. If a count begins with
+``again``, that happens to the second pass. Prints for each, as JSON, how the children ended, and what differs.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from full_database import MODELS, describe
+from copy_rig import items
+from full_database import MODELS, change, describe
 from rig.recorder import Recorder
 
 from holdall import Database
@@ -74,27 +77,44 @@ def let_die(source: str, target: str, colour: str, left: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def story(source: str, colour: str, folder: Path, count: int) -> dict[str, Any]:
-    target = str(folder / f"target{count}")
-    ended = [let_die(source, target, colour, each) for each in (count, count // 2)]
+def story(origin: str, colour: str, folder: Path, word: str) -> dict[str, Any]:
+    count = int(word.removeprefix("again"))
+    source, target = str(folder / f"source{word}"), str(folder / f"target{word}")
+    shutil.copy(f"{origin}.db", f"{source}.db")
+    shutil.copytree(f"{origin}-files", f"{source}-files")
+    if word.startswith("again"):
+        copy(source, target, colour, None)
+        alter(source, f"{word} before")
+    ended = []
+    for number, left in enumerate((count, count // 2)):
+        ended.append(let_die(source, target, colour, left))
+        alter(source, f"{word} after {number}")
+    copy(source, target, colour, None)  # what changed after it had been read is copied by another pass
     report = copy(source, target, colour, None, verify=True)
     with (
         Database(f"embedded:{source}.db", files=f"file:{source}-files") as ours,
         Database(f"embedded:{target}.db", files=f"file:{target}-files") as theirs,
     ):
         one, other = describe(ours), describe(theirs)
+        expected = [len(items(ours)), len(items(ours, "copied-towns")), len(list(ours.files.list()))]
     return {
         "ended": ended,
         "current": report.is_current,
-        "verified": [part.verified for part in report.parts],
+        "counts": [expected, [part.verified for part in report.parts]],
         "different": [name for name in one if one[name] != other[name]],
+        "differences": [line for part in report.parts for line in part.differences],
     }
+
+
+def alter(source: str, seed: str) -> None:
+    with Database(f"embedded:{source}.db?durability=normal", files=f"file:{source}-files") as db:
+        change(db, seed)
 
 
 def main(source: str, colour: str, folder: str, *counts: str) -> None:
     logging.disable()
     for count in counts:
-        print(json.dumps(story(source, colour, Path(folder), int(count))), flush=True)
+        print(json.dumps(story(source, colour, Path(folder), count)), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 from holdall import Archive, Database, Index, Key, Model, Variant, field, has_one_attached, job
@@ -81,6 +82,32 @@ def fill(db: Database) -> None:
     held = db.jobs.get(db.jobs.enqueue(succeed, "held", queue="slow").id)
     assert held is not None
     assert run(take(db._context, held, "token", 60)) is not None
+
+
+def change(db: Database, seed: str) -> None:
+    """Something new, changed and deleted of everything."""
+    chance = Random(seed)
+    with db.transaction() as tx:
+        for town in tx.scan(Town):
+            town.people += chance.randrange(1, 9)
+        tx.create(Town, name=f"Town {seed}", people=1)
+    with db.transaction() as tx:
+        people = list(tx.scan(Person))
+        number = max((each.number for each in people), default=0) + 1
+        person = tx.create(Person, number=number, mail=f"m{number}@example.org")
+        person.picture.attach(PICTURE, filename="p.png", content_type="image/png")
+        for each in chance.sample(people, min(1, len(people))):
+            tx.delete(each)
+    db.worker().drain()
+    db.jobs.enqueue(succeed, seed)
+    db.artifacts.put("app", seed.encode())
+    db.artifacts.publish("app")
+    keys = [each.key for each in db.files.list("files/")]
+    for key in chance.sample(keys, min(6, len(keys))):
+        if chance.random() < 0.4:
+            db.files.delete(key)
+        else:
+            db.files.put(key, chance.randbytes(50))
 
 
 def describe(db: Database) -> dict[str, Any]:

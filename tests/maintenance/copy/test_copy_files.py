@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 from copy_rig import Rig, Way, everywhere, opening
-from rig.files import pattern
+from rig.clock import Clock, TimedPort
+from rig.colour import finish
+from rig.files import Meddler, pattern
 
 from holdall import Database
 from holdall.backends.memory import MemoryService
-from holdall.core.objects import GetTags
+from holdall.core.frozen import replace
+from holdall.core.objects import GetTags, ServiceTraits, UploadPart
 from holdall.errors import ConfigurationError
 from holdall.maintenance import CopyReport
 
@@ -98,12 +101,37 @@ async def test_a_dry_run_copies_no_files(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+def test_the_bandwidth_limits_how_many_bytes_are_read_per_second(colour: Any) -> None:
+    with opening(Way("file-to-file", colour)) as rig:
+        put(rig.source, *"abcde", body=b"x" * 999)
+        clock, manifest = Clock(), rig.folder / "manifest"
+        db: Any = rig.source if colour == "blocking" else rig.source.aio
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        if colour == "blocking":
+            report = db.copy_to(rig.target, bandwidth=100, manifest=manifest)
+        else:
+            report = finish(colour, db.copy_to(rig.target.aio, bandwidth=100, manifest=manifest))
+        assert counts(report, "copied", "verified") == (5, 5)
+        assert sum(clock.waits) >= 4 * 10
+
+
+@everywhere
+async def test_files_count_towards_the_expected_total(rig: Rig) -> None:
+    put(rig.source, *"abcde")
+    rig.put(*range(7))
+    for _ in range(2):
+        seen: list[CopyReport] = []
+        report = await rig.copy(progress=seen.append, delete=True)
+        counted = rig.source.table.describe().item_count  # a server counts its items later
+        assert {each.expected for each in seen} == {3 * (counted + 5)}
+        assert [each.read for each in seen] == sorted(each.read for each in seen)
+        assert report.read == 3 * (7 + 5)
+    assert (await rig.copy(dry_run=True, progress=seen.append)).expected == counted + 5
+    assert (await rig.copy()).expected is None
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
-    from rig.colour import finish
-    from rig.files import Meddler
-
-    from holdall.core.objects import ServiceTraits, UploadPart
-
     small = Meddler(MemoryService(), ServiceTraits(single_put=200, part_size=100))
     with opening(Way("file-to-file", colour), target={"files": small}) as rig:
         rig.source.files.put("large", pattern(1050))

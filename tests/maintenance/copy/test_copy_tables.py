@@ -237,6 +237,8 @@ def test_another_kind_of_key_is_refused(pair: Rig) -> None:
     [
         ({"segments": 0}, "segments must be"),
         ({"rate": -1}, "rate must be"),
+        ({"bandwidth": 0}, "bandwidth must be a number of bytes per second above 0, not 0"),
+        ({"bandwidth": "1MB"}, "bandwidth must be"),
         ({"tables": "extra"}, "tables must be a list of names"),
         ({"manifest": 3}, "manifest must be a path, not 3"),
     ],

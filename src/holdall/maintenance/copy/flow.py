@@ -11,11 +11,8 @@ from hashlib import sha256
 from typing import Any, TypedDict
 
 from holdall.core.context import Context
-from holdall.core.frozen import replace
-from holdall.core.requests import DescribeTtl
-from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
-from holdall.core.settings import Settings
-from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
+from holdall.core.schema import NeedsTable
+from holdall.errors import InvalidOptionsError
 from holdall.local.manifest import (
     Manifest,
     close_manifest,
@@ -25,15 +22,11 @@ from holdall.local.manifest import (
     resolve_path,
 )
 from holdall.maintenance.copy.file import FileCopy, list_services
-from holdall.maintenance.copy.item import Route, plan_route
-from holdall.maintenance.copy.job import make_conversion
-from holdall.maintenance.copy.report import CopiedPart, CopyReport
+from holdall.maintenance.copy.plan import TablePlan, plan_copies
+from holdall.maintenance.copy.report import CopyReport
 from holdall.maintenance.copy.table import TableCopy
-from holdall.maintenance.copy.work import Options, Side, Work
-from holdall.tables.definition import create_table_text
-from holdall.tables.demand import needs_of, plan_tables
-from holdall.tables.flow import ensure_index, ensure_table, find_table
-from holdall.tables.layout import layout_of
+from holdall.maintenance.copy.work import Account, Options, Side, Work
+from holdall.transactions.pace import Pace
 from holdall.transactions.table_run import check_run_options
 
 
@@ -49,6 +42,7 @@ class CopyArguments(TypedDict, total=False):
     verify: bool
     segments: int
     rate: float | None
+    bandwidth: float | None
     dry_run: bool
     restart: bool
     manifest: Any
@@ -68,6 +62,7 @@ async def copy_database(
     verify: bool = True,
     segments: int = 4,
     rate: float | None = None,
+    bandwidth: float | None = None,
     dry_run: bool = False,
     restart: bool = False,
     manifest: Any = None,
@@ -75,55 +70,74 @@ async def copy_database(
 ) -> CopyReport:
     """Copy a database to another one; see `holdall.Database.copy_to`."""
     check_run_options(segments, rate, progress)
+    _check_bandwidth(bandwidth)
     ours, theirs = source.context, target.context
-    one, other = await _identify(ours), await _identify(theirs)
-    if one == other and ours.settings.scheme != "memory":
+    identity = await _identify_pair(ours, theirs)
+    plans = await plan_copies(ours, theirs, models, tables, create)
+    services = await list_services(source, target) if files else []
+    kept = await _open_manifest(ours, theirs, identity, manifest, restart, dry_run)
+    options = Options(delete, overwrite, verify and not dry_run, segments, rate, dry_run)
+    account = Account(progress, dry_run, None if kept.is_brief or dry_run else str(kept.path))
+    try:
+        return await _copy_parts(Work(ours, theirs, kept, options, account, Pace(bandwidth)), plans, services)
+    finally:
+        await ours.port.offload(close_manifest, kept)
+
+
+def _check_bandwidth(bandwidth: Any) -> None:
+    fits = isinstance(bandwidth, int | float) and not isinstance(bandwidth, bool) and bandwidth > 0
+    if bandwidth is not None and not fits:
         raise InvalidOptionsError(
-            f"the source and the target are the same table, {ours.settings.table_name}",
+            f"bandwidth must be a number of bytes per second above 0, not {bandwidth!r:.60}"
+        )
+
+
+async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Sequence[str]) -> CopyReport:
+    """One pass, or the rest of one that was interrupted."""
+    dry_run, account = work.options.dry_run, work.account
+    for plan in plans if not dry_run else ():
+        await plan.ensure(work.target)
+    copies: list[TableCopy | FileCopy] = [TableCopy(work, plan) for plan in plans]
+    copies += [FileCopy(work, name) for name in services]
+    if account.progress is not None:
+        total = sum([await each.count() for each in copies])
+        account.expected = total * 3 if work.options.verify else total  # verification reads both sides
+    for each in copies:
+        await each.copy()
+        await work.show(each.part)
+    for each in copies:
+        await each.delete()
+        await work.show(each.part)
+    for each in copies if work.options.verify else ():
+        await each.verify()
+        await work.show(each.part)
+    if not dry_run:
+        await work.source.port.offload(finish_pass, work.manifest)
+    return account.report
+
+
+# --- the manifest -----------------------------------------------------------------------------------------
+
+
+async def _open_manifest(
+    source: Context, target: Context, identity: str, given: Any, restart: bool, dry_run: bool
+) -> Manifest:
+    """The manifest of this copy; one without a given path that concerns memory is removed at the end."""
+    brief = given is None and "memory" in (source.settings.scheme, target.settings.scheme)
+    name = f"holdall-copy-{sha256(identity.encode()).hexdigest()[:12]}.manifest"
+    path = await source.port.offload(locate_manifest, given, name, brief)
+    return await source.port.offload(open_manifest, path, identity, restart, dry_run, brief)
+
+
+async def _identify_pair(source: Context, target: Context) -> str:
+    """Name both databases; refuses a copy of a database to itself."""
+    one, other = await _identify(source), await _identify(target)
+    if one == other and source.settings.scheme != "memory":
+        raise InvalidOptionsError(
+            f"the source and the target are the same table, {source.settings.table_name}",
             hint="pass another database as the target",
         )
-    create = theirs.settings.manage_table if create is None else create
-    pairs = _pair_tables(ours.settings, theirs.settings, models, tables)
-    plans = [await _plan_table(ours, theirs, *pair, create=create) for pair in pairs]
-    services = await list_services(source, target) if files else []
-    port = ours.port
-    brief = manifest is None and "memory" in (ours.settings.scheme, theirs.settings.scheme)
-    identity = f"{one} to {other}"
-    name = f"holdall-copy-{sha256(identity.encode()).hexdigest()[:12]}.manifest"
-    path = await port.offload(locate_manifest, manifest, name, brief)
-    kept: Manifest = await port.offload(open_manifest, path, identity, restart, dry_run)
-    options = Options(delete, overwrite, verify, segments, rate, dry_run)
-    try:
-        for plan in plans if not dry_run else ():
-            await plan.ensure(theirs)
-        parts: dict[str, CopiedPart] = {}
-
-        def collect(part: CopiedPart | None = None) -> CopyReport:
-            if part is not None:
-                parts[f"{part.kind} {part.name}"] = part
-            return CopyReport(tuple(parts.values()), dry_run, None if brief or dry_run else str(path))
-
-        work = Work(ours, theirs, kept, options, collect, progress)
-        copies: list[TableCopy | FileCopy] = [
-            TableCopy(work, plan.route, exists=plan.exists or not dry_run, holds_jobs=plan.is_main)
-            for plan in plans
-        ]
-        copies += [FileCopy(work, name) for name in services]
-        for each in copies:
-            await each.copy()
-            await work.show(each.part)
-        for each in copies:
-            await each.delete()
-            await work.show(each.part)
-        if not dry_run:
-            if verify:
-                for each in copies:
-                    await each.verify()
-                    await work.show(each.part)
-            await port.offload(finish_pass, kept)
-        return collect()
-    finally:
-        await port.offload(close_manifest, kept, brief)
+    return f"{one} to {other}"
 
 
 async def _identify(context: Context) -> str:
@@ -137,96 +151,3 @@ async def _identify(context: Context) -> str:
     place = {name: getattr(settings, name) for name in ("endpoint", "region", "profile")}
     query = urlencode({name: value for name, value in place.items() if value})
     return f"dynamodb://{settings.table_name}{query and '?'}{query}"
-
-
-# --- tables -----------------------------------------------------------------------------------------------
-
-
-def _pair_tables(
-    source: Settings, target: Settings, models: Sequence[NeedsTable], tables: Sequence[str]
-) -> list[tuple[str, str]]:
-    """The tables to copy, each with its name in the target; the database's first."""
-    from holdall.artifacts.settings import artifact_settings
-
-    if isinstance(tables, str):
-        raise InvalidOptionsError("tables must be a list of names, not text", hint=f"pass [{tables!r:.60}]")
-    own = [each.own for each in plan_tables(source, needs_of(models)) if each.own is not None]
-    pairs = [(source.table_name, target.table_name)]
-    pairs += [(f"{source.table_prefix}{name}", f"{target.table_prefix}{name}") for name in [*own, *tables]]
-    artifacts, theirs = artifact_settings(source).table, artifact_settings(target).table
-    if artifacts is not None:
-        pairs.append((artifacts, theirs or artifacts))
-    return list(dict.fromkeys(pairs))
-
-
-class _Plan:
-    """How a table is copied, and what has to be created in the target first."""
-
-    def __init__(self, route: Route, *, exists: bool, ttl: str | None, is_main: bool) -> None:
-        self.route = route
-        self.exists = exists
-        self.is_main = is_main
-        self._ttl = ttl
-
-    async def ensure(self, target: Context) -> None:
-        """Create the target's table, or what it lacks."""
-        schema = self.route.target
-        await ensure_table(target, schema, self._ttl)
-        for index in schema.indexes:
-            if not index.local:
-                await ensure_index(target, schema.name, index)
-        if not self.exists:
-            target.forget_tables()
-
-
-async def _plan_table(source: Context, target: Context, name: str, own: str, *, create: bool) -> _Plan:
-    """Compare a table with its counterpart, and refuse what cannot be copied."""
-    found = await find_table(source, name)
-    if found is None:
-        raise TableNotFoundError(
-            f"there is no table {name} in the source",
-            hint="check the URL, the table's name and the table_prefix",
-        )
-    is_main = name == source.settings.table_name
-    if is_main and layout_of(found, source.settings).mode != "A":
-        raise _refuse_mode(name)
-    convert = make_conversion(found.schema.partition.name) if is_main else None
-    ttl = (await source.port.send(DescribeTtl(name))).attribute
-    there = await find_table(target, own)
-    if there is None:
-        wanted = _rename(found.schema, own, target.settings if is_main else None)
-        if not create:
-            raise ConfigurationError(
-                f"there is no table {own} in the target",
-                hint="allow Holdall to create it (create=True, or --create), or create it yourself:\n"
-                f"{create_table_text(wanted)}",
-            )
-        return _Plan(plan_route(found.schema, wanted, convert, ttl), exists=False, ttl=ttl, is_main=is_main)
-    if is_main and layout_of(there, target.settings).mode != "A":
-        raise _refuse_mode(own)
-    route = plan_route(found.schema, there.schema, convert, ttl)
-    lacking = [
-        index
-        for index in found.schema.indexes
-        if index.name not in {each.name for each in there.schema.indexes}
-    ]
-    if not create:
-        return _Plan(route, exists=True, ttl=None, is_main=is_main)
-    both = replace(there.schema, indexes=(*there.schema.indexes, *lacking))
-    return _Plan(replace(route, target=both), exists=True, ttl=ttl, is_main=is_main)
-
-
-def _rename(schema: TableSchema, name: str, settings: Settings | None) -> TableSchema:
-    """The schema for the target's table; the database's table can have other key attributes by its settings."""
-    if settings is None or schema.sort is None:
-        return replace(schema, name=name)
-    partition = KeyAttribute(settings.partition_key or schema.partition.name)
-    sort = KeyAttribute(settings.sort_key or schema.sort.name)
-    return replace(schema, name=name, partition=partition, sort=sort)
-
-
-def _refuse_mode(name: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"table {name} has a numeric sort key (mode B), and such a table cannot be copied",
-        hint="copy between tables whose sort key is a string",
-    )

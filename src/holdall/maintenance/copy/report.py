@@ -16,7 +16,8 @@ class CopiedPart(NamedTuple):
     ``copied_bytes`` is the size of what was written, ``write_units`` an estimate of what DynamoDB bills for it.
     ``paused`` jobs arrived paused, ``leased`` of them were held by a worker. After verification, ``verified`` is how
     many are equal on both sides, ``missing`` how many the target lost, ``altered`` how many have other content there,
-    and ``newer`` how many changed in the source since they were copied. Each tuple has the first few.
+    and ``newer`` how many changed in the source since they were copied; ``checked`` were read for it, on both sides
+    together. Each tuple has the first few.
     """
 
     kind: Literal["table", "files"]
@@ -38,22 +39,33 @@ class CopiedPart(NamedTuple):
     missing: int = 0
     altered: int = 0
     newer: int = 0
+    checked: int = 0
     differences: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     leased_jobs: tuple[str, ...] = ()
 
 
 class CopyReport(NamedTuple):
-    """What a copy has done so far, part by part. ``manifest`` is the file that the next pass continues with."""
+    """What a copy has done so far, part by part. ``manifest`` is the file that the next pass continues with.
+
+    ``expected`` is about how many items and objects the whole copy reads, for a function that is passed as
+    ``progress``; without one, it is None. ``read`` is how many of them were read.
+    """
 
     parts: tuple[CopiedPart, ...]
     dry_run: bool
     manifest: str | None
+    expected: int | None = None
 
     @property
     def scanned(self) -> int:
-        """How many items and objects were read."""
+        """How many items and objects of the source were read to copy them."""
         return sum(part.scanned for part in self.parts)
+
+    @property
+    def read(self) -> int:
+        """How many items and objects were read, also to verify the copy."""
+        return sum(part.scanned + part.checked for part in self.parts)
 
     @property
     def copied(self) -> int:

@@ -1,7 +1,8 @@
 """Copying a table: every page of a scan is compared with the manifest, and what differs is written to the target.
 
-The order is what makes a kill harmless: items are written to the target, then recorded in the manifest, then the
-position of the scan is. What was written and not recorded is found to be the same, or written again.
+The order is what makes a kill harmless: the manifest gets the intent to write items, then they are written to the
+target, then recorded in the manifest, then the position of the scan is. What was written and not recorded is found to
+be the same, or, if the source has changed again, to be as it was intended, and is written again.
 
 An item that is not as the manifest recorded it is compared with the target before it is replaced, because another
 program may have changed it there. Only the first pass into an empty table does not read the target.
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from holdall.core.context import Context
-from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, GetItem, PutItem, Scan
+from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, DescribeTable, GetItem, PutItem, Scan
 from holdall.core.schema import TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import HoldallError, InvalidRequestError, InvalidValueError
@@ -23,15 +24,20 @@ from holdall.local.manifest import (
     Recorded,
     count_things,
     find_fact,
+    find_intents,
     find_recorded,
     forget_things,
+    list_intents,
     list_things,
     record_fact,
+    record_intents,
     record_things,
+    settle_intents,
 )
-from holdall.maintenance.copy.item import Route, Transfer
+from holdall.maintenance.copy.item import Transfer
 from holdall.maintenance.copy.job import is_following, make_description
-from holdall.maintenance.copy.report import CopiedPart
+from holdall.maintenance.copy.plan import TablePlan
+from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.work import PassMarks, Work
 from holdall.transactions.table_run import TableRun, Tally
 
@@ -44,25 +50,23 @@ _COUNTS = (
 
 
 class TableCopy:
-    """One table in one pass. ``exists``: the target's table does. ``holds_jobs``: it is the database's own table."""
+    """One table in one pass."""
 
-    def __init__(
-        self,
-        work: Work,
-        route: Route,
-        *,
-        exists: bool,
-        holds_jobs: bool,
-    ) -> None:
+    def __init__(self, work: Work, plan: TablePlan) -> None:
         self._work = work
-        self._route = route
-        self._exists = exists
-        self._describe = make_description(route.source.partition.name) if holds_jobs else None
-        self._holds_jobs = holds_jobs
+        self._route = route = plan.route
+        self._exists = plan.exists or not work.options.dry_run
+        self._holds_jobs = plan.is_main
+        self._describe = make_description(route.source.partition.name) if plan.is_main else None
         self._place = f"table {route.source.name} to {route.target.name}"
         self._is_blank = False
         self._recorded = 0
         self.part = CopiedPart("table", route.source.name, route.target.name)
+
+    async def count(self) -> int:
+        """About how many items there are, as the store counts them."""
+        described = await self._work.source.port.send(DescribeTable(self._route.source.name))
+        return max(0, described.item_count)
 
     async def copy(self) -> None:
         """Copy what differs."""
@@ -76,8 +80,8 @@ class TableCopy:
             self._visit,
             segments=options.segments,
             rate=options.rate,
-            report=lambda run: work.collect(self._report(run)),
-            progress=work.progress,
+            report=lambda run: work.account.collect(self._report(run)),
+            progress=work.account.progress,
         )
         await run.work(None if options.dry_run else PassMarks(work, self._place), restart=False)
         self._report(run)
@@ -123,6 +127,9 @@ class TableCopy:
         tally.count("recorded", len(known))
         kept = {each.key: each.digest for each in transfers}
         wanted = await self._compare(tally, changed, known, kept)
+        if not work.options.dry_run:
+            intents = [(each.key, each.digest) for each in wanted]
+            await port.offload(record_intents, work.manifest, self._place, intents)
         await self._write(tally, wanted, kept)
         if not work.options.dry_run and kept:
             things = [(key, digest, "") for key, digest in kept.items()]
@@ -148,6 +155,8 @@ class TableCopy:
         """Those that must be written. What another program has changed in the target stays as it is recorded."""
         wanted = [each for each in changed if self._is_blank and each.key not in known]
         rest = changed if not wanted else [each for each in changed if each.key in known]
+        keys = [each.key for each in rest]
+        begun = await self._work.source.port.offload(find_intents, self._work.manifest, self._place, keys)
         for start in range(0, len(rest), BatchGet.most):
             some = rest[start : start + BatchGet.most]
             found = await self._fetch([self._route.key_of(each.item) for each in some])
@@ -159,6 +168,7 @@ class TableCopy:
                 elif (
                     there is None
                     or self._work.options.overwrite
+                    or there in begun.get(each.key, ())
                     or (recorded is not None and recorded.origin == there)
                 ):
                     wanted.append(each)
@@ -224,6 +234,8 @@ class TableCopy:
     async def delete(self) -> None:
         """Delete from the target what an earlier pass copied and this one did not find in the source."""
         work = self._work
+        if not work.options.dry_run:
+            await self._settle_intents()
         if self.part.failed:
             return  # what failed may be what seems to be gone
         if work.options.dry_run:
@@ -240,6 +252,15 @@ class TableCopy:
             for start in range(0, len(page), BatchGet.most):
                 await self._delete_some(page[start : start + BatchGet.most])
             await work.show(self.part)
+
+    async def _settle_intents(self) -> None:
+        """Record what was written before an interruption and is no longer in the source."""
+        work, port = self._work, self._work.source.port
+        while begun := await port.offload(list_intents, work.manifest, self._place, BatchGet.most):
+            found = await self._fetch([self._parse_key(key) for key in begun])
+            written = [self._route.measure(item) for item in found if item is not None]
+            things = [(each.key, each.digest, "") for each in written if each.digest in begun[each.key]]
+            await port.offload(settle_intents, work.manifest, self._place, list(begun), things)
 
     async def _delete_some(self, things: Sequence[tuple[str, Recorded]]) -> None:
         work, part = self._work, self.part
@@ -322,18 +343,22 @@ class TableCopy:
                     tally.count("other")
                     tally.note("other", show_key(each.key))
 
-        scan = Scan(schema.name, limit=_PAGE, consistent=True)
-        segments = work.options.segments
+        def report(run: TableRun) -> CopyReport:
+            self.part = self.part._replace(checked=before + run.count("scanned"))
+            return work.account.collect(self.part)
+
+        before = self.part.checked
         run = TableRun(
             context,
-            scan,
+            Scan(schema.name, limit=_PAGE, consistent=True),
             visit,
-            segments=segments,
+            segments=work.options.segments,
             rate=None,
-            report=lambda _: work.collect(self.part),
-            progress=work.progress,
+            report=report,
+            progress=work.account.progress,
         )
         await run.work(None, restart=False)
+        report(run)
         return run
 
     async def _find_missing(self) -> list[str]:

@@ -10,6 +10,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.values import Item
 from holdall.local.manifest import Manifest, Position, find_position, record_position
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
+from holdall.transactions.pace import Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +33,45 @@ class Options:
     dry_run: bool
 
 
+class Account:
+    """What was done so far with each part. ``expected`` is about how much will be read, None if it was not counted."""
+
+    def __init__(
+        self, progress: Callable[[CopyReport], Any] | None, dry_run: bool, manifest: str | None
+    ) -> None:
+        self.progress = progress
+        self.expected: int | None = None
+        self._parts: dict[str, CopiedPart] = {}
+        self._dry_run = dry_run
+        self._manifest = manifest
+
+    @property
+    def report(self) -> CopyReport:
+        """The report of the whole."""
+        return CopyReport(tuple(self._parts.values()), self._dry_run, self._manifest, self.expected)
+
+    def collect(self, part: CopiedPart) -> CopyReport:
+        """Replace what is known of a part, and return the report of the whole."""
+        self._parts[f"{part.kind} {part.name}"] = part
+        return self.report
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One pass of a copy. ``collect`` adds what was done with a part to the report of the whole, and returns that."""
+    """One pass of a copy. ``pace`` limits how many bytes of files are read per second."""
 
     source: Context
     target: Context
     manifest: Manifest
     options: Options
-    collect: Callable[[CopiedPart], CopyReport]
-    progress: Callable[[CopyReport], Any] | None
+    account: Account
+    pace: Pace
 
     async def show(self, part: CopiedPart) -> None:
         """Call the user's function with the report so far."""
-        report = self.collect(part)
-        if self.progress is not None:
-            await self.source.port.call(self.progress, report)
+        report = self.account.collect(part)
+        if self.account.progress is not None:
+            await self.source.port.call(self.account.progress, report)
 
 
 @dataclass(frozen=True, slots=True)
