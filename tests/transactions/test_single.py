@@ -47,6 +47,57 @@ async def test_a_put_replaces_the_whole_item(db: Db) -> None:
     assert (found.quantity, found.note) == (3, None)
 
 
+class Sealed(Model):
+    name: Key[str]
+    count: int = 0
+    note: str | None = None
+    maker: str | None = field(default=None, read_only=True)
+    version: int = field(default=0, version=True)
+
+
+@everywhere
+async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> None:
+    await db.put(Sealed(name="a", count=1, note="x", maker="ada"))
+    db.faults.inject(Fault.CONFLICT, into="writes")
+    await db.put(Sealed(name="a", count=2, maker="ada"))
+    found = await db.get_one(Sealed, "a")
+    assert (found.version, found.count, found.note) == (2, 2, None)
+    with failing(InvalidModelUpdateError, "maker is read-only"):
+        await db.put(Sealed(name="a", count=3, maker="bo"))
+
+
+@everywhere
+async def test_a_put_moves_a_unique_value_and_calls_hooks(db: Db) -> None:
+    await db.put(Account(owner="ada", email="a@x", cents=5))
+    await db.put(Account(owner="ada", email="b@x"))
+    await db.put(Account(owner="bo", email="a@x"))  # free again
+    with pytest.raises(UniqueViolationError):
+        await db.put(Account(owner="bo", email="b@x"))
+    assert (await db.get_one(Account, "ada")).cents == 0
+    for count in (1, 2):
+        await db.put(Noted(name="a", count=count))
+    assert (await db.get_one(Noted, "a")).calls == "u"  # the put replaced "c"
+
+
+class Noted(Model):
+    name: Key[str]
+    count: int = 0
+    calls: str = ""
+
+    def before_create(self, tx: object) -> None:
+        self.calls += "c"
+
+    def before_update(self, tx: object) -> None:
+        self.calls += "u"
+
+
+@in_memory
+async def test_a_put_does_not_change_the_model_of_an_item(db: Db) -> None:
+    await db.put(Guest(name="ada", badge="7"))
+    with failing(InvalidModelUpdateError, "is stored as a Guest, so it cannot become a Party"):
+        await db.put(Party(name="ada"))
+
+
 @everywhere
 async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> None:
     await given(db, Order(id="a", quantity=1))

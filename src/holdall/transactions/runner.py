@@ -88,12 +88,14 @@ class Runner(BulkRunner):
     def put(self, item: M, *, where: Clause | None = None, **values: Never) -> M:
         """Write one item, in a transaction, replacing any item with its key.
 
-        Raises `InvalidModelUpdateError` if an existing item does not meet ``where=``.
+        An item of a model with a hook, a version or a unique field is read first, so that they have their effect; only
+        the fields that the model declares are replaced then. Raises `InvalidModelUpdateError` if an existing item does
+        not meet ``where=``, or if a read-only field would change.
         """
         from holdall.transactions.single import check_put, put_item
 
         check_put(item, values)
-        return self._run(put_item, (item, where), {}, {})  # type: ignore[no-any-return]
+        return self._run(finish_flow(put_item), (item, where), {}, {})  # type: ignore[no-any-return]
 
     @overload
     def update(
@@ -223,7 +225,9 @@ class AsyncRunner(AsyncBulkRunner):
     async def put(self, item: M, *, where: Clause | None = None, **values: Never) -> M:
         """Write one item, in a transaction, replacing any item with its key.
 
-        Raises `InvalidModelUpdateError` if an existing item does not meet ``where=``.
+        An item of a model with a hook, a version or a unique field is read first, so that they have their effect; only
+        the fields that the model declares are replaced then. Raises `InvalidModelUpdateError` if an existing item does
+        not meet ``where=``, or if a read-only field would change.
         """
         from holdall.transactions.single import check_put, put_item
 

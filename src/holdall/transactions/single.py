@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from holdall.errors import InvalidOptionsError
+from holdall.errors import InvalidModelUpdateError, InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.transactions.read import fetch, get_one
@@ -44,12 +44,6 @@ def check_put(item: object, values: Mapping[str, object]) -> None:
         raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
 
 
-def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
-    """Write the whole item, replacing any item with its key."""
-    tx._unit.put(item, where)
-    return item
-
-
 def update_item(tx: Writes, key: ModelKey[Any], *updates: FieldUpdate, **options: Any) -> None:
     """Change an item without reading it."""
     if not isinstance(key, ModelKey):
@@ -69,6 +63,37 @@ def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:
 
 
 # --- flows ------------------------------------------------------------------------------------------------
+
+
+async def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
+    """Write the whole item, replacing any item with its key; one that a blind put cannot replace is read first."""
+    schema = item._schema
+    if where is not None or not (schema.hooked or schema.version is not None or schema.is_guarded):
+        tx._unit.put(item, where)
+        return item
+    found: Model | None = await fetch(tx._context, tx._unit, item.key)
+    if found is None:
+        return tx.create(item)
+    _replace_values(found, item)
+    return found
+
+
+def _replace_values(found: Model, item: Model) -> None:
+    """Assign the values of a new item to the stored one, except those that Holdall sets itself."""
+    if type(found) is not type(item):
+        raise InvalidModelUpdateError(
+            f"{found.key!r} is stored as a {type(found).__name__}, so it cannot become a {type(item).__name__}",
+            hint="delete it first",
+        )
+    values = item.to_dict(hidden=True)
+    for field in item._schema.plain:
+        if not field.fixed:
+            setattr(found, field.name, values.get(field.name))
+        elif field.options.read_only and getattr(found, field.name) != values.get(field.name):
+            raise InvalidModelUpdateError(
+                f"{found.key!r}.{field.name} is read-only: the put has another value than the stored one",
+                hint="put the stored value, or read the item and change its other fields",
+            )
 
 
 async def assign_values(tx: Writes, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:

@@ -75,7 +75,7 @@ class BlindPut(Blind):
         if version not in self.expected:
             raise InvalidRequestError(
                 f"{self.key!r} has a version, and a put that does not know it could undo another program's write",
-                hint="read the item and change it, or use tx.create_or_put with the version in its expected values",
+                hint="use db.put, which reads the version; or read the item and change it; or expect the version",
             )
         item = build_item(binding, key, {**values, version.name: 0})
         return {**item, version.stored: next_version(version, self.expected[version])}
