@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from holdall.transactions.enqueued import Enqueued
     from holdall.transactions.migration.bulk import MigrationReport
     from holdall.transactions.move.flow import MoveArguments, MoveReport
-    from holdall.transactions.query.cursor import AsyncRows, RowPage, Rows
-    from holdall.transactions.query.scan import AsyncScanRows, ScanProgress, ScanRows
+    from holdall.transactions.query.api import AsyncRows, AsyncScanRows, Rows, ScanRows
+    from holdall.transactions.query.cursor import RowPage
+    from holdall.transactions.query.scan import ScanProgress
     from holdall.transactions.stored_item import StoredItem
     from holdall.transactions.unit import ItemChange
 
@@ -50,8 +51,8 @@ __all__ = [
 
 _HOMES = {
     "AsyncBulk": "holdall.transactions.bulk.api",
-    "AsyncRows": "holdall.transactions.query.cursor",
-    "AsyncScanRows": "holdall.transactions.query.scan",
+    "AsyncRows": "holdall.transactions.query.api",
+    "AsyncScanRows": "holdall.transactions.query.api",
     "AsyncTransaction": "holdall.transactions.api",
     "Bulk": "holdall.transactions.bulk.api",
     "BulkReport": "holdall.transactions.bulk.batch",
@@ -64,10 +65,10 @@ _HOMES = {
     "MoveReport": "holdall.transactions.move.flow",
     "Participant": "holdall.tables.commit.change",
     "RowPage": "holdall.transactions.query.cursor",
-    "Rows": "holdall.transactions.query.cursor",
+    "Rows": "holdall.transactions.query.api",
     "RunArguments": "holdall.tables.commit.retry",
     "ScanProgress": "holdall.transactions.query.scan",
-    "ScanRows": "holdall.transactions.query.scan",
+    "ScanRows": "holdall.transactions.query.api",
     "StoredItem": "holdall.transactions.stored_item",
     "Transaction": "holdall.transactions.api",
 }

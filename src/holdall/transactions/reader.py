@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from holdall.models.conditions import Clause
     from holdall.models.keys import ModelKey
     from holdall.models.model import Model
-    from holdall.transactions.query.cursor import AsyncRows, Rows
+    from holdall.transactions.query.api import AsyncRows, AsyncScanRows, Rows, ScanRows
     from holdall.transactions.query.question import Question
-    from holdall.transactions.query.scan import AsyncScanRows, ScanArguments, ScanRows
+    from holdall.transactions.query.scan import ScanArguments
     from holdall.transactions.read import GetArguments
     from holdall.transactions.unit import Unit
 
@@ -239,13 +239,14 @@ class Reader(Queries):
         that were read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each
         page. ``lock`` is as in `query`.
         """
-        from holdall.transactions.query.scan import ScanRows, ask_scan
+        from holdall.transactions.query.api import ScanRows
+        from holdall.transactions.query.scan import ask_scan
 
         question = ask_scan(model, options)
         return ScanRows(self._context, self._unit if question.lock else None, question)
 
     def _rows(self, question: Question) -> Rows[Any]:
-        from holdall.transactions.query.cursor import Rows
+        from holdall.transactions.query.api import Rows
 
         return Rows(self._context, self._unit if question.lock else None, question)
 
@@ -398,12 +399,13 @@ class AsyncReader(Queries):
         that were read, ``only`` names the fields to fetch. ``progress`` is called with a `ScanProgress` after each
         page. ``lock`` is as in `query`.
         """
-        from holdall.transactions.query.scan import AsyncScanRows, ask_scan
+        from holdall.transactions.query.api import AsyncScanRows
+        from holdall.transactions.query.scan import ask_scan
 
         question = ask_scan(model, options)
         return AsyncScanRows(self._context, self._unit if question.lock else None, question)
 
     def _rows(self, question: Question) -> AsyncRows[Any]:
-        from holdall.transactions.query.cursor import AsyncRows
+        from holdall.transactions.query.api import AsyncRows
 
         return AsyncRows(self._context, self._unit if question.lock else None, question)

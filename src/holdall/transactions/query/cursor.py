@@ -1,4 +1,4 @@
-"""Reading a query page by page, as instances, and its sync and async public classes.
+"""Reading a query page by page, as instances.
 
 No request is open between two pages. In a transaction, a row takes part once one of its fields is read, or, if every
 row is to be locked, when it is returned to the caller.
@@ -6,15 +6,13 @@ row is to be locked, when it is returned to the caller.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
-from holdall.core.internal import internal
-from holdall.core.port import run, wait
 from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
@@ -23,7 +21,7 @@ from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.question import Question
-from holdall.transactions.query.row import MixedMaker, RowMaker, Unfetched, holds_rows
+from holdall.transactions.query.row import MixedMaker, RowMaker, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -326,103 +324,3 @@ async def all_of_them(context: Context, unit: Unit | None, question: Question) -
     while (rows := await cursor.next_rows()) is not None:
         items += cursor.give(rows)
     return items
-
-
-# --- shells -----------------------------------------------------------------------------------------------
-
-
-class Rows(Unfetched, Generic[M]):
-    """The items of a query. Pages are fetched as you iterate; each iteration starts from the beginning."""
-
-    @internal
-    def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
-        self._context = context
-        self._unit = unit
-        self._question = question
-
-    def __iter__(self) -> Iterator[M]:
-        cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
-        while (items := run(cursor.next_page(), self._context)) is not None:
-            yield from items
-            del items  # before the next are fetched
-
-    def page(self, size: int, *, after: str | None = None, secret: str | None = None) -> RowPage[M]:
-        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page.
-
-        The token is signed with ``secret``, or without it with the database's secret.
-        """
-        return run(page_of(self._context, self._unit, self._question, size, after, secret), self._context)
-
-    def first(self) -> M | None:
-        """Return the first item, or None if there is none."""
-        return run(first_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
-
-    def one(self) -> M:
-        """Return the only item; `RecordNotFound` if there is none, `InvalidOptionsError` if there are several."""
-        return run(one_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
-
-    def all(self) -> list[M]:
-        """Return all items in a list."""
-        return run(all_of_them(self._context, self._unit, self._question), self._context)
-
-    def count(self) -> int:
-        """Return how many items there are, at most ``limit``; the store counts them without sending them.
-
-        In a transaction this neither locks nor verifies anything, unless the query has ``lock="rows"``: then the rows
-        are read.
-        """
-        return run(RowCursor(self._context, self._unit, self._question).count(), self._context)
-
-    def exists(self) -> bool:
-        """Return whether there is at least one item."""
-        return run(first_of(self._context, self._unit, self._question), self._context) is not None
-
-
-class AsyncRows(Unfetched, Generic[M]):
-    """The items of a query. Pages are fetched as you iterate; each iteration starts from the beginning."""
-
-    @internal
-    def __init__(self, context: Context, unit: Unit | None, question: Question) -> None:
-        self._context = context
-        self._unit = unit
-        self._question = question
-
-    async def __aiter__(self) -> AsyncIterator[M]:
-        cursor: RowCursor[M] = RowCursor(self._context, self._unit, self._question)
-        while (items := await wait(cursor.next_page(), self._context)) is not None:
-            for item in items:
-                yield item
-            del items  # before the next are fetched
-
-    async def page(self, size: int, *, after: str | None = None, secret: str | None = None) -> RowPage[M]:
-        """Return up to ``size`` items, and a token; pass it as ``after`` to get the next page.
-
-        The token is signed with ``secret``, or without it with the database's secret.
-        """
-        return await wait(
-            page_of(self._context, self._unit, self._question, size, after, secret), self._context
-        )
-
-    async def first(self) -> M | None:
-        """Return the first item, or None if there is none."""
-        return await wait(first_of(self._context, self._unit, self._question), self._context)
-
-    async def one(self) -> M:
-        """Return the only item; `RecordNotFound` if there is none, `InvalidOptionsError` if there are several."""
-        return await wait(one_of(self._context, self._unit, self._question), self._context)
-
-    async def all(self) -> list[M]:
-        """Return all items in a list."""
-        return await wait(all_of_them(self._context, self._unit, self._question), self._context)
-
-    async def count(self) -> int:
-        """Return how many items there are, at most ``limit``; the store counts them without sending them.
-
-        In a transaction this neither locks nor verifies anything, unless the query has ``lock="rows"``: then the rows
-        are read.
-        """
-        return await wait(RowCursor(self._context, self._unit, self._question).count(), self._context)
-
-    async def exists(self) -> bool:
-        """Return whether there is at least one item."""
-        return await wait(first_of(self._context, self._unit, self._question), self._context) is not None

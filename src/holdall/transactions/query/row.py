@@ -206,21 +206,3 @@ def holds_rows(unit: Unit | None, lock: RowLock) -> bool:
 def read_whole(schema: ModelSchema) -> bool:
     """Whether rows must be read whole, even for a few fields, because a hydrator or a migration transforms them."""
     return not all(each.used_as_stored for each in schema.family())
-
-
-class Unfetched:
-    """The base of queries and scans, which are fetched only when iterated and therefore have no truth value."""
-
-    __slots__ = ()
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            "a query or scan has no truth value, because nothing is read yet: use .exists(), .first() or .all()"
-        )
-
-    if not TYPE_CHECKING:  # type checkers know that it has no length
-
-        def __len__(self):
-            raise TypeError(
-                "a query or scan has no length, because nothing is read yet: use .count(), or len(.all())"
-            )

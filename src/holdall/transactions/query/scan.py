@@ -7,16 +7,14 @@ this reads every model's items, and the log reports how much that was.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.expressions import Condition, In, Path, Value
 from holdall.core.frozen import replace
-from holdall.core.internal import internal
 from holdall.core.numbers import number_text
-from holdall.core.port import run, wait
 from holdall.core.requests import Page, Scan
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError
@@ -29,7 +27,7 @@ from holdall.transactions.binding import Binding, bind
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import alive
 from holdall.transactions.query.question import Question, family_condition, names_in
-from holdall.transactions.query.row import RowLock, RowMaker, Unfetched, holds_rows
+from holdall.transactions.query.row import RowLock, RowMaker, holds_rows
 from holdall.transactions.target import model_schema, refuse_others
 from holdall.transactions.unit import Unit
 
@@ -318,91 +316,3 @@ async def count_rows(cursor: ScanCursor[M]) -> int:
         return total
     finally:
         cursor.end()
-
-
-# --- shells -----------------------------------------------------------------------------------------------
-
-
-class ScanRows(Unfetched, Generic[M]):
-    """The items of a scan, in no order. Pages are fetched as you iterate; each iteration starts from the beginning."""
-
-    @internal
-    def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
-        self._context = context
-        self._unit = unit
-        self._question = question
-
-    def _cursor(self, limit: int | None = None) -> ScanCursor[M]:
-        return ScanCursor(self._context, self._unit, self._question, limit)
-
-    def __iter__(self) -> Iterator[M]:
-        cursor = self._cursor()
-        try:
-            while (rows := run(cursor.next_rows(), self._context)) is not None:
-                yield from rows
-                del rows  # before the next are fetched
-        finally:
-            cursor.end()
-
-    def all(self) -> list[M]:
-        """Return all items in a list."""
-        return run(all_rows(self._cursor()), self._context)
-
-    def first(self) -> M | None:
-        """Return the item that is found first, or None if there is none."""
-        return run(first_row(self._cursor(1)), self._context)
-
-    def count(self) -> int:
-        """Return how many items there are, at most ``limit``; the store counts them without sending them.
-
-        In a transaction this neither locks nor verifies anything, unless the scan has ``lock="rows"``: then the rows
-        are read.
-        """
-        return run(count_rows(self._cursor()), self._context)
-
-    def exists(self) -> bool:
-        """Return whether there is at least one item."""
-        return run(count_rows(self._cursor(1)), self._context) > 0
-
-
-class AsyncScanRows(Unfetched, Generic[M]):
-    """The items of a scan, in no order. Pages are fetched as you iterate; each iteration starts from the beginning."""
-
-    @internal
-    def __init__(self, context: Context, unit: Unit | None, question: ScanQuestion) -> None:
-        self._context = context
-        self._unit = unit
-        self._question = question
-
-    def _cursor(self, limit: int | None = None) -> ScanCursor[M]:
-        return ScanCursor(self._context, self._unit, self._question, limit)
-
-    async def __aiter__(self) -> AsyncIterator[M]:
-        cursor = self._cursor()
-        try:
-            while (rows := await wait(cursor.next_rows(), self._context)) is not None:
-                for row in rows:
-                    yield row
-                del rows  # before the next are fetched
-        finally:
-            cursor.end()
-
-    async def all(self) -> list[M]:
-        """Return all items in a list."""
-        return await wait(all_rows(self._cursor()), self._context)
-
-    async def first(self) -> M | None:
-        """Return the item that is found first, or None if there is none."""
-        return await wait(first_row(self._cursor(1)), self._context)
-
-    async def count(self) -> int:
-        """Return how many items there are, at most ``limit``; the store counts them without sending them.
-
-        In a transaction this neither locks nor verifies anything, unless the scan has ``lock="rows"``: then the rows
-        are read.
-        """
-        return await wait(count_rows(self._cursor()), self._context)
-
-    async def exists(self) -> bool:
-        """Return whether there is at least one item."""
-        return await wait(count_rows(self._cursor(1)), self._context) > 0
