@@ -173,6 +173,39 @@ def test_names_that_every_model_has_are_no_fields(name: str, as_text: bool) -> N
         defined(statement(f"{name}: int"), as_text=as_text)
 
 
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (
+            "def before_create(self): ...",
+            "before_create: Holdall cannot call it: it is defined as before_create(self)",
+        ),
+        ("def before_update(self, tx, more): ...", "before_update: Holdall cannot call it"),
+        ("@staticmethod\ndef before_delete(self, tx): ...", "before_delete: Holdall cannot call it"),
+        ("def before_commit(self, *, tx): ...", "before_commit: Holdall cannot call it"),
+        ("before_commit = 5", "before_commit: it is the name of a hook, so it must be a method"),
+        ("def after_load(self, tx): ...", "after_load: Holdall cannot call it"),
+    ],
+)
+def test_a_hook_that_cannot_be_called_is_refused(body: str, problem: str) -> None:
+    with refused(f"Thing.{problem}"):
+        defined(statement(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def before_create(self, transaction, note=''): ...",
+        "def before_update(*args, **options): ...",
+        "@classmethod\ndef before_delete(cls, tx): ...",
+        "@staticmethod\ndef before_commit(tx): ...",
+        "before_commit = print",
+    ],
+)
+def test_a_hook_can_have_any_signature_that_fits(body: str) -> None:
+    defined(statement(body))
+
+
 def test_a_field_cannot_hide_a_method_of_a_base() -> None:
     with refused("Thing.shout: it hides an attribute of Parent"):
         defined(statement("shout: str", head="Parent"))

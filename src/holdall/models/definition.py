@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdall.core.generator import is_generator_function
 from holdall.core.nearest_name import suggest_name
 from holdall.models.annotation import is_set
 from holdall.models.computation import ComputedField, derive_computed
@@ -17,6 +16,7 @@ from holdall.models.derived import Derived, Expiry
 from holdall.models.field_definition import SCALARS, declare_id, define_fields, refuse_field
 from holdall.models.fields import Field, Key, SortKey
 from holdall.models.home_definition import check_same_key, find_collection, find_home, make_form, name_model
+from holdall.models.hook import has_after_load, list_hooks
 from holdall.models.index_definition import define_indexes
 from holdall.models.indexes import Index, PlainIndex
 from holdall.models.key_form import (
@@ -93,8 +93,8 @@ def define(
         version=_version(cls, fields, has_hydrator=fetcher is not None),
         hydrator=fetcher,
         joiners=_joiners(cls, fields),
-        hooked=tuple(_list_hooks(cls)),
-        prepares=_has_after_load(cls),
+        hooked=tuple(list_hooks(cls)),
+        prepares=has_after_load(cls),
         locked=frozenset(_find_locked(fields, derived)),
         hidden=hidden,
         derived=derived,
@@ -298,33 +298,3 @@ def _find_hidden(fields: Mapping[str, Field[Any]], derived: Sequence[Derived]) -
     for each in derived:
         if any(field.hidden for field in each.components):
             yield from each.attributes({field.name: None for field in each.components})
-
-
-def _list_hooks(cls: type[Model]) -> Iterator[str]:
-    """Yield the names of the hooks that the class defines."""
-    from holdall.models.model import Model
-
-    for name in ("before_create", "before_update", "before_delete", "before_commit"):
-        hook = getattr(cls, name)
-        if is_generator_function(hook):
-            raise refuse_field(
-                cls,
-                name,
-                "it is a generator function, so calling it would run none of its code",
-                hint="make it a plain method without yield",
-            )
-        if hook is not getattr(Model, name):
-            yield name
-
-
-def _has_after_load(cls: type[Model]) -> bool:
-    from inspect import iscoroutinefunction
-
-    from holdall.models.model import Model
-
-    hook = cls.after_load
-    if is_generator_function(hook) or iscoroutinefunction(hook):
-        raise refuse_field(
-            cls, "after_load", "it must be a plain method, because items are made without waiting"
-        )
-    return hook is not Model.after_load
