@@ -98,6 +98,18 @@ def test_arns_have_the_partition_of_the_region(region: str, partition: str) -> N
     assert all(arn.startswith(f"arn:{partition}:") for each in found for arn in each["Resource"])
 
 
+def test_the_policy_that_creates_tables_also_creates_the_buckets_that_there_are() -> None:
+    with opened() as db:
+        assert len(statements(db, "create")) == 1
+    with opened(files="s3://one/a?acl=private&kms_key=k") as db:
+        _, bucket = statements(db, "create")
+        _, _, objects, whole, _ = statements(db, "create", "archive")
+    arn = "arn:aws:s3:::one"
+    assert bucket == {"Effect": "Allow", "Action": ["s3:CreateBucket", "s3:ListBucket"], "Resource": [arn]}
+    assert whole == bucket
+    assert objects["Resource"] == [f"{arn}/a/*"]
+
+
 def test_the_exported_policy_is_that_of_the_features() -> None:
     with opened(files="s3://one") as db:
         template = json.loads(db.table.export(policy=["archive"]))

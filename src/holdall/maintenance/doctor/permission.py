@@ -109,7 +109,10 @@ async def _check_service(work: Work, service: str, features: Sequence[PolicyFeat
     if traits.mirrors:
         return  # each of its services is checked
     needs = _list_needs(features, "s3", OBJECT_ACTIONS)
-    bucket = bucket_of(work.services[service] or "")
+    url = work.services[service]
+    bucket = None if url is None else bucket_of(url)
+    if url is not None and bucket is None:
+        needs.pop("s3:CreateBucket", None)  # a directory or memory
     if bucket is not None and bucket.acl and "s3:PutObject" in needs:
         needs["s3:PutObjectAcl"] = needs["s3:PutObject"]
     if bucket is not None and bucket.encrypted:
@@ -122,7 +125,8 @@ async def _check_service(work: Work, service: str, features: Sequence[PolicyFeat
         await resource.attempt(trial)
     if known is None:
         resource.leave(["kms:Decrypt"], "no object is known that could be read")
-    resource.leave(["kms:GenerateDataKey"], UNTRIED["kms:GenerateDataKey"])
+    for action, reason in UNTRIED.items():
+        resource.leave([action], reason)
 
 
 def _list_needs(

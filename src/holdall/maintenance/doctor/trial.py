@@ -59,6 +59,7 @@ _NO_INDEX = (IndexNotFoundError, TableNotFoundError)  # DynamoDB does not distin
 
 UNTRIED: Mapping[str, str] = {
     "dynamodb:CreateTable": "if another process had just deleted the table, the request would create it",
+    "s3:CreateBucket": "if the bucket had just been deleted, the request would create it",
     "dynamodb:UpdateTimeToLive": "DynamoDB does not document a request that is certain to change nothing",
     "kms:GenerateDataKey": "S3 uses the key only to store an object",
 }

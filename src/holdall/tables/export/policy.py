@@ -67,8 +67,11 @@ OBJECT_ACTIONS: dict[PolicyFeature, tuple[str, ...]] = {
     "archive": _KEEP,
     "copy": _TAGGED,
     "doctor": ("GetObject", "ListBucket"),
+    "create": ("CreateBucket", "ListBucket"),
 }
-"""The actions of S3 that the features with files need."""
+"""The actions of S3 that features need if there are buckets; those with files always have some."""
+
+_OF_BUCKETS = {"CreateBucket", "ListBucket", "ListBucketMultipartUploads"}
 
 ACTIONS = tuple(
     f"dynamodb:{action}"
@@ -110,14 +113,15 @@ class Access:
             statements.append(
                 _allow(["dynamodb:Query"], [*indexes, *(f"{each}/index/*" for each in self.tables)])
             )
-        whole = [action for action in self.object_actions if action.startswith("ListBucket")]
-        single = [action for action in self.object_actions if action not in whole]
+        whole = [action for action in self.object_actions if action in _OF_BUCKETS]
+        single = [action for action in self.object_actions if action not in _OF_BUCKETS]
         for bucket in self.buckets:
             arn = f"arn:{self.partition}:s3:::{bucket.name}"
             acl = ["PutObjectAcl"] if bucket.acl and "PutObject" in single else []
-            statements.append(_allow(_of_s3([*single, *acl]), [f"{arn}/{bucket.prefix}*"]))
+            if single:
+                statements.append(_allow(_of_s3([*single, *acl]), [f"{arn}/{bucket.prefix}*"]))
             statements.append(_allow(_of_s3(whole), [arn]))
-            if bucket.kms_key is not None:
+            if single and bucket.kms_key is not None:
                 key = bucket.kms_key
                 key = key if key.startswith("arn:") else f"arn:{self.partition}:kms:*:*:key/{key}"
                 statements.append(_allow(["kms:Decrypt", "kms:GenerateDataKey"], [key]))
@@ -136,10 +140,10 @@ def plan_access(features: Iterable[PolicyFeature], settings: Settings, account: 
     stored = sorted({action for each in wanted for action in OBJECT_ACTIONS.get(each, ())})
     found = (bucket_of(url) for _, url in settings.files)
     buckets = tuple(dict.fromkeys(each for each in found if each is not None)) if stored else ()
-    if stored and not buckets:
-        needing = ", ".join(each for each in wanted if each in OBJECT_ACTIONS)
+    needing = [each for each in wanted if each in OBJECT_ACTIONS and each != "create"]
+    if needing and not buckets:
         raise ConfigurationError(
-            f"the policy for {needing} needs a bucket, but no file service of this database is on S3",
+            f"the policy for {', '.join(needing)} needs a bucket, but no file service of this database is on S3",
             hint="name the bucket of the deployed application, as in HOLDALL_FILES=s3://BUCKET",
         )
     own = getattr(settings.of_feature("artifacts"), "table", None)
