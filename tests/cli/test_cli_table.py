@@ -312,9 +312,9 @@ def test_export_prints_what_the_library_exports(folder: Path) -> None:
 
 def test_policy_prints_what_the_library_exports(folder: Path) -> None:
     with Database("memory:") as db:
-        assert call("table", "policy", "models", "jobs", "--account", "12").stdout == db.table.export_policy(
-            ["models", "jobs"], account="12"
-        )
+        assert call(
+            "table", "policy", "models", "jobs", "--account", "123456789012"
+        ).stdout == db.table.export_policy(["models", "jobs"], account="123456789012")
         assert call("table", "export", "--policy", "reads", "--policy", "scan").stdout == db.table.export(
             policy=["reads", "scan"]
         )

@@ -124,6 +124,27 @@ def test_a_missing_bucket_says_what_to_do(colour: Colour) -> None:
     assert "create the bucket" in error.hint
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "words"),
+    [
+        (
+            "AccessDenied",
+            "not authorized to perform: kms:GenerateDataKey on",
+            "allow kms:GenerateDataKey on the KMS key",
+        ),
+        ("KMS.DisabledException", "arn is disabled", "check the state and the policy of the KMS key"),
+        ("AccessDenied", "Access Denied", "check the permissions of the credentials"),
+    ],
+    ids=["denied key", "disabled key", "denied request"],
+)
+def test_a_refusal_because_of_the_key_that_encrypts_objects_says_so(
+    colour: Colour, code: str, message: str, words: str
+) -> None:
+    error = refusal(colour, PUT, denies(code, 403, Message=message))
+    assert error.hint is not None
+    assert error.hint.startswith(words)
+
+
 def test_a_refusal_in_chunks_is_read(colour: Colour) -> None:
     document = b"<Error><Code>NoSuchKey</Code><Message>gone</Message></Error>"
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in document) + b"0\r\n\r\n"

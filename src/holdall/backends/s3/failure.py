@@ -5,6 +5,7 @@ Pure. `explain_failure` returns the error to raise, and what the courier may do 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from holdall.backends.aws.courier import Failure
@@ -109,13 +110,23 @@ def _classify(reply: Reply, code: str, message: str, call: Call, place: Place) -
     if status >= 500 or code in _SERVER_FAULTS:
         return Failure(ServiceUnavailableError(about), "server")
     if code in _REFUSED or code.startswith("KMS."):
-        return Failure(AccessDeniedError(about, hint=_REFUSED.get(code, _CHECK)), "final")
+        return Failure(AccessDeniedError(about, hint=_advise(code, message)), "final")
     if code in _FINAL:
         return Failure(_FINAL[code](about), "final")
     if not code:
         strange = MalformedReplyError(about, hint="check the endpoint: a server other than S3 answered")
         return Failure(strange, "final")
     return Failure(ServiceError(about), "final")
+
+
+def _advise(code: str, message: str) -> str:
+    """The hint for a refusal; if S3 may not use the key that encrypts an object, the hint names the key."""
+    denied = re.search(r"\bkms:[A-Za-z]+", message)
+    if denied is not None:
+        return f"allow {denied[0]} on the KMS key that encrypts the objects of this bucket"
+    if code.startswith("KMS."):
+        return "check the state and the policy of the KMS key that encrypts the objects of this bucket"
+    return _REFUSED[code]
 
 
 def _with_hint(kind: Callable[..., HoldallError], hint: str) -> Callable[[str], HoldallError]:
