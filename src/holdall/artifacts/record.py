@@ -199,10 +199,11 @@ class Head(Note, type="holdall.Artifact"):
 
 
 class PurgeMark(ArtifactRecord, type="holdall.ArtifactPurge"):
-    """Names the bytes of a purged version that have not been deleted yet."""
+    """Names the bytes of a version that was purged ``at`` a time and that have not been deleted yet."""
 
     __slots__ = ()
     key = text("key")
+    at = moment("at")
     prefix = "purge#"
 
 

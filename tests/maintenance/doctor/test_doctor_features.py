@@ -107,6 +107,11 @@ def fill(db: Database) -> None:
     db.artifacts.put("app", b"second")
     db.artifacts.publish("app")
     db.artifacts.put_alias("app", "prod", version=1, secondary_version=2, secondary_version_weight=10)
+    db.artifacts.put_alias("app", "beta", version=1)
+    db.artifacts.start_rollout("app", "beta", 2, [(10, timedelta(hours=9))])
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "page.html").write_text("hello")
+        db.artifacts.put("site", Path(folder))
 
 
 everywhere = run_in(list_wards, opening)
@@ -121,7 +126,14 @@ async def test_a_healthy_database_with_everything_has_no_findings(clinic: Clinic
 
 JOBS = {"_type": "holdall.Job", "pk": "holdall#Job#"}
 RARE = {"_type": "holdall.Occurrence", "pk": "holdall#Schedule#doctor_rare"}
+META = "__app-meta"
 LONG_AGO = {"S": "2020-01-01T00:00:00.000000Z"}
+
+
+def lose_rollout(clinic: Clinic) -> None:
+    clinic.forget(**JOBS, job_name="holdall.rollout")
+    clinic.change(META, "rollout#beta", update_at=LONG_AGO)
+
 
 FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
     "a job cannot be read": (
@@ -245,6 +257,74 @@ FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
         "version 3 was reserved and not published",
         False,
     ),
+    "the note of a version lacks an alias": (
+        lambda clinic: clinic.change(META, "version#000002", served_by={"SS": ["beta"]}),
+        "artifacts",
+        "version 2 is not recorded as served by it",
+        True,
+    ),
+    "the note of a version names a missing alias": (
+        lambda clinic: clinic.change(META, "version#000002", served_by={"SS": ["beta", "prod", "old"]}),
+        "artifacts",
+        "version 2 is recorded as served by it",
+        True,
+    ),
+    "the note of a version is missing": (
+        lambda clinic: clinic.delete(META, "version#000002"),
+        "artifacts",
+        "version 2 is not recorded as served by it",
+        True,
+    ),
+    "the note of an alias is missing": (
+        lambda clinic: clinic.delete(META, "alias#prod"),
+        "artifacts",
+        "its history has change 1, but its note counts 0, so that it cannot be changed",
+        True,
+    ),
+    "a change is missing from the history of an alias": (
+        lambda clinic: clinic.delete(META, "history#prod#000000001"),
+        "artifacts",
+        "its history ends with change 0, but it was changed 1 times",
+        False,
+    ),
+    "an alias cannot be read": (
+        lambda clinic: clinic.change("__app-alias", "prod", version=None),
+        "artifacts",
+        "it cannot be read: 'version' is missing",
+        False,
+    ),
+    "the job of a rollout is missing": (
+        lambda clinic: lose_rollout(clinic),
+        "artifacts",
+        "the job that begins its next stage does not exist",
+        True,
+    ),
+    "a name is listed without an artifact": (
+        lambda clinic: clinic.put("holdall#Artifacts", "ghost", _type="holdall.ArtifactName"),
+        "artifacts",
+        "it is listed, but has no versions",
+        True,
+    ),
+    "a purge of a version did not end": (
+        lambda clinic: clinic.put(META, "purge#000009", key="versioned-artifacts/app/000009"),
+        "artifacts",
+        "version 9 was purged, but its bytes may be left",
+        True,
+    ),
+    "a purge of LATEST did not end": (
+        lambda clinic: clinic.change(
+            META, "head", purging={"M": {"etag": {"S": "x"}, "id": {"S": "x"}, "at": LONG_AGO}}
+        ),
+        "artifacts",
+        "LATEST was purged, but its bytes may be left",
+        True,
+    ),
+    "the bytes of a directory's file are missing": (
+        lambda clinic: clinic.lose("versioned-artifacts/__files/"),
+        "artifacts",
+        "its bytes are missing",
+        False,
+    ),
     "the owner of an attachment is missing": (
         lambda clinic: clinic.delete("DoctorPhoto#one", "#"),
         "orphans",
@@ -279,6 +359,29 @@ async def test_each_planted_fault_is_found_and_repaired_if_it_can_be(clinic: Cli
     repaired = await clinic.examine(repair=True)
     assert repaired.repaired == (repaired.found if repairable else 0), repaired.findings
     assert (await clinic.examine()).is_healthy is repairable
+
+
+def test_an_alias_without_its_note_can_be_changed_after_a_repair(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        clinic.delete(META, "alias#prod")
+        with pytest.raises(HoldallError):
+            clinic.db.artifacts.put_alias("app", "prod", version=2)
+        assert clinic.db.doctor(models=MODELS, repair=True).is_healthy
+        clinic.db.artifacts.put_alias("app", "prod", version=2)
+        assert clinic.db.doctor(models=MODELS).findings == ()
+
+
+def test_a_rollout_goes_on_after_a_repair(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        db = clinic.db
+        clinic.forget(**JOBS, job_name="holdall.rollout")
+        holdall_clock.advance(10 * 3600)
+        db.worker().drain()
+        assert db.artifacts.rollout("app", "beta").state == "running"
+        assert db.doctor(models=MODELS, repair=True).is_healthy
+        db.worker().drain()
+        assert db.artifacts.rollout("app", "beta").state == "done"
+        assert db.doctor(models=MODELS).findings == ()
 
 
 def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:

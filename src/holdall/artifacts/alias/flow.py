@@ -10,7 +10,7 @@ one step, and the step before it is what the alias served when the rollout began
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypedDict, Unpack
 
@@ -24,7 +24,7 @@ from holdall.artifacts.record import FIELDS, LIVE, AliasNote, AliasRow, Note, Ve
 from holdall.artifacts.version.latest import settle
 from holdall.artifacts.version.lookup import explain_missing
 from holdall.core.context import Context
-from holdall.core.expressions import Add, Delete, Remove, Set
+from holdall.core.expressions import Add, Condition, Delete, Remove, Set
 from holdall.core.frozen import replace
 from holdall.errors import (
     AliasNotFoundError,
@@ -285,9 +285,11 @@ def _note_arms(change: Change, home: Home, state: AliasState, arms: Arms, notes:
             note_service(change, note, Note.served_by.discard([state.alias]))
 
 
-def note_service(change: Change, note: Note, update: Add | Delete) -> None:
+def note_service(
+    change: Change, note: Note, update: Add | Delete, *, expect: Sequence[Condition] = ()
+) -> None:
     """Record which aliases serve a version; ``referred`` reveals a change even if the names end up the same."""
-    change.update(note, update, Note.referred.set(change.context.port.new_id()))
+    change.update(note, update, Note.referred.set(change.context.port.new_id()), expect=expect)
 
 
 async def rollback_alias(

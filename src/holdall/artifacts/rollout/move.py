@@ -208,11 +208,11 @@ async def go_on(context: Context, name: str, alias: str, id: str, turn: int) -> 
     except RolloutError:
         return  # it was superseded, or purged with its artifact
     if is_meant(found):  # the clock of the process that enqueued or started this job was ahead of ours
-        await _wait_on(context, found)
+        await enqueue_turn(context, found)
 
 
-async def _wait_on(context: Context, rollout: Rollout) -> None:
-    """Enqueue another job for a rollout whose time has not come; one too many is harmless."""
+async def enqueue_turn(context: Context, rollout: Rollout) -> None:
+    """Enqueue another job for the current stage of a rollout; one too many is harmless."""
 
     async def body(change: Change) -> None:
         _leave_job(change, rollout)

@@ -208,7 +208,7 @@ class _Purge:
             self.objects += 1
             self.bytes += done.found.size
         if isinstance(done.mark, PurgeMark):
-            await _finish(context, home, name, done.mark)
+            await finish_mark(context, home, name, done.mark)
         elif done.mark is not None:
             await delete_marked(context, home, name, done.mark)
 
@@ -277,7 +277,7 @@ class _Purge:
             change.delete(note, expect=[same])
             address = home.address(encode_meta_pk(self._name), PurgeMark.prefix + sk)
             key = home.object_key(self._name, sk) if found is None else found.key
-            mark = PurgeMark.new(address, PurgeMark.key.set(key))
+            mark = PurgeMark.new(address, PurgeMark.key.set(key), PurgeMark.at.set(context.port.now()))
             change.put(mark)
             return mark
         purging = None if found is None else make_mark(context, found.etag, found.sha256)
@@ -301,10 +301,10 @@ async def _finish_purges(context: Context, home: Home, name: str) -> None:
     pages = Pages(context, home, PurgeMark, query)
     while (marks := await pages.next()) is not None:
         for mark in marks:
-            await _finish(context, home, name, mark)
+            await finish_mark(context, home, name, mark)
 
 
-async def _finish(context: Context, home: Home, name: str, mark: PurgeMark) -> None:
+async def finish_mark(context: Context, home: Home, name: str, mark: PurgeMark) -> None:
     """Delete the bytes that a mark names, then the mark; keep the bytes if versioned has written the row since."""
     if not (
         await fetch(context.port, VersionRow.at(home, name, mark.sk.removeprefix(mark.prefix)))

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from holdall.artifacts.alias.state import read_aliases
 from holdall.artifacts.catalogue import NamePages
+from holdall.artifacts.directory.record import FileRecord
 from holdall.artifacts.home import Home, Pages, home_of
-from holdall.artifacts.name import display_version
-from holdall.artifacts.record import Head, NameEntry, Note, VersionRow, parse_moment
+from holdall.artifacts.name import display_version, encode_meta_pk
+from holdall.artifacts.record import Head, NameEntry, Note, PurgeMark, VersionRow, parse_moment
 from holdall.artifacts.settings import artifact_settings
 from holdall.artifacts.version.content import find_content
+from holdall.artifacts.version.latest import unlist
+from holdall.artifacts.version.purge import finish_mark
+from holdall.artifacts.version.vacancy import finish_purge
 from holdall.core.objects import HeadObject
 from holdall.core.values import Item
 from holdall.errors import HoldallError, ObjectNotFoundError
+from holdall.maintenance.doctor.alias import AliasCheck
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.layout import Layout
 from holdall.tables.record import TYPE, fetch, fetch_all, put_all
@@ -60,14 +64,39 @@ class NameCheck:
             await _check_listed(self._work, self._home, names[start : start + _PAGE])
 
 
+class FileCheck:
+    """Looks for files of directories whose bytes are missing."""
+
+    def __init__(self, work: Work, home: Home) -> None:
+        self._work = work
+        self._home = home
+
+    async def visit(self, rows: Sequence[Item]) -> None:
+        """Look at the files of a page."""
+        home = self._home
+        for item in rows:
+            if item.get(TYPE) == {"S": FileRecord.type}:
+                file = FileRecord(home.address(home.pk_of(item), home.sk_of(item)), item)
+                await self._work.examine("artifacts", f"file {file.sha256}", self._check(file))
+
+    async def _check(self, file: FileRecord) -> None:
+        key = file.stored_key
+        if key is None or file.deleting is not None or await _is_there(self._work, self._home, key):
+            return
+        again = await fetch(self._work.context.port, FileRecord(file.address))
+        if again.item == file.item and not await _is_there(self._work, self._home, key):
+            message = (
+                f"its bytes are missing ({self._home.service}:{key}); directories need it: {file.refs:,}"
+            )
+            await self._work.find("artifacts", "error", f"file {file.sha256}", message)
+
+
 async def check_artifacts(work: Work, home: Home) -> None:
-    """Find aliases that serve nothing, versions without bytes, and dead publishers."""
+    """Find faults of aliases, versions without bytes, names without versions, and what dead processes left."""
     pages = NamePages(work.context, deleted=True)
     while (names := await pages.next_page()) is not None:
         for name in names:
-            await _check_aliases(work, home, name)
-            await _check_versions(work, home, name)
-            await _check_reservations(work, home, name)
+            await work.examine("artifacts", f"artifact {name}", _check_artifact(work, home, name))
 
 
 async def _check_listed(work: Work, home: Home, names: Sequence[str]) -> None:
@@ -84,23 +113,34 @@ async def _check_listed(work: Work, home: Home, names: Sequence[str]) -> None:
         await work.find("artifacts", "error", f"artifact {entry.sk}", message, "add it to the list", mend)
 
 
-async def _check_aliases(work: Work, home: Home, name: str) -> None:
-    for alias in await read_aliases(work.context, home, name):
-        rows = [VersionRow.at(home, name, sk) for sk, _ in alias.arms]
-        for row in await fetch_all(work.context.port, rows):
-            if row.is_live:
-                continue
-            now = {each.alias: each for each in await read_aliases(work.context, home, name)}.get(alias.alias)
-            if now is None or now.arms != alias.arms:
-                continue  # it was changed meanwhile
-            what = "is deleted" if row.is_version else "does not exist"
-            message = f"it serves version {display_version(row.sk)}, which {what}"
-            await work.find("artifacts", "error", f"alias {alias.alias} of {name}", message)
+async def _check_artifact(work: Work, home: Home, name: str) -> None:
+    await AliasCheck(work, home, name).check()
+    if not await _check_versions(work, home, name):
+        await _check_entry(work, home, name)
+    await _check_head(work, home, name)
+    await _check_purges(work, home, name)
 
 
-async def _check_versions(work: Work, home: Home, name: str) -> None:
+async def _check_entry(work: Work, home: Home, name: str) -> None:
+    """Find a name that is listed without an artifact; a purge that is about to end removes it."""
+    entry = await fetch(work.context.port, NameEntry(NameEntry.of(home, name).address))
+    versions = await Pages(work.context, home, VersionRow, home.query(name, limit=1)).next()
+    if versions or not entry.is_stored:
+        return
+
+    async def mend() -> bool:
+        return await unlist(work.context, home, name)
+
+    message = "it is listed, but has no versions"
+    await work.find("artifacts", "notice", f"artifact {name}", message, "remove it from the list", mend)
+
+
+async def _check_versions(work: Work, home: Home, name: str) -> int:
+    """Find versions without bytes; return how many versions there are, deleted or not."""
+    count = 0
     pages = Pages(work.context, home, VersionRow, home.query_versions(name, limit=_PAGE))
     while (rows := await pages.next()) is not None:
+        count += len(rows)
         live = [row for row in rows if row.is_live]
         notes = (
             await fetch_all(work.context.port, [Note.at(home, name, row.sk) for row in live]) if live else []
@@ -116,6 +156,7 @@ async def _check_versions(work: Work, home: Home, name: str) -> None:
                 await work.find(
                     "artifacts", "error", subject, f"its bytes are missing ({home.service}:{key})"
                 )
+    return count
 
 
 async def _is_there(work: Work, home: Home, key: str) -> bool:
@@ -126,10 +167,18 @@ async def _is_there(work: Work, home: Home, key: str) -> bool:
     return True
 
 
-async def _check_reservations(work: Work, home: Home, name: str) -> None:
-    """Find numbers that a publisher reserved and did not use; the next one to publish clears them away."""
+async def _check_head(work: Work, home: Home, name: str) -> None:
+    """Find a purge of LATEST that did not end, and numbers that a publisher reserved and did not use."""
     head = await fetch(work.context.port, Head.of(home, name))
     before = work.context.port.now() - _OLD
+    if head.purging is not None and parse_moment(head.purging["at"]) < before:
+
+        async def mend() -> bool:
+            await finish_purge(work.context, home, name, head)
+            return True
+
+        message = "LATEST was purged, but its bytes may be left"
+        await work.find("artifacts", "notice", f"artifact {name}", message, "delete them", mend)
     for slot, mark in head.reserving.items():
         try:
             ended = parse_moment(mark.partition("|")[0])
@@ -139,3 +188,21 @@ async def _check_reservations(work: Work, home: Home, name: str) -> None:
             number = head.reserved.get(slot)
             message = f"version {number} was reserved and not published; the next publication clears it away"
             await work.find("artifacts", "notice", f"artifact {name}", message)
+
+
+async def _check_purges(work: Work, home: Home, name: str) -> None:
+    """Find purges of versions that did not end."""
+    before = work.context.port.now() - _OLD
+    pages = Pages(work.context, home, PurgeMark, home.query(encode_meta_pk(name), prefix=PurgeMark.prefix))
+    while (marks := await pages.next()) is not None:
+        for mark in marks:
+            if mark.at is not None and mark.at > before:
+                continue
+
+            async def mend(mark: PurgeMark = mark) -> bool:
+                await finish_mark(work.context, home, name, mark)
+                return True
+
+            version = display_version(mark.sk.removeprefix(PurgeMark.prefix))
+            message = f"version {version} was purged, but its bytes may be left ({home.service}:{mark.key})"
+            await work.find("artifacts", "notice", f"artifact {name}", message, "delete them", mend)

@@ -15,6 +15,7 @@ from holdall.core.cursor import PageCursor
 from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.errors import MalformedJobError
+from holdall.jobs.argument import format_arguments
 from holdall.jobs.declaration import Job, declared_jobs
 from holdall.jobs.listing import queues
 from holdall.jobs.outbox import register_queues
@@ -32,11 +33,13 @@ from holdall.jobs.record import (
     locate_key,
     locate_occurrence,
     name_paused_partition,
+    partitions,
     shard_of,
 )
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
+from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 from holdall.tables.record import Record, fetch
 
@@ -242,3 +245,15 @@ class JobCheck:
 
     def _name(self, job: JobRecord) -> str:
         return f"job {job.id} ({job.name} in queue {job.queue})"
+
+
+async def is_enqueued(work: Work, job: Job[*tuple[Any, ...]], arguments: Sequence[object]) -> bool:
+    """Whether a job with these arguments waits in its queue, runs or is paused; twice, because it may be moved."""
+    layout = await discover(work.context)
+    wanted = JobItem.name.equals(job.name) & JobItem.arguments.equals(format_arguments(arguments))
+    for partition in [*partitions(job.options.queue, ("waiting", "paused"))] * 2:
+        cursor = PageCursor(work.context.port, replace(layout.listing(partition), filter=wanted))
+        while (page := await cursor.next_page()) is not None:
+            if page.items:
+                return True
+    return False

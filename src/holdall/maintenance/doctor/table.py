@@ -12,7 +12,7 @@ from holdall.artifacts.home import Home as ArtifactHome
 from holdall.attachments.home import Home
 from holdall.core.requests import Scan
 from holdall.core.values import Item
-from holdall.maintenance.doctor.artifact import NameCheck
+from holdall.maintenance.doctor.artifact import FileCheck, NameCheck
 from holdall.maintenance.doctor.blob import BlobCheck
 from holdall.maintenance.doctor.figure import Figures, count_item
 from holdall.maintenance.doctor.guard import GuardCheck
@@ -71,7 +71,7 @@ class TableCheck:
             if "orphans" in wanted:
                 found.append(OwnerCheck(work, layout, self._bindings))
         if self._artifacts is not None and "artifacts" in wanted:
-            found.append(NameCheck(work, self._artifacts))
+            found += [NameCheck(work, self._artifacts), FileCheck(work, self._artifacts)]
         return found
 
     async def read(self, figures: Figures) -> None:
