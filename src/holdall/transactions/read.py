@@ -14,8 +14,8 @@ from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
 from holdall.models.fields import Field
 from holdall.models.hydrator import Loader
+from holdall.models.item_values import unknown_field
 from holdall.models.keys import ModelKey
-from holdall.models.model import unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.current import is_retry

@@ -13,9 +13,10 @@ from holdall.errors import InvalidRequestError, ModelTrackedTwiceError
 from holdall.models.conditions import Clause
 from holdall.models.field_update import FieldUpdate
 from holdall.models.fields import Field
+from holdall.models.item_values import fill, readable_values
 from holdall.models.keys import ModelKey
 from holdall.models.marks import Marks
-from holdall.models.model import Model, adopt, build_instance, fill, list_pending, readable_values
+from holdall.models.model import Model, adopt, build_instance, list_pending
 from holdall.models.schema import ModelSchema
 from holdall.transactions.entry.base import Entry, Missing, New
 from holdall.transactions.entry.blind import (

@@ -15,9 +15,9 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError, InvalidRequestError
 from holdall.models.field_update import FieldUpdate
 from holdall.models.fields import Field
+from holdall.models.item_values import unknown_field
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.migrations import VERSION
-from holdall.models.model import unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock, all_of, present
 from holdall.tables.commit.plan import Step

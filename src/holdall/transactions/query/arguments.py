@@ -11,7 +11,7 @@ from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
 from holdall.models.fields import Field
 from holdall.models.indexes import BoundIndex
-from holdall.models.model import unknown_field
+from holdall.models.item_values import unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.query.row import RowLock
 
