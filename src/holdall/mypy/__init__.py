@@ -15,8 +15,8 @@ from hashlib import sha256
 from inspect import getsource
 
 from mypy.nodes import TypeInfo
-from mypy.plugin import ClassDefContext, MethodSigContext, Plugin
-from mypy.types import CallableType
+from mypy.plugin import ClassDefContext, MethodContext, MethodSigContext, Plugin
+from mypy.types import CallableType, Type
 
 from holdall.mypy import call, declaration, model
 
@@ -40,11 +40,17 @@ class HoldallPlugin(Plugin):
 
     def get_method_signature_hook(self, fullname: str) -> Callable[[MethodSigContext], CallableType] | None:
         """Check a call before mypy does. Its signature stays as it is."""
+        check = self._find_check(fullname)
+        return None if check is None else _make_hook(check)
+
+    def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
+        """Infer the rows of a query."""
+        return call.infer_rows if self._find_check(fullname) is call.check_query else None
+
+    def _find_check(self, fullname: str) -> call.Check | None:
         owner, _, name = fullname.rpartition(".")
-        for base, check in call.CHECKS.get(name, {}).items():
-            if self._derives(owner, base):
-                return _make_hook(check)
-        return None
+        bases = call.CHECKS.get(name, {})
+        return next((check for base, check in bases.items() if self._derives(owner, base)), None)
 
     def _derives(self, fullname: str, base: str) -> bool:
         symbol = self.lookup_fully_qualified(fullname)

@@ -12,13 +12,13 @@ from typing import TypeAlias
 from mypy.errorcodes import ARG_TYPE, CALL_ARG, ErrorCode
 from mypy.messages import format_type
 from mypy.nodes import CallExpr, DictExpr, Expression, StrExpr
-from mypy.plugin import CheckerPluginInterface, MethodSigContext
+from mypy.plugin import CheckerPluginInterface, MethodContext, MethodSigContext
 from mypy.subtypes import is_subtype
 from mypy.typeops import make_simplified_union
 from mypy.types import Instance, LiteralType, NoneType, TupleType, Type, TypeType, get_proper_type
 
 from holdall.core.nearest_name import find_nearest
-from holdall.mypy.model import KEY, ModelType, find_model
+from holdall.mypy.model import KEY, ModelType, find_model, make_instance
 
 Values: TypeAlias = Mapping[str, Expression]
 
@@ -186,6 +186,18 @@ def _is_overload_for(context: MethodSigContext, call: Call) -> bool:
     return isinstance(get_proper_type(expected), TypeType) is not isinstance(
         get_proper_type(given), TupleType
     )
+
+
+def infer_rows(context: MethodContext) -> Type:
+    """Infer the type of the rows of several models, for which mypy finds only a common base."""
+    rows = get_proper_type(context.default_return_type)
+    given = get_proper_type(context.arg_types[0][0]) if context.arg_types and context.arg_types[0] else None
+    if not isinstance(rows, Instance) or not isinstance(given, TupleType):
+        return context.default_return_type
+    models = [make_instance(each) for each in given.items]
+    if len(rows.args) != 1 or None in models:
+        return context.default_return_type
+    return rows.copy_modified(args=[make_simplified_union([each for each in models if each is not None])])
 
 
 def _find_index(call: Call, model: ModelType, given: Expression) -> tuple[str | None, list[str] | None]:

@@ -64,6 +64,16 @@ def find_model(given: Type, api: CheckerPluginInterface) -> ModelType | None:
     return find_model(kind.args[0], api) if kind.type.fullname == KEY else read_model(kind.type, api)
 
 
+def make_instance(given: Type) -> Instance | None:
+    """Return the type of the items of a model's class; None if it is not one."""
+    kind = get_proper_type(given)
+    if isinstance(kind, TypeType):
+        kind = get_proper_type(kind.item)
+    elif isinstance(kind, FunctionLike) and kind.is_type_obj():
+        kind = Instance(kind.type_object(), [])
+    return kind if isinstance(kind, Instance) and kind.type.has_base(MODEL) else None
+
+
 def read_model(info: TypeInfo, api: CheckerPluginInterface) -> ModelType | None:
     """Return what a class declares; None for an abstract one, and for any other class."""
     own = info.metadata.get(METADATA)

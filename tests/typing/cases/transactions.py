@@ -23,6 +23,10 @@ class Line(Model):
     product: str = ""
 
 
+class Room(Model):
+    size: int = 1
+
+
 def create(tx: Transaction, order: Order) -> None:
     reveal_type(tx.create(User, name="Ada"))  # R: User
     reveal_type(tx.create(Order, customer="ada"))  # R: Order
@@ -70,6 +74,8 @@ def query(tx: Transaction) -> None:
     reveal_type(tx.query((Order, User), customer="ada").all())  # R: list[Order | User]
     reveal_type(tx.query((Order, User, Line), customer="ada").first())  # R: Order | User | Line | None
     reveal_type(list(tx.query([Order], customer="ada", reverse=True)))  # R: list[Order]
+    four = (Order, User, Line, Room)
+    reveal_type(tx.query(four, customer="ada").first())  # R: Order | User | Line | Room | None
     tx.query((Order, 1), customer="ada")  # E
     tx.query((Order, User), customer="ada", limit="3")  # E
 
