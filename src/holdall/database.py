@@ -204,10 +204,9 @@ class Database(Runner):
         what would be copied. ``progress`` is called with the report so far, also from other threads.
         """
         from holdall.maintenance.copy.flow import copy_database
-        from holdall.maintenance.copy.work import Side
+        from holdall.maintenance.copy.work import make_side
 
-        ours = Side(self._context, self._services.urls)
-        theirs = Side(target._context, target._services.urls)
+        ours, theirs = make_side(self, Database), make_side(target, Database)
         return run(copy_database(ours, theirs, **options), self._context)
 
     def doctor(self, **options: Unpack[DoctorArguments]) -> DoctorReport:

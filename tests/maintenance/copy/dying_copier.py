@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from copy_rig import items
-from full_database import MODELS, change, describe
+from full_database import MODELS, TABLES, change, describe
 from rig.recorder import Recorder
 
 from holdall import Database
@@ -96,7 +96,8 @@ def story(origin: str, colour: str, folder: Path, word: str) -> dict[str, Any]:
         Database(f"embedded:{target}.db", files=f"file:{target}-files") as theirs,
     ):
         one, other = describe(ours), describe(theirs)
-        expected = [len(items(ours)), len(items(ours, "copied-towns")), len(list(ours.files.list()))]
+        tables = [len(items(ours, each)) for each in (None, *TABLES)]
+        expected = [*tables, len(list(ours.files.list()))]
     return {
         "ended": ended,
         "current": report.is_current,

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime
+import io
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from holdall import Archive, Database, Index, Key, Model, Variant, field, has_one_attached, job
+import pypdfium2
+import pytest
+
+from holdall import (
+    Archive,
+    Database,
+    Index,
+    Key,
+    Model,
+    SortKey,
+    Template,
+    Variant,
+    field,
+    has_many_attached,
+    has_one_attached,
+    job,
+)
 from holdall.core.port import run
+from holdall.errors import UniqueViolationError
+from holdall.jobs.flow import enqueue_next
 from holdall.jobs.lease import take
 
 PICTURE = base64.b64decode(
@@ -21,6 +41,7 @@ class Person(Model, name="CopiedPerson"):
     number: Key[int]
     mail: str = field(unique=True)
     picture = has_one_attached(variants={"small": Variant(resize_to_limit=(1, 1))})
+    papers = has_many_attached()
 
 
 class Purchase(
@@ -40,8 +61,69 @@ class Town(Model, table="copied-towns"):
     people: int
 
 
+class Session(Model, name="CopiedSession", ttl="until"):
+    number: Key[int]
+    until: datetime
+
+
+class Client(Model, name="CopiedClient", collection="copied_client"):
+    client: Key[str]
+    city: str
+
+
+class Invoice(Model, name="CopiedInvoice", collection="copied_client"):
+    client: Key[str]
+    number: SortKey[int]
+    cents: int
+
+
+class Ticket(
+    Model,
+    name="CopiedTicket",
+    table="copied-tickets",
+    indexes=[Index("byPriority", sort_key=["priority"], local=True), Index("byOwner", key=["owner"])],
+):
+    project: Key[str]
+    number: SortKey[int]
+    priority: int
+    owner: str
+
+
+class Parcel(
+    Model,
+    name="CopiedParcel",
+    table="copied-design",
+    layout=Template(
+        pk="TOWN#{town}", sk="PARCEL#{number:05d}", gsi1=("STATE#{state}", "{number:05d}"), type="kind"
+    ),
+):
+    town: Key[str]
+    number: SortKey[int]
+    state: str
+
+
+class Depot(
+    Model,
+    name="CopiedDepot",
+    table="copied-design",
+    layout=Template(pk="TOWN#{town}", sk="DEPOT", type="kind"),
+):
+    town: Key[str]
+    street: str
+
+
+ran: Counter[str] = Counter()
+"""How often each job ran, by its argument."""
+
+
 @job("copied-ok")
-def succeed(name: str) -> None: ...
+def succeed(name: str) -> None:
+    ran[name] += 1
+
+
+@job("copied-hourly", every=timedelta(hours=1))
+def recur() -> None:
+    ran["hourly"] += 1
 
 
 @job("copied-dead", retries=0)
@@ -49,7 +131,15 @@ def die() -> None:
     raise ValueError("as usual")
 
 
-MODELS: list[Any] = [Person, Purchase, Town]
+MODELS: list[Any] = [Person, Purchase, Town, Session, Client, Invoice, Ticket, Parcel, Depot]
+TABLES = ["copied-towns", "copied-tickets", "copied-design"]
+
+
+def make_pdf() -> bytes:
+    paper, written = pypdfium2.PdfDocument.new(), io.BytesIO()
+    paper.new_page(59, 84)
+    paper.save(written)
+    return written.getvalue()
 
 
 def fill(db: Database) -> None:
@@ -64,9 +154,19 @@ def fill(db: Database) -> None:
             tx.create(Purchase, number=number, product="tea", placed_at=OLD, note="n" * 500)
         for name in ("Ulm", "Bern"):
             tx.create(Town, name=name, people=len(name))
-    person = db.get_one(Person.key(number=1), include=["picture"])
+        tx.create(Session, number=1, until=datetime.now(UTC) + timedelta(days=1))
+        tx.create(Client, client="ada", city="Ulm")
+        tx.create(Invoice, client="ada", number=9, cents=900)
+        for number in range(3):
+            tx.create(Ticket, project="web", number=number, priority=9 - number, owner="ada")
+            tx.create(Parcel, town="Ulm", number=number, state="open")
+        tx.create(Depot, town="Ulm", street="Hafengasse")
+    with db.transaction() as tx:
+        tx.get_one(Person, number=1).papers.attach(make_pdf(), filename="paper.pdf")
+    person = db.get_one(Person.key(number=1), include=["picture", "papers"])
     assert person.picture.blob is not None
     db.blobs.variant(person.picture.blob, Variant(resize_to_limit=(1, 1)))
+    db.blobs.preview(person.papers.blobs[0])
     db.worker().drain()
     db.jobs.enqueue(die)
     db.worker().drain()
@@ -74,7 +174,10 @@ def fill(db: Database) -> None:
     for version in (b"one", b"two"):
         db.artifacts.put("app", version)
         db.artifacts.publish("app")
+    db.artifacts.put_alias("app", "prod", version=1, by="ada", reason="first")
     db.artifacts.put_alias("app", "prod", version=1, secondary_version=2, secondary_version_weight=20)
+    db.artifacts.put_alias("app", "next", version=1)
+    db.artifacts.start_rollout("app", "next", 2, [(5, 3600), (50, None)], by="ada")
     for number in range(30):
         db.files.put(f"files/{number}", bytes([number]) * 100, metadata={"n": str(number)})
     db.jobs.enqueue(succeed, "waiting", key="one")
@@ -82,6 +185,7 @@ def fill(db: Database) -> None:
     held = db.jobs.get(db.jobs.enqueue(succeed, "held", queue="slow").id)
     assert held is not None
     assert run(take(db._context, held, "token", 60)) is not None
+    run(enqueue_next(db._context, recur))
 
 
 def change(db: Database, seed: str) -> None:
@@ -114,18 +218,46 @@ def describe(db: Database) -> dict[str, Any]:
     """What an application sees; waiting and running jobs as paused ones."""
     with db.transaction(read_only=True) as tx:
         people = {each.number: each for each in tx.scan(Person)}
-        tx.load(list(people.values()), "picture")
+        tx.load(list(people.values()), "picture", "papers")
         pictures = {number: each.picture.blob for number, each in people.items() if each.picture.blob}
+        papers = {number: person.papers.blobs for number, person in people.items()}
         bought = {each.number: each.note for each in tx.query(Purchase, index="by_product", product="tea")}
     return {
         "people": {number: each.mail for number, each in people.items()},
         "pictures": {number: db.blobs.download(each) for number, each in pictures.items()},
+        "papers": {
+            number: [(each.filename, db.blobs.download(each)) for each in some]
+            for number, some in papers.items()
+        },
+        "media": sorted(
+            (each.filename, db.blobs.download(each))
+            for some in papers.values()
+            for paper in some
+            for each in [db.blobs.preview(paper)]
+        ),
         "purchases": bought,
+        "sessions": [each.until for each in db.scan(Session)],
+        "client": [str(each) for each in db.query((Client, Invoice), client="ada")],
+        "tickets": [
+            [(each.number, each.priority) for each in db.query(Ticket, index="byPriority", project="web")],
+            sorted(each.number for each in db.query(Ticket, index="byOwner", owner="ada")),
+        ],
+        "design": [
+            [str(each) for each in db.query((Parcel, Depot), town="Ulm")],
+            [each.number for each in db.query(Parcel, index="gsi1", state="open")],
+        ],
         "towns": {each.name: each.people for each in db.scan(Town)},
         "versions": {
             each.version: db.artifacts.download("app", each.version) for each in db.artifacts.versions("app")
         },
-        "alias": [list(arm) for arm in db.artifacts.alias("app", "prod").arms],
+        "aliases": {
+            name: (
+                [list(arm) for arm in db.artifacts.alias("app", name).arms],
+                str(db.artifacts.alias_history("app", name)),
+            )
+            for name in ("prod", "next")
+        },
+        "rollout": str(db.artifacts.rollout("app", "next")),
         "files": {
             each.key: (db.files.get(each.key), dict(db.files.head(each.key).headers.metadata))
             for each in db.files.list("files/")
@@ -135,3 +267,30 @@ def describe(db: Database) -> dict[str, Any]:
             for each in db.jobs.list()
         ),
     }
+
+
+def use(db: Database) -> None:
+    """Work with a copy of a filled database: nothing is missing, and everything can be changed."""
+    report = db.doctor(models=MODELS)
+    assert not report.findings, report.findings
+    waiting = db.jobs.list(state="paused")
+    assert db.jobs.resume() == len(waiting)
+    with pytest.raises(UniqueViolationError), db.transaction() as tx:
+        tx.create(Person, number=99, mail="m1@example.org")
+    ran.clear()
+    db.worker(queues=["default", "slow"]).drain()
+    assert (ran["waiting"], ran["held"], ran["later"]) == (1, 1, 0)
+    for number in range(6):
+        with db.transaction() as tx:  # archived: it is brought back
+            tx.get_one(Purchase, number=number).note = "read"
+    assert db.artifacts.advance_rollout("app", "next").percent == 50
+    assert db.artifacts.advance_rollout("app", "next").state == "done"
+    assert db.artifacts.rollback_alias("app", "prod").versions == ("1",)
+    db.artifacts.put("app", b"three")
+    assert db.artifacts.publish("app").version == "3"
+    with db.transaction() as tx:
+        tx.delete(tx.get_one(Person, number=1))
+    db.worker().drain()
+    assert not [each for each in db.blobs.scan().blobs if each.filename == "paper.pdf"]
+    report = db.doctor(models=MODELS)
+    assert not report.findings, report.findings

@@ -6,10 +6,16 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+import pytest
 from copy_rig import Way, items, opening
 from hypothesis import given
 from hypothesis import strategies as st
-from rig.colour import finish
+from rig.colour import COLOURS, Colour, finish
+from rig.recorder import Recorder
+
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.backends.memory import MemoryService
+from holdall.core import BatchGet, BatchWrite, DeleteItem, PutItem, Scan
 
 CHANGES = st.lists(st.tuples(st.sampled_from(["put", "delete"]), st.integers(0, 9)), max_size=8)
 PASSES = st.lists(st.tuples(CHANGES, CHANGES, st.booleans()), min_size=1, max_size=4)
@@ -38,3 +44,43 @@ def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> No
         report = finish(colour, rig.copy(delete=True))
         assert report.is_current, report
         assert items(rig.target) == items(rig.source)
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_another_pass_sends_only_what_differs(colour: Colour) -> None:
+    """What a run costs when the application has stopped: the reads of the source, and the writes of what changed."""
+    table, files = Recorder(EmbeddedBackend(None)), Recorder(MemoryService())
+    target = {"backend": table, "files": files}
+    with opening(Way("memory-to-memory", colour), target=target) as rig:
+        rig.put(*range(200))
+        for number in range(100):
+            rig.source.files.put(f"files/{number}", b"old")
+        finish(colour, rig.copy())
+        for change in (3, 150):
+            rig.put(change, colour="red")
+        rig.put(200)
+        rig.delete(7, 8)
+        rig.source.files.put("files/5", b"new")
+        rig.source.files.delete("files/6")
+        table.forget()
+        files.forget()
+        finish(colour, rig.copy(delete=True, verify=False))
+
+        actions = [each for batch in table.sent(BatchWrite) for each in batch.actions]
+        assert sorted(each.item["sk"]["S"] for each in actions if isinstance(each, PutItem)) == [
+            "150",
+            "200",
+            "3",
+        ]
+        assert sorted(each.key["sk"]["S"] for each in actions if isinstance(each, DeleteItem)) == ["7", "8"]
+        reads = [each for batch in table.sent(BatchGet) for each in batch.reads]
+        assert sorted(each.key["sk"]["S"] for each in reads) == ["150", "200", "3", "7", "8"]
+        assert len(table.requests) <= 12
+        assert not table.sent(Scan)
+        assert {(type(each).__name__, each.key) for each in files.requests} == {
+            ("HeadObject", "files/5"),
+            ("PutObject", "files/5"),
+            ("HeadObject", "files/6"),
+            ("DeleteObject", "files/6"),
+        }
+        assert finish(colour, rig.copy()).is_current

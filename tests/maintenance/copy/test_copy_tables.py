@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from copy_rig import Rig, Way, everywhere, items, opening
@@ -246,6 +246,17 @@ def test_another_kind_of_key_is_refused(pair: Rig) -> None:
 def test_options_are_checked(pair: Rig, options: Any, message: str) -> None:
     with pytest.raises(InvalidOptionsError, match=message):
         pair.source.copy_to(pair.target, **options)
+
+
+def test_both_databases_are_sync_or_async(pair: Rig) -> None:
+    hint = r"hint: open it with Database\(URL\), or pass its \.sync"
+    other: Any
+    for other in (pair.target.aio, "embedded:copy.db"):
+        with pytest.raises(InvalidOptionsError, match=hint) as refusal:
+            pair.source.copy_to(other)
+        assert refusal.value.message.startswith("the target must be of type Database, not ")
+    with pytest.raises(InvalidOptionsError, match=r"AsyncDatabase, not Database\((.*\n)*hint: .* its \.aio"):
+        finish("awaiting", pair.source.aio.copy_to(cast("Any", pair.target)))
 
 
 def test_the_manifest_of_another_copy_is_refused(pair: Rig) -> None:

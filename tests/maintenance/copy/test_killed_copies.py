@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 from copy_rig import items, open_store
-from full_database import MODELS, describe, fill
+from full_database import MODELS, TABLES, describe, fill, use
 from rig.colour import COLOURS
 from rig.torture import ROUNDS, SEED, SEEDED, TORTURE, run_script
 
@@ -61,17 +61,22 @@ def quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def test_a_database_goes_to_a_server_and_back(source: str, tmp_path: Path) -> None:
-    prefix = f"t{uuid4().hex[:8]}-"
+def test_a_database_goes_to_a_server_to_another_and_back_and_works(source: str, tmp_path: Path) -> None:
+    prefixes = [f"t{uuid4().hex[:8]}-" for _ in range(2)]
     with (
         quiet(),
         Database(f"embedded:{source}.db", files=f"file:{source}-files") as ours,
-        open_store("ministack", tmp_path, table_prefix=prefix) as server,
-        Database(f"embedded:{tmp_path}/back.db") as back,
+        open_store("ministack", tmp_path, table_prefix=prefixes[0]) as server,
+        open_store("ministack", tmp_path, table_prefix=prefixes[1]) as another,
+        Database(f"embedded:{tmp_path}/back.db?durability=normal") as back,
     ):
+        assert not ours.doctor(models=MODELS, store_figures=False).findings
         expected = describe(ours)
-        for one, other in ((ours, server), (server, back)):
+        for one, other in ((ours, server), (server, another), (another, back)):
             report = one.copy_to(other, models=MODELS, manifest=tmp_path / f"{uuid4()}")
             assert report.is_current, report
             assert describe(other) == expected
-        assert items(back, "copied-towns") == items(ours, "copied-towns")
+        for table in TABLES:
+            assert items(back, table) == items(ours, table)
+        use(back)
+        use(server)

@@ -8,6 +8,7 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.values import Item
+from holdall.errors import InvalidOptionsError
 from holdall.local.manifest import Manifest, Position, find_position, record_position
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.transactions.pace import Pace
@@ -19,6 +20,17 @@ class Side:
 
     context: Context
     services: Mapping[str, str | None]
+
+
+def make_side(db: Any, kind: type[Any]) -> Side:
+    """A database as one of the two; `InvalidOptionsError` if it is not of this kind."""
+    if not isinstance(db, kind):
+        twin = "aio" if kind.__name__.startswith("Async") else "sync"
+        raise InvalidOptionsError(
+            f"the target must be of type {kind.__name__}, not {db!r:.60}",
+            hint=f"open it with {kind.__name__}(URL), or pass its .{twin}",
+        )
+    return Side(db._context, db._services.urls)
 
 
 @dataclass(frozen=True, slots=True)
