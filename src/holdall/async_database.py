@@ -7,13 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdall.backends.configuration import open_backend
-from holdall.composition import Shared, equip_services, make_awaiting_context
+from holdall.composition import Composed, make_awaiting_context
 from holdall.core.cursor import AwaitingPages, PageCursor
-from holdall.core.port import Backend, Port, wait
+from holdall.core.port import Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Settings
-from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import AsyncRunner
 
 if TYPE_CHECKING:
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.archive.api import AsyncArchiveActions
     from holdall.artifacts import AsyncArtifacts
     from holdall.attachments.api import AsyncBlobs
-    from holdall.attachments.attachable import Attachable, Destroying, Saving
-    from holdall.backends.services import FilesArgument, Services
     from holdall.core.schema import NeedsTable
     from holdall.database import Database
     from holdall.files import AsyncFiles
@@ -40,31 +35,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class AsyncDatabase(AsyncRunner):
+class AsyncDatabase(Composed, AsyncRunner):
     """`holdall.Database` for asyncio: it has the same methods, and those that do I/O are awaited.
 
     Creating one is quick, and works outside an event loop as well.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        client: Any = None,
-        credentials: Callable[[], Any] | None = None,
-        backend: Backend | None = None,
-        reads: Backend | str | None = None,
-        files: FilesArgument = None,
-        **settings: Unpack[DatabaseArguments],
-    ) -> None:
-        given = (url, backend, client, credentials, settings, reads, files)
-        self._compose(*open_backend(*given, setting_parsers()), Shared())
-
-    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
-        self._backend = backend
-        self._services = equip_services(backend, settings, services, shared)
-        self._shared = shared
-        self._context = make_awaiting_context(backend, settings, services, shared)
+    _make_context = staticmethod(make_awaiting_context)
 
     async def send(self, request: Request[R]) -> R:
         """Send one request and return its reply, whose type depends on the request."""
@@ -131,18 +108,6 @@ class AsyncDatabase(AsyncRunner):
         from holdall.maintenance.backup.flow import restore
 
         return await wait(restore(self._context, source), self._context)
-
-    def saving(self, owner: Attachable) -> Saving:
-        """``async with db.saving(owner):`` stores the attachments of an owner that the block saves by other means."""
-        from holdall.attachments.attachable import Saving
-
-        return Saving(self._context, owner)
-
-    def destroying(self, owner: Attachable) -> Destroying:
-        """``async with db.destroying(owner):`` deletes the attachments of an owner that the block deletes."""
-        from holdall.attachments.attachable import Destroying
-
-        return Destroying(self._context, owner)
 
     @property
     def files(self) -> AsyncFiles:
@@ -244,14 +209,7 @@ class AsyncDatabase(AsyncRunner):
         """A `Database` on the same store, closed together with this one."""
         from holdall.database import Database
 
-        twin = Database.__new__(Database)
-        twin._compose(self._backend, self._context.settings, self._services, self._shared)
-        return twin
-
-    @property
-    def path(self) -> str | None:
-        """The file of an embedded database; None for any other."""
-        return self._context.settings.path
+        return self._make_twin(Database)
 
     async def close(self) -> None:
         """Finish running requests and close the store, also for ``db.sync``. Closing twice is harmless."""
@@ -268,6 +226,3 @@ class AsyncDatabase(AsyncRunner):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._context.settings.url!r})"

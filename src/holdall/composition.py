@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from holdall.backends.configuration import observe
+from holdall.backends.configuration import observe, open_backend
 from holdall.backends.port.blocking import BlockingPort
 from holdall.backends.port.once import BlockingOnce, Finding
 from holdall.backends.port.turn import Turns
@@ -12,7 +14,13 @@ from holdall.backends.services import Services
 from holdall.core.context import Context, State
 from holdall.core.port import Backend
 from holdall.core.settings import Settings
-from holdall.features import find_hook
+from holdall.features import DatabaseArguments, find_hook, setting_parsers
+
+if TYPE_CHECKING:
+    from holdall.attachments.attachable import Attachable, Destroying, Saving
+    from holdall.backends.services import FilesArgument
+
+D = TypeVar("D", bound="Composed")
 
 
 class Shared:
@@ -22,6 +30,66 @@ class Shared:
         self.finding = Finding()
         self.state = State()
         self.turns = Turns()
+
+
+class Composed:
+    """What a database has in sync and in async code alike: its store, its file services, the context of its flows."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        client: Any = None,
+        credentials: Callable[[], Any] | None = None,
+        backend: Backend | None = None,
+        reads: Backend | str | None = None,
+        files: FilesArgument = None,
+        **settings: Unpack[DatabaseArguments],
+    ) -> None:
+        given = (url, backend, client, credentials, settings, reads, files)
+        self._compose(*open_backend(*given, setting_parsers()), Shared())
+
+    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
+        self._backend = backend
+        self._services = equip_services(backend, settings, services, shared)
+        self._shared = shared
+        self._context = self._make_context(backend, settings, services, shared)
+
+    @staticmethod
+    def _make_context(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Context:
+        raise NotImplementedError
+
+    def _make_twin(self, kind: type[D]) -> D:
+        """The database in its other form, on the same store."""
+        twin = kind.__new__(kind)
+        twin._compose(self._backend, self._context.settings, self._services, self._shared)
+        return twin
+
+    def saving(self, owner: Attachable) -> Saving:
+        """``with db.saving(owner):`` stores the attachments of an owner that the block saves by other means.
+
+        With `AsyncDatabase`, write ``async with``.
+        """
+        from holdall.attachments.attachable import Saving
+
+        return Saving(self._context, owner)
+
+    def destroying(self, owner: Attachable) -> Destroying:
+        """``with db.destroying(owner):`` deletes the attachments of an owner that the block deletes.
+
+        With `AsyncDatabase`, write ``async with``.
+        """
+        from holdall.attachments.attachable import Destroying
+
+        return Destroying(self._context, owner)
+
+    @property
+    def path(self) -> str | None:
+        """The file of an embedded database; None for any other."""
+        return self._context.settings.path
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._context.settings.url!r})"
 
 
 def make_blocking_context(

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdall.backends.configuration import open_backend
-from holdall.composition import Shared, equip_services, make_blocking_context
+from holdall.composition import Composed, make_blocking_context
 from holdall.core.cursor import BlockingPages, PageCursor
-from holdall.core.port import Backend, Port, run
+from holdall.core.port import Port, run
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.core.settings import Settings
-from holdall.features import DatabaseArguments, setting_parsers
 from holdall.transactions.runner import Runner
 
 if TYPE_CHECKING:
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from holdall.artifacts import Artifacts
     from holdall.async_database import AsyncDatabase
     from holdall.attachments.api import Blobs
-    from holdall.attachments.attachable import Attachable, Destroying, Saving
-    from holdall.backends.services import FilesArgument, Services
     from holdall.core.schema import NeedsTable
     from holdall.files import Files
     from holdall.jobs import Jobs
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Database(Runner):
+class Database(Composed, Runner):
     """A database: embedded in one file, in memory, or one table in DynamoDB.
 
     ``Database()`` opens ``./holdall.db``, ``Database("embedded:data/app.db")`` another file, ``Database("memory:")``
@@ -64,25 +59,7 @@ class Database(Runner):
     A database can be shared between threads, and keeps working in a forked child process.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        client: Any = None,
-        credentials: Callable[[], Any] | None = None,
-        backend: Backend | None = None,
-        reads: Backend | str | None = None,
-        files: FilesArgument = None,
-        **settings: Unpack[DatabaseArguments],
-    ) -> None:
-        given = (url, backend, client, credentials, settings, reads, files)
-        self._compose(*open_backend(*given, setting_parsers()), Shared())
-
-    def _compose(self, backend: Backend, settings: Settings, services: Services, shared: Shared) -> None:
-        self._backend = backend
-        self._services = equip_services(backend, settings, services, shared)
-        self._shared = shared
-        self._context = make_blocking_context(backend, settings, services, shared)
+    _make_context = staticmethod(make_blocking_context)
 
     def send(self, request: Request[R]) -> R:
         """Send one request and return its reply, whose type depends on the request."""
@@ -149,18 +126,6 @@ class Database(Runner):
         from holdall.maintenance.backup.flow import restore
 
         return run(restore(self._context, source), self._context)
-
-    def saving(self, owner: Attachable) -> Saving:
-        """``with db.saving(owner):`` stores the attachments of an owner that the block saves by other means."""
-        from holdall.attachments.attachable import Saving
-
-        return Saving(self._context, owner)
-
-    def destroying(self, owner: Attachable) -> Destroying:
-        """``with db.destroying(owner):`` deletes the attachments of an owner that the block deletes."""
-        from holdall.attachments.attachable import Destroying
-
-        return Destroying(self._context, owner)
 
     @property
     def files(self) -> Files:
@@ -259,14 +224,7 @@ class Database(Runner):
         """An `AsyncDatabase` on the same store, closed together with this one."""
         from holdall.async_database import AsyncDatabase
 
-        twin = AsyncDatabase.__new__(AsyncDatabase)
-        twin._compose(self._backend, self._context.settings, self._services, self._shared)
-        return twin
-
-    @property
-    def path(self) -> str | None:
-        """The file of an embedded database; None for any other."""
-        return self._context.settings.path
+        return self._make_twin(AsyncDatabase)
 
     def close(self) -> None:
         """Finish running requests and close the store, also for ``db.aio``. Closing twice is harmless."""
@@ -283,6 +241,3 @@ class Database(Runner):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._context.settings.url!r})"
