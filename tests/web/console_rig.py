@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from httpx import Response
-from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect
-from rig.browser import browser_package
 from web_rig import asked
 
 from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached
@@ -26,12 +24,10 @@ __all__ = [
     "Reading",
     "Station",
     "Visitor",
-    "check_pages",
     "make_picture",
     "make_visitor",
     "open_visitor",
     "opened_shop",
-    "sign_in_browser",
 ]
 
 TOKEN = "the token of these tests"
@@ -164,44 +160,6 @@ def make_visitor(db: Database, **options: Any) -> Visitor:
     """A client that has not signed in; ``options`` are those of `Console`."""
     console = Console(**{"models": MODELS, "token": TOKEN, **options})
     return Visitor(create_app(db, console=console), console)
-
-
-# --- in a browser -----------------------------------------------------------------------------------------
-
-
-def sign_in_browser(browser: Browser, address: str, errors: list[str] | None = None, **options: Any) -> Page:
-    """A page in a browser without cookies, after the form; ``errors`` gets those of its scripts and of the policy."""
-    page = browser.new_context(base_url=address, **options).new_page()
-    if errors is not None:
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: _note(errors, message))
-    page.goto("sign-in")
-    page.get_by_label("Token").fill(TOKEN)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    return page
-
-
-def _note(errors: list[str], message: ConsoleMessage) -> None:
-    if message.type == "error" and not message.text.startswith("Failed to load resource"):
-        errors.append(message.text)
-
-
-def check_pages(
-    browser: Browser, address: str, scheme: Literal["light", "dark"], paths: Sequence[str]
-) -> None:
-    """Check that axe finds nothing on these pages and that they fit the width: light and wide, dark on a phone."""
-    axe = (browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
-    size: ViewportSize = {"width": 1180 if scheme == "light" else 360, "height": 800}
-    page = sign_in_browser(browser, address, color_scheme=scheme, bypass_csp=True, viewport=size)
-    for path in paths:
-        page.goto(path)
-        page.evaluate(axe)
-        found = page.evaluate("axe.run({resultTypes: ['violations']}).then(({violations}) => violations)")
-        faults = [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
-        assert not faults, f"{path}: {faults}"
-        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), path
-    page.context.close()
 
 
 def make_picture() -> bytes:

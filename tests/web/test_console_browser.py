@@ -1,90 +1,196 @@
-"""The pages of the console in a browser: what they show, and that everybody can use them."""
+"""The pages of the console in a browser: that everybody can use all of them, signing in, and items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Literal
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
-from console_rig import (
-    MODELS,
-    TOKEN,
-    Customer,
-    Order,
-    check_pages,
-    make_picture,
-    opened_shop,
-    sign_in_browser,
-)
-from playwright.sync_api import Browser, Page, expect
-from rig.browser import browser_package, opened_browser
-from web_rig import served_asgi
+import test_console_features
+from console_browser_rig import HOSTILE, Screen, check_access, make_page, opened_screen, tab_to
+from console_rig import TOKEN, Customer, Order, make_picture
+from playwright.sync_api import expect
+from starlette.routing import compile_path
 
-from holdall import Database
-from holdall.web import Console, create_app
+from holdall.web.console.section import Section, list_sections
 
-KEY = "key-customer=ada&key-number=0"
-PAGES = [
-    "./",
-    "models",
-    "models/console_rig:Order?key-customer=ada&op-number=ge&from-number=1",
-    "models/console_rig:Customer?browse=1",
-    f"models/console_rig:Order/item?{KEY}",
-    f"models/console_rig:Order/item/edit?{KEY}",
-    f"models/console_rig:Order/item/delete?{KEY}",
-    "nothing",
-]
-EVIL = (
-    """</title></textarea></script>'"><script>document.title = "evil"</script><img src=x onerror="evil()">"""
-)
+ORDER = "models/console_rig:Order/item%s?key-customer=ada&key-number=0"
 
 
 @pytest.fixture(scope="module")
-def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with opened_shop(tmp_path_factory.mktemp("shop"), items=12) as found:
+def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
+    with opened_screen(tmp_path_factory.mktemp("shop")) as found:
         yield found
 
 
-@pytest.fixture(scope="module")
-def address(db: Database) -> Iterator[str]:
-    with served_asgi(create_app(db, console=Console(models=MODELS, token=TOKEN, read_only=False))) as url:
-        yield f"{url}/console/"
+# --- all pages ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as found:
-        yield found
+PAGES = {
+    "overview": ["./", "nothing"],
+    "models": [
+        "models",
+        "models/console_rig:Order?key-customer=ada&op-number=ge&from-number=1",
+        "models/console_rig:Order?key-customer=ada&op-number=ge&from-number=wrong",
+        "models/console_rig:Customer?browse=1",
+        ORDER % "",
+        ORDER % "/edit",
+        ORDER % "/delete",
+        "models/console_rig:Customer/item?key-id={customer}",
+    ],
+    "blobs": ["blobs", "blobs?type=ConsoleCustomer&owner=none", "blobs/blob?id={blob}"],
+    "artifacts": [
+        "artifacts",
+        "artifacts?prefix=nothing",
+        "artifacts/artifact?name={model}",
+        "artifacts/alias?name={model}&alias=live",
+        "artifacts/alias?name={model}&alias=next",
+        "artifacts/alias/move?name={model}&alias=live&weight-1=50&weight-2=50",
+        "artifacts/rollout/abort?name={model}&alias=next",
+    ],
+    "archive": [
+        "archive",
+        "archive/console_rig:Order",
+        "archive/console_rig:Order?show=holdings",
+        "archive/console_rig:Order?show=dry-run",
+    ],
+    "jobs": [
+        "jobs?count=1",
+        "jobs?state=dead",
+        "jobs?state=running",
+        "jobs?state=paused",
+        "jobs/job?id={dead}",
+        "jobs/job?id={waiting}",
+        "jobs/job/retry?id={dead}",
+        "jobs/job/delete?id={dead}",
+        "jobs/retry-dead",
+        "jobs/resume-paused",
+    ],
+}
+
+MOVES = {
+    "/models/{model}/item/edit": "test_an_item_is_found_edited_and_deleted",
+    "/models/{model}/item/delete": "test_an_item_is_found_edited_and_deleted",
+    "/artifacts/alias/move": "test_a_split_is_moved_and_rolled_back",
+    "/artifacts/alias/roll-back": "test_a_split_is_moved_and_rolled_back",
+    "/artifacts/rollout/{move}": "test_a_rollout_is_steered",
+    "/jobs/job/retry": "test_a_dead_job_is_found_retried_and_deleted",
+    "/jobs/job/delete": "test_a_dead_job_is_found_retried_and_deleted",
+    "/jobs/retry-dead": "test_all_dead_jobs_of_a_queue_are_retried",
+    "/jobs/resume-paused": "test_paused_jobs_are_resumed",
+}
+"""The tests in a browser that make each change."""
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    errors: list[str] = []
-    found = sign_in_browser(browser, address, errors)
-    yield found
-    assert errors == []
-    found.context.close()
+@pytest.mark.parametrize("section", PAGES)
+def test_everybody_can_use_the_pages(screen: Screen, section: str) -> None:
+    (reference,) = screen.db.blobs.attachments(screen.blob)
+    values = {
+        "customer": reference.record_id,
+        "blob": screen.blob.id,
+        "model": screen.artifact,
+        "dead": screen.jobs["dead"].id,
+        "waiting": screen.jobs["waiting"].id,
+    }
+    screen.check_access([path.format(**values) for path in PAGES[section]])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_the_pages(
-    browser: Browser, address: str, scheme: Literal["light", "dark"]
-) -> None:
-    check_pages(browser, address, scheme, PAGES)
+@pytest.mark.parametrize("section", list_sections(), ids=lambda section: section.name)
+def test_every_page_and_every_move_is_tried_in_a_browser(section: Section) -> None:
+    """Downloads and thumbnails are not pages; tests of items and of files try them."""
+    paths = [f"/{urlsplit(path).path.removeprefix('./')}" for path in PAGES[section.name]]
+    for page in section.pages:
+        if page.changes:
+            name = MOVES[page.path]
+            assert name in globals() or hasattr(test_console_features, name)
+        elif not page.path.startswith("/files/"):
+            route = compile_path(page.path)[0]
+            assert any(route.match(path) for path in paths), page.path
 
 
-def test_everybody_can_use_the_form_to_sign_in(browser: Browser, address: str) -> None:
-    page = browser.new_page(base_url=address, bypass_csp=True, viewport={"width": 360, "height": 640})
+# --- the frame ------------------------------------------------------------------------------------------------
+
+
+def test_people_sign_in_and_out(screen: Screen) -> None:
+    page = screen.browser.new_context(base_url=screen.address, bypass_csp=True).new_page()
+    check_access(page, "sign-in")
+    page.goto("models")
+    page.get_by_label("Token").fill("a wrong token")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("This is not the console's token.")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Token")).to_be_focused()
+    page.goto("models")
+    expect(page.get_by_label("Token")).to_be_visible()
+    page.context.close()
+
+
+def test_the_keyboard_is_enough(screen: Screen) -> None:
+    """From signing in to the deletion of an item, with tab and enter alone."""
+    db = screen.db
+    db.create(Order, customer="keys", number=7, product="tea", placed_at=datetime.now(UTC))
+    page = screen.browser.new_context(base_url=screen.address).new_page()
+    press = page.keyboard.press
     page.goto("sign-in")
-    page.evaluate((browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
-    assert page.evaluate("axe.run().then(({violations}) => violations)") == []
-    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
-    page.close()
+    expect(page.get_by_label("Token")).to_be_focused()
+    page.keyboard.type(TOKEN)
+    press("Enter")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    press("Tab")
+    skip = page.get_by_role("link", name="Skip to the content")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.goto("./")
+    tab_to(page, page.get_by_role("navigation").get_by_role("link", name="Models"))
+    press("Enter")
+    tab_to(page, page.get_by_role("main").get_by_role("link", name="ConsoleOrder"))
+    press("Enter")
+    tab_to(page, page.get_by_label("customer str"))
+    page.keyboard.type("keys")
+    tab_to(page, page.get_by_label("Comparison of number"))
+    page.keyboard.type("at least")
+    tab_to(page, page.get_by_label("number", exact=True))
+    page.keyboard.type("7")
+    press("Enter")
+    tab_to(page, page.get_by_role("link", name="keys: open keys · 7"))
+    press("Enter")
+    tab_to(page, page.get_by_role("link", name="Delete"))
+    press("Enter")
+    tab_to(page, page.get_by_role("link", name="Cancel"))
+    press("Shift+Tab")
+    expect(page.get_by_role("button", name="Delete")).to_be_focused()
+    press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Deleted ConsoleOrder keys · 7.")
+    assert db.get(Order, customer="keys", number=7) is None
+    page.context.close()
 
 
-def test_the_overview_counts_items(page: Page, db: Database) -> None:
+def test_the_policy_stops_scripts_and_styles_of_a_page(screen: Screen) -> None:
+    """Should something ever be left unescaped, the browser still does not run it."""
+    page = make_page(screen.browser, screen.address)
+    page.goto("models")
+    page.evaluate(
+        """() => { document.querySelector("main").innerHTML =
+            '<img src=x onerror="document.title = 1"><p style="color: red">x</p><iframe srcdoc="x"></iframe>';
+            const script = document.createElement("script"); script.textContent = "document.title = 2";
+            document.body.append(script); }"""
+    )
+    expect(page.locator("main p")).not_to_have_css("color", "rgb(255, 0, 0)")
+    assert page.title() == "Models · Holdall"
+    page.context.close()
+
+
+# --- items ----------------------------------------------------------------------------------------------------
+
+
+def test_the_overview_counts_items(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     page.goto("./")
     count = db.table.describe().item_count
     card = page.locator(".card", has=page.get_by_role("heading", name=db.table.name))
@@ -95,7 +201,8 @@ def test_the_overview_counts_items(page: Page, db: Database) -> None:
     expect(orders.get_by_role("cell").first).to_have_text("12")
 
 
-def test_models_are_listed_with_what_they_declare(page: Page) -> None:
+def test_models_are_listed_with_what_they_declare(screen: Screen) -> None:
+    page = screen.page
     page.get_by_role("link", name="Models").click()
     expect(page.locator(".cards > li")).to_have_count(4)
     expect(page.locator(".cards b")).to_have_count(0)
@@ -104,17 +211,8 @@ def test_models_are_listed_with_what_they_declare(page: Page) -> None:
     assert page.title() == "ConsoleCustomer · Holdall"
 
 
-def test_the_keyboard_reaches_the_content_first(page: Page) -> None:
-    page.goto("./")
-    page.keyboard.press("Tab")
-    skip = page.get_by_role("link", name="Skip to the content")
-    expect(skip).to_be_focused()
-    expect(skip).to_be_in_viewport()
-    page.keyboard.press("Enter")
-    expect(page.locator("main")).to_be_focused()
-
-
-def test_an_item_is_found_edited_and_deleted(page: Page, db: Database) -> None:
+def test_an_item_is_found_edited_and_deleted(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     page.goto("models/console_rig:Order")
     page.get_by_label("customer", exact=False).first.fill("ada")
     page.get_by_label("Comparison of number").select_option("between")
@@ -138,7 +236,8 @@ def test_an_item_is_found_edited_and_deleted(page: Page, db: Database) -> None:
     assert db.get(Order, customer="ada", number=1) is None
 
 
-def test_the_second_end_of_a_range_is_shown_when_it_is_needed(page: Page) -> None:
+def test_the_second_end_of_a_range_is_shown_when_it_is_needed(screen: Screen) -> None:
+    page = screen.page
     page.goto("models/console_rig:Order")
     end = page.get_by_label("End of the range of number")
     expect(end).to_be_hidden()
@@ -146,7 +245,8 @@ def test_the_second_end_of_a_range_is_shown_when_it_is_needed(page: Page) -> Non
     expect(end).to_be_visible()
 
 
-def test_a_picture_of_an_attachment_is_shown(page: Page, db: Database) -> None:
+def test_a_picture_of_an_attachment_is_shown(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     with db.transaction() as tx:
         item = tx.create(Customer, email="picture@example.com")
         item.files.attach(make_picture(), filename="dunes.png")
@@ -157,17 +257,9 @@ def test_a_picture_of_an_attachment_is_shown(page: Page, db: Database) -> None:
     assert download.value.suggested_filename == "dunes.png"
 
 
-HOSTILE = {
-    "markup": EVIL,
-    "direction": "\u202egnp.exe\u2066",
-    "header": "line\r\nSet-Cookie: a=b\r\n\r\n",
-    "huge": "long " * 60_000,
-    "template": "{{ 7 * 7 }}{% include 'base.html' %}",
-}
-
-
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_an_item_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+def test_nothing_that_an_item_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
+    page, db = screen.page, screen.db
     name, short = HOSTILE[kind], HOSTILE[kind][:200]
     with db.transaction() as tx:
         item = tx.create(Customer, email=short, name=name)
@@ -191,16 +283,7 @@ def test_nothing_that_an_item_contains_runs_or_breaks_a_page(page: Page, db: Dat
         f"models/console_rig:Order/item/delete?{where}",
         f"models/{quote(short, safe='')}",
     ]
-    page.set_viewport_size({"width": 360, "height": 640})
-    for address in addresses:
-        reply = page.goto(address)
-        assert reply is not None
-        assert reply.status in (200, 404), address
-        assert "set-cookie" not in reply.all_headers()
-        assert page.locator("main script, main img[onerror]").count() == 0
-        assert page.title().endswith(" · Holdall") or reply.status == 404
-        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), address
-    page.set_viewport_size({"width": 1180, "height": 860})
+    screen.check_hostile(addresses, statuses=(200, 404))
     page.goto(addresses[2])
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("status")).to_contain_text("Deleted ConsoleCustomer")

@@ -1,148 +1,42 @@
-"""The console's pages of features in a browser: what they show, and that everybody can use them."""
+"""The console's pages of features in a browser: jobs, artifacts, files and the archive."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Literal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 from console_artifact_rig import publish_model
-from console_job_rig import store_job, store_jobs, store_malformed
-from console_rig import (
-    MODELS,
-    TOKEN,
-    Customer,
-    Order,
-    check_pages,
-    make_picture,
-    opened_shop,
-    sign_in_browser,
-)
-from playwright.sync_api import Browser, Page, expect
-from rig.browser import opened_browser
-from web_rig import served_asgi
+from console_browser_rig import HOSTILE, Screen, opened_screen
+from console_job_rig import store_job, store_malformed
+from console_rig import Customer, Order
+from playwright.sync_api import expect
 
-from holdall import Database, Variant
-from holdall.attachments import Blob
-from holdall.jobs import JobRecord
-from holdall.web import Console, create_app
+from holdall import Archive, Key, Model
+from holdall.core import Set, Update, UpdateItem, Value, path
 
-HOSTILE = {
-    "markup": """</title></pre></script>'"><script>document.title = "evil"</script><img src=x onerror="evil()">""",
-    "direction": "\u202egnp.exe\u2066",
-    "header": "line\r\nSet-Cookie: a=b\r\n\r\n",
-    "huge": "long" * 2000,
-    "template": "{{ 7 * 7 }}{% include 'base.html' %}",
-}
+
+class Trap(Model, name="ConsoleTrap", archive=Archive(after_days=1, timestamp="at")):
+    __doc__ = HOSTILE["markup"]
+    __qualname__ = """Trap'"><img src=x onerror="evil()">{{ 7 * 7 }}"""
+    code: Key[str]
+    at: datetime
+    text: str = "long " * 900
 
 
 @pytest.fixture(scope="module")
-def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with opened_shop(tmp_path_factory.mktemp("shop"), items=12) as found:
+def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
+    with opened_screen(tmp_path_factory.mktemp("shop"), Trap) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def jobs(db: Database) -> dict[str, JobRecord]:
-    return store_jobs(db)
-
-
-@pytest.fixture(scope="module")
-def model(db: Database) -> str:
-    """The name of an artifact with versions, aliases, a history and a rollout."""
-    return publish_model(db)
-
-
-@pytest.fixture(scope="module")
-def blob(db: Database) -> Blob:
-    """A picture that a customer has, with a variant."""
-    with db.transaction() as tx:
-        item = tx.create(Customer, email="blob@example.com")
-        item.files.attach(make_picture(), filename="dunes.png")
-    (found,) = db.blobs.list("ConsoleCustomer", item.id)
-    db.blobs.variant(found.blob, Variant(resize_to_limit=(40, 40)))
-    return found.blob
-
-
-@pytest.fixture(scope="module")
-def address(db: Database) -> Iterator[str]:
-    with served_asgi(create_app(db, console=Console(models=MODELS, token=TOKEN, read_only=False))) as url:
-        yield f"{url}/console/"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    errors: list[str] = []
-    found = sign_in_browser(browser, address, errors)
-    yield found
-    assert errors == []
-    found.context.close()
-
-
-def visit_hostile(page: Page, addresses: list[str]) -> None:
-    """Look at pages that show what an attacker wrote: nothing of it runs, and they fit a phone."""
-    page.set_viewport_size({"width": 360, "height": 640})
-    for address in addresses:
-        reply = page.goto(address)
-        assert reply is not None
-        assert reply.status == 200, address
-        assert "set-cookie" not in reply.all_headers()
-        assert page.locator("main script, main img[onerror]").count() == 0
-        assert page.title().endswith(" · Holdall"), address
-        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), address
-    page.set_viewport_size({"width": 1280, "height": 720})
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_the_pages(
-    browser: Browser,
-    address: str,
-    jobs: dict[str, JobRecord],
-    model: str,
-    blob: Blob,
-    scheme: Literal["light", "dark"],
-) -> None:
-    pages = [
-        "archive",
-        "archive/console_rig:Order",
-        "archive/console_rig:Order?show=holdings",
-        "archive/console_rig:Order?show=dry-run",
-        "blobs",
-        f"blobs/blob?id={blob.id}",
-        "artifacts",
-        "artifacts?prefix=nothing",
-        f"artifacts/artifact?name={model}",
-        f"artifacts/alias?name={model}&alias=live",
-        f"artifacts/alias?name={model}&alias=next",
-        f"artifacts/alias/move?name={model}&alias=live&weight-1=50&weight-2=50",
-        f"artifacts/rollout/abort?name={model}&alias=next",
-        "jobs?count=1",
-        "jobs?state=dead",
-        "jobs?state=running",
-        "jobs?state=paused",
-        "jobs/resume-paused",
-        f"jobs/job?id={jobs['dead'].id}",
-        f"jobs/job?id={jobs['waiting'].id}",
-        f"jobs/job/retry?id={jobs['dead'].id}",
-        "jobs/retry-dead",
-    ]
-    check_pages(browser, address, scheme, pages)
 
 
 # --- jobs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("jobs")
-def test_a_dead_job_is_found_retried_and_deleted(page: Page, db: Database) -> None:
+def test_a_dead_job_is_found_retried_and_deleted(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     store_job(
         db, name="charge-card", queue="slow", attempts=3, error="Refused: <b>no</b>", died=datetime.now(UTC)
     )
@@ -166,15 +60,14 @@ def test_a_dead_job_is_found_retried_and_deleted(page: Page, db: Database) -> No
     assert db.jobs.list(name="charge-card") == []
 
 
-@pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_a_job_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
+    page, db = screen.page, screen.db
     text = HOSTILE[kind]
     job = store_job(
         db, name=text[:300], arguments=f"[{text}", key=text[:200], error=text, died=datetime.now(UTC)
     )
-    visit_hostile(
-        page,
+    screen.check_hostile(
         [
             "jobs?state=dead",
             f"jobs/job?id={job.id}",
@@ -187,12 +80,11 @@ def test_nothing_that_a_job_contains_runs_or_breaks_a_page(page: Page, db: Datab
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(
-    page: Page, db: Database, kind: str
-) -> None:
+def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
+    page, db = screen.page, screen.db
     text = HOSTILE[kind]
     job = store_malformed(db, queue="odd", job_args={"S": text}, **{text[:200]: {"S": text}})
-    visit_hostile(page, ["jobs?queue=odd", f"jobs/job?id={job.id}", f"jobs/job/delete?id={job.id}"])
+    screen.check_hostile(["jobs?queue=odd", f"jobs/job?id={job.id}", f"jobs/job/delete?id={job.id}"])
     page.goto("jobs?queue=odd")
     page.get_by_role("link", name=job.id).click()
     expect(page.locator(".badge.bad")).to_have_text("dead")
@@ -203,7 +95,22 @@ def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(
     expect(page.get_by_text("No dead jobs match.")).to_be_visible()
 
 
-def test_paused_jobs_are_resumed(page: Page, db: Database) -> None:
+def test_all_dead_jobs_of_a_queue_are_retried(screen: Screen) -> None:
+    page, db = screen.page, screen.db
+    for _ in range(2):
+        store_malformed(db, queue="broken")  # stays dead
+        store_job(db, name="bill", queue="broken", attempts=3, error="no", died=datetime.now(UTC))
+    page.goto("jobs?state=dead&queue=broken&name=bill")
+    page.get_by_role("link", name="Retry all").click()
+    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="Retry all").click()
+    page.get_by_role("button", name="Retry all").click()
+    expect(page.get_by_role("status")).to_have_text("2 jobs will be retried.")
+    assert {job.state for job in db.jobs.list(name="bill")} == {"waiting"}
+
+
+def test_paused_jobs_are_resumed(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     db.jobs.enqueue("charge-later", queue="copied", delay=3600)
     job = store_job(db, name="charge-later", queue="copied", paused=True)
     page.goto("jobs?queue=copied")
@@ -222,7 +129,8 @@ def test_paused_jobs_are_resumed(page: Page, db: Database) -> None:
 # --- artifacts ------------------------------------------------------------------------------------------------
 
 
-def test_a_split_is_moved_and_rolled_back(page: Page, db: Database) -> None:
+def test_a_split_is_moved_and_rolled_back(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     name = publish_model(db, "moved-model")
     page.goto("artifacts?prefix=moved")
     page.get_by_role("link", name=name).click()
@@ -251,7 +159,8 @@ def test_a_split_is_moved_and_rolled_back(page: Page, db: Database) -> None:
     expect(page.get_by_role("status")).to_have_text("Rolled back. live now serves 100% version 1.")
 
 
-def test_a_rollout_is_steered(page: Page, db: Database) -> None:
+def test_a_rollout_is_steered(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     name = publish_model(db, "steered-model")
     page.goto(f"artifacts/alias?name={name}&alias=next")
     badge = page.locator(".card", has=page.get_by_role("heading", name="Rollout")).locator(".badge").first
@@ -277,7 +186,8 @@ def test_a_rollout_is_steered(page: Page, db: Database) -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
+    page, db = screen.page, screen.db
     name = f"hostile {make_safe(HOSTILE[kind])[:200]}"
     alias = make_safe(HOSTILE[kind])[:100].strip()
     db.artifacts.put(name, b"x", content_type="text/html")
@@ -288,8 +198,7 @@ def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(page: Page, db:
     db.artifacts.publish(name)
     db.artifacts.start_rollout(name, alias, 2, [(5, None)], reason=HOSTILE[kind][:300])
     query = urlencode({"name": name, "alias": alias})
-    visit_hostile(
-        page,
+    screen.check_hostile(
         [
             "artifacts",
             f"artifacts?{urlencode({'prefix': HOSTILE[kind][:200]})}",
@@ -311,7 +220,8 @@ def make_safe(text: str) -> str:
 # --- blobs ----------------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_found_with_its_pictures(page: Page, blob: Blob) -> None:
+def test_a_file_is_found_with_its_pictures(screen: Screen) -> None:
+    page, blob = screen.page, screen.blob
     page.goto("./")
     page.get_by_role("link", name="Files").click()
     expect(page.locator(".thumb img").first).to_have_js_property("complete", True)
@@ -324,7 +234,8 @@ def test_a_file_is_found_with_its_pictures(page: Page, blob: Blob) -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_a_file_contains_runs_or_breaks_a_page(page: Page, db: Database, kind: str) -> None:
+def test_nothing_that_a_file_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
+    page, db = screen.page, screen.db
     text = HOSTILE[kind]
     with db.transaction() as tx:
         item = tx.create(Customer, email=f"{kind}@example.com")
@@ -337,15 +248,19 @@ def test_nothing_that_a_file_contains_runs_or_breaks_a_page(page: Page, db: Data
         )
     (found,) = db.blobs.list("ConsoleCustomer", item.id)
     query = urlencode({"type": "ConsoleCustomer", "owner": item.id})
-    visit_hostile(page, ["blobs", f"blobs?{query}", f"blobs/blob?id={found.blob.id}"])
+    screen.check_hostile(["blobs", f"blobs?{query}", f"blobs/blob?id={found.blob.id}"])
     reply = page.request.get(f"files/{found.blob.id}?view=1")
+    assert [each["name"] for each in reply.headers_array].count("content-disposition") == 1
     assert reply.headers["content-disposition"].startswith("attachment;")
+    assert "set-cookie" not in reply.headers
+    assert "sandbox" in reply.headers["content-security-policy"]
 
 
 # --- the archive ----------------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_is_drawn_and_archives_nothing(page: Page, db: Database) -> None:
+def test_a_dry_run_is_drawn_and_archives_nothing(screen: Screen) -> None:
+    page, db = screen.page, screen.db
     with db.transaction() as tx:
         for number in range(100, 104):
             tx.create(
@@ -369,3 +284,29 @@ def test_a_dry_run_is_drawn_and_archives_nothing(page: Page, db: Database) -> No
     page.get_by_role("link", name="Hot and cold").click()
     expect(page.get_by_role("img", name="Items: hot")).to_be_visible(timeout=30_000)
     assert db.archive.report(Order) == before
+
+
+def test_nothing_that_an_archive_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+    page, db = screen.page, screen.db
+    old = datetime.now(UTC) - timedelta(days=500)
+    for kind, text in HOSTILE.items():
+        db.create(Trap, code=f"{kind} {text[:300]}", at=old)
+    name = quote(f"{Trap.__module__}:{Trap.__qualname__}", safe="")
+    screen.check_hostile(["archive", f"archive/{name}", f"archive/{name}?show=dry-run", f"models/{name}"])
+    page.goto(f"archive/{name}?show=dry-run")
+    expect(page.get_by_role("heading", name="A run would archive 5 of 5 hot items")).to_be_visible(
+        timeout=30_000
+    )
+    db.archive.run(Trap, force=True)
+    stored = db.get_stored(Trap.key(f"markup {HOSTILE['markup'][:300]}"))
+    assert stored is not None
+    wrong = Value({"M": {text[:300]: {"S": text} for text in HOSTILE.values()}})
+    db.send(UpdateItem(stored.table, stored.key, Update((Set(path("_archive"), wrong),))))
+    screen.check_hostile([f"archive/{name}?show=holdings"])
+    page.goto(f"archive/{name}?show=holdings")
+    expect(page.get_by_role("alert")).to_contain_text("</title></textarea>", timeout=30_000)
+    code = urlencode({"key-code": f"markup {HOSTILE['markup'][:300]}"})
+    screen.check_hostile(
+        [f"archive/{name}?show=holdings", f"models/{name}/item?{code}", f"models/{name}?{code}"],
+        statuses=(200, 422),
+    )
