@@ -146,6 +146,23 @@ def test_a_table_is_read_and_written_as_it_is_stored() -> None:
     assert len(data("scan", "table:holdall", "--limit", "2")["items"]) == 2  # type: ignore[arg-type]
 
 
+def test_a_value_that_does_not_fit_its_field_does_not_hide_the_others() -> None:
+    call("items", "update", "table:holdall", "pk=Order#ada", "sk=p5011", "--set", "quantity=null")
+    ended = call("items", "query", "itemshop:Order", "customer=ada", "--only", "quantity,product")
+    assert [line.split() for line in ended.stdout.splitlines()] == [
+        ["customer", "number", "product", "quantity"],
+        ["ada", "1", "tea", "(unreadable)"],
+        ["ada", "20", "coffee", "3"],
+    ]
+    assert (
+        "warning: Order.quantity: the stored value of Order(customer='ada', number=1) does not"
+        in ended.stderr
+    )
+    assert data("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] is None
+    call("items", "update", "itemshop:Order", "customer=ada", "number=1", "--set", "quantity=2")
+    assert data("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] == 2
+
+
 MISTAKES = [
     (("get", "itemshop:Order", "custmer=ada"), 2, "the model has no such field"),
     (("get", "itemshop:Order", "customer=ada"), 2, "number"),

@@ -22,7 +22,7 @@ from holdall.cli.item_values import (
     split_pairs,
 )
 from holdall.cli.module import load_model
-from holdall.cli.output import Refusal
+from holdall.cli.output import Refusal, say
 from holdall.core import (
     BeginsWith,
     Compare,
@@ -47,7 +47,13 @@ from holdall.core import (
     encode_item,
     path,
 )
-from holdall.errors import ConditionFailedError, ConfigurationError, ModelAlreadyExistsError, RecordNotFound
+from holdall.errors import (
+    ConditionFailedError,
+    ConfigurationError,
+    InvalidFieldError,
+    ModelAlreadyExistsError,
+    RecordNotFound,
+)
 
 if TYPE_CHECKING:
     from holdall import Database, Model
@@ -182,12 +188,34 @@ def _show_model(item: Model) -> Shown:
 
     from holdall.models import format_text
 
-    values = item.to_dict()
+    values, unreadable = _read_values(item)
     texts = {
         name: "" if content is None else format_text(getattr(type(item), name), content)
         for name, content in values.items()
     }
-    return Shown(to_jsonable_python(values, bytes_mode="base64", fallback=str), texts)
+    data = to_jsonable_python(values | dict.fromkeys(unreadable), bytes_mode="base64", fallback=str)
+    return Shown(data, texts | dict.fromkeys(unreadable, "(unreadable)"))
+
+
+def _read_values(item: Model) -> tuple[dict[str, Any], list[str]]:
+    """The values of an item, and the names of fields whose stored values do not fit; those are reported."""
+    from holdall.models import describe_model
+
+    try:
+        return item.to_dict(), []
+    except InvalidFieldError:
+        values: dict[str, Any] = {}
+        unreadable = []
+    for facts in describe_model(type(item))["fields"]:
+        name = facts["name"]
+        try:
+            if not getattr(type(item), name).hidden:
+                values[name] = getattr(item, name)
+        except InvalidFieldError as error:
+            if error.stored is not None:
+                say(f"warning: {error.message}")
+                unreadable.append(name)
+    return values, unreadable
 
 
 class StoredItems:

@@ -134,6 +134,14 @@ def fold_case(value: Any, casing: str) -> Any:
 _keep = object.__setattr__  # does not materialise the instance's __dict__, so later reads are faster
 
 
+def _name_owner(item: Model) -> str:
+    """Words that name an item, if its key can be read."""
+    try:
+        return f" of {item.key!r}"
+    except InvalidFieldError:
+        return ""
+
+
 class Field(Generic[T]):
     """A field of a model, as an attribute of its class: ``Order.quantity``."""
 
@@ -267,8 +275,8 @@ class Field(Generic[T]):
             return values[self.name]
         stored = item._stored
         attribute = None if stored is None else stored.get(self.stored)
-        if attribute is not None:
-            return self.decode(attribute)
+        if attribute is not None and not (self.options.version and "NULL" in attribute):
+            return self.decode(attribute, item)
         if not self.was_fetched(item):
             raise self.refusal("it was not fetched", hint="fetch the whole item, or add the field to only=")
         value = ABSENT if stored is None else self.absent_value()
@@ -305,12 +313,14 @@ class Field(Generic[T]):
             raise self._from(error) from None
 
     @internal
-    def decode(self, attribute: Attribute) -> Any:
+    def decode(self, attribute: Attribute, item: Model | None = None) -> Any:
         """Return the value of a stored attribute; `InvalidFieldError` carries the attribute if it no longer fits."""
         try:
             return self.codec.decode(attribute)
         except InvalidValueError as error:
-            raise self._from(error, attribute) from None
+            raise self._from(
+                error, attribute, "" if item is None or self.is_key else _name_owner(item)
+            ) from None
 
     @internal
     def encode(self, value: object) -> Attribute | None:
@@ -367,9 +377,11 @@ class Field(Generic[T]):
             return self.refusal("it is part of the key, so it cannot be changed")
         return self.refusal("it is read-only")
 
-    def _from(self, error: InvalidValueError, stored: Attribute | None = None) -> InvalidFieldError:
+    def _from(
+        self, error: InvalidValueError, stored: Attribute | None = None, owner: str = ""
+    ) -> InvalidFieldError:
         if self.hidden:  # the error's own words contain the value
-            what = "the value" if stored is None else "the stored value"
+            what = "the value" if stored is None else f"the stored value{owner}"
             return self.refusal(f"{what} does not fit the type")
         place = "" if not error.place else f"{error.place}: "
         if stored is None:
@@ -378,7 +390,7 @@ class Field(Generic[T]):
         if "(stored as " not in error.problem:
             text = repr(dict(stored))
             shown = f" {text}" if len(text) <= 100 else f" {text[:100]}…"
-        problem = f"the stored value{shown} does not fit the type: {place}{error.problem}"
+        problem = f"the stored value{shown}{owner} does not fit the type: {place}{error.problem}"
         return InvalidFieldError(
             self.model,
             self.name,

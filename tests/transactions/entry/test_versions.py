@@ -100,6 +100,21 @@ async def test_an_item_without_a_version_gets_one(db: Db) -> None:
 
 
 @everywhere
+async def test_null_is_no_version(db: Db) -> None:
+    await db.get(KEY)
+    await put_raw(db, Account, encode_item({"id": "a", "cents": 1, "ver": None}))
+    async with db.transaction() as tx:
+        account = await tx.get_one(KEY)
+        assert account.version == 0
+        account.cents = 2
+    assert (await stored(db))["ver"] == "1"
+    await put_raw(db, Account, encode_item({"id": "a", "cents": 1, "ver": None}))
+    async with db.transaction() as tx:
+        tx.delete(await tx.get_one(KEY))
+    assert await db.get(KEY) is None
+
+
+@everywhere
 async def test_a_blind_put_must_know_the_version(db: Db) -> None:
     await given(db, Account(id="a"))
     with pytest.raises(InvalidRequestError, match="could undo another program's write"):

@@ -62,8 +62,8 @@ def _first_version(version: Field[Any], values: Mapping[str, Any]) -> Attribute:
 
 
 def next_version(version: Field[Any], stored: Attribute | None) -> Attribute:
-    """The version after a write of an item that had this one; None if it had none yet."""
-    return {"N": "1" if stored is None else str(version.decode(stored) + 1)}
+    """The version after a write of an item that had this one; None or NULL if it had none yet."""
+    return {"N": "1" if stored is None or "NULL" in stored else str(version.decode(stored) + 1)}
 
 
 def count_write(schema: ModelSchema) -> list[UpdateAction]:
