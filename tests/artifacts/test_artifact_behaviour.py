@@ -444,6 +444,17 @@ def test_names_leave_out_what_is_all_deleted(near: Place) -> None:
     assert near.artifacts.names("c") == ["c"]
 
 
+def test_names_can_begin_after_another(place: Place) -> None:
+    for name in ("a", "b-1", "b-2", "b-3"):
+        place.artifacts.put(name, b"x")
+    assert place.artifacts.names(after="b-1") == ["b-2", "b-3"]
+    assert place.artifacts.names(after="aa") == ["b-1", "b-2", "b-3"]
+    assert place.artifacts.names("b-", after="b-2") == ["b-3"]
+    assert place.artifacts.names("b-", after="b-3") == []
+    with pytest.raises(InvalidOptionsError, match="does not begin with the prefix 'b-'"):
+        place.artifacts.names("b-", after="a")
+
+
 def test_a_reindex_finds_what_others_have_made(place: Place) -> None:
     _as_versioned(place, "theirs", b"content")
     assert place.artifacts.names() == []

@@ -13,6 +13,7 @@ from hypothesis import strategies as some
 
 from holdall import Archive, Database, Key, Model
 from holdall.archive import Holdings, Prices
+from holdall.web.console import archive
 from holdall.web.console.archive import compare_costs
 from holdall.web.console.plot import HEIGHT, WIDTH, place_columns, place_line, share_out
 from holdall.web.console.template import format_dollars
@@ -30,6 +31,12 @@ class Untimed(Model, name="ConsoleUntimed", archive=Archive()):
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     with opened_shop(tmp_path_factory.mktemp("shop"), items=12) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page wait for its measurement, however slow the machine is."""
+    monkeypatch.setattr(archive, "_PATIENCE", 600)
 
 
 @pytest.fixture

@@ -49,13 +49,34 @@ def test_artifacts_are_listed_with_the_splits_of_their_aliases(visitor: Visitor)
     assert f"/artifacts/artifact?name={NAME}" not in visitor.get("/artifacts?prefix=other").text
 
 
-def test_a_long_list_is_cut(visitor: Visitor, db: Database) -> None:
+def test_a_long_list_has_pages(visitor: Visitor, db: Database) -> None:
     for number in range(25):
         db.artifacts.put(f"many-{number:02}", b"x")
     page = visitor.get("/artifacts?prefix=many").text
     assert page.count("/artifacts/artifact?name=many-") == 24
-    assert "size=96" in page
-    assert visitor.get("/artifacts?prefix=many&size=96").text.count("artifact?name=many-") == 25
+    assert 'href="/console/artifacts?prefix=many&amp;after=many-23" rel="next"' in page
+    page = visitor.get("/artifacts?prefix=many&after=many-23").text
+    assert re.findall(r"artifact\?name=(many-\d+)", page) == ["many-24"]
+    assert "Next page" not in page
+    assert "First page" in page
+    assert "No other artifact." in visitor.get("/artifacts?prefix=many&after=many-24").text
+    assert visitor.get("/artifacts?prefix=many&after=x").status_code == 422
+
+
+def test_many_aliases_have_pages(visitor: Visitor, db: Database) -> None:
+    db.artifacts.put("split", b"x")
+    for number in range(50):
+        db.artifacts.put_alias("split", f"alias-{number:02}")
+    address = "/artifacts/artifact?name=split"
+    page = visitor.get(address).text
+    assert len(set(re.findall(r"alias=(alias-\d+)", page))) == 48
+    assert "Aliases 1 to 48 of 50" in page
+    assert "and 38 other aliases" in page
+    page = visitor.get(f"{address}&aliases=48").text
+    assert "Aliases 49 to 50 of 50" in page
+    assert "First aliases" in page
+    for wrong in ("x", "-1", "50", "9" * 30, "²"):
+        assert "Aliases 1 to 48 of 50" in visitor.get(f"{address}&aliases={wrong}").text
 
 
 def test_versions_are_shown_newest_first_page_by_page(visitor: Visitor, db: Database) -> None:

@@ -116,7 +116,7 @@ def test_a_search_for_few_jobs_among_many_goes_on_with_the_next_page(
     monkeypatch.setattr(job, "_MOST_READ", 48)
     with db.transaction() as tx:
         for number in range(90):
-            tx.enqueue("many", number)
+            tx.enqueue("many", number, delay=number)
     running = store_job(
         db, due=datetime.now(UTC) + timedelta(hours=1), lease=Lease("x", datetime.now(UTC), 30.0)
     )

@@ -80,12 +80,12 @@ class Artifacts:
         """
         return _iterate(self._context, VersionPages(self._context, name, where, before, limit))
 
-    def names(self, prefix: str = "", *, deleted: bool = False) -> Iterator[str]:
-        """Iterate over the names of all artifacts, or of those that begin with ``prefix``.
+    def names(self, prefix: str = "", *, deleted: bool = False, after: str | None = None) -> Iterator[str]:
+        """Iterate over the names of all artifacts, or of those that begin with ``prefix``, in the order of their bytes.
 
-        ``deleted=True`` includes artifacts whose versions are all deleted.
+        ``deleted=True`` includes artifacts whose versions are all deleted. ``after`` begins with the name that follows.
         """
-        pages = NamePages(self._context, prefix, deleted)
+        pages = NamePages(self._context, prefix, deleted, after)
         while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
 
@@ -150,12 +150,14 @@ class AsyncArtifacts:
         """
         return _iterate_awaiting(self._context, VersionPages(self._context, name, where, before, limit))
 
-    async def names(self, prefix: str = "", *, deleted: bool = False) -> AsyncIterator[str]:
-        """Iterate over the names of all artifacts, or of those that begin with ``prefix``.
+    async def names(
+        self, prefix: str = "", *, deleted: bool = False, after: str | None = None
+    ) -> AsyncIterator[str]:
+        """Iterate over the names of all artifacts, or of those that begin with ``prefix``, in the order of their bytes.
 
-        ``deleted=True`` includes artifacts whose versions are all deleted.
+        ``deleted=True`` includes artifacts whose versions are all deleted. ``after`` begins with the name that follows.
         """
-        pages = NamePages(self._context, prefix, deleted)
+        pages = NamePages(self._context, prefix, deleted, after)
         while (page := await wait(pages.next_page(), self._context)) is not None:
             for each in page:
                 yield each

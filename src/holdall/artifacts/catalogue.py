@@ -14,6 +14,7 @@ from holdall.core.expressions import NotExists, Path
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, ListObjects
 from holdall.core.requests import Scan
+from holdall.errors import InvalidOptionsError
 from holdall.tables.record import TYPE, fetch_all, put_all
 
 _PAGE = 100
@@ -23,10 +24,18 @@ _OLD = timedelta(days=2)
 class NamePages:
     """The names of artifacts, a page at a time, in the order of their bytes."""
 
-    def __init__(self, context: Context, prefix: str = "", deleted: bool = False) -> None:
+    def __init__(
+        self, context: Context, prefix: str = "", deleted: bool = False, after: str | None = None
+    ) -> None:
+        if after and not after.startswith(prefix):
+            raise InvalidOptionsError(
+                f"after is {after!r:.60}, which does not begin with the prefix {prefix!r:.60}",
+                hint="pass the last name that names() returned with the same prefix",
+            )
         self._context = context
         self._prefix = prefix
         self._deleted = deleted
+        self._after = after
         self._pages: Pages[NameEntry] | None = None
 
     async def next_page(self) -> list[str] | None:
@@ -34,6 +43,8 @@ class NamePages:
         home = await home_of(self._context)
         if self._pages is None:
             query = home.query(NAMES, limit=_PAGE, prefix=self._prefix)
+            if self._after:
+                query = replace(query, start_after=home.key(NAMES, self._after))
             self._pages = Pages(self._context, home, NameEntry, query)
         page = await self._pages.next()
         if page is None:

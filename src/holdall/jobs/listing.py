@@ -36,7 +36,8 @@ from holdall.tables.record import fetch_all
 
 _STATES: tuple[JobState, ...] = ("waiting", "running", "dead", "paused")
 _LONGEST_ID = 100
-_FEWEST = 3
+_FEWEST, _FEWEST_OF_SOME = 3, 60
+"""How many items of a shard are read at first at least: if most of them are wanted, and if perhaps only some are."""
 _SIDE_BY_SIDE = 16
 
 
@@ -126,7 +127,8 @@ async def fetch_page(
     """A page of the jobs in one state, of one queue or of all, by the time they are due, or by the time they died.
 
     ``after`` is the ``next`` of the page before; ``reverse`` begins with the last. Waiting and running jobs are stored
-    together, and each other's items are read too: with ``most_read``, the page ends early when about that many were.
+    together, and each other's items are read too: with ``most_read``, the page ends when about that many items were
+    read, perhaps before it has found any job.
     """
     _check(limit, "limit")
     if most_read is not None:
@@ -173,6 +175,7 @@ class _Merge:
         self._context = context
         self._layout = layout
         self._wanted = wanted
+        self._fewest = _FEWEST if filter is None or filter == JobItem.lease.absent else _FEWEST_OF_SOME
         self._reverse = reverse
         before, after = (after, None) if reverse else (None, after)
         listed = (layout.listing(h, before=before, after=after) for h in homes)
@@ -188,8 +191,13 @@ class _Merge:
 
     async def run(self, most_read: int | None = None) -> None:
         """Read until enough jobs are ready, all is read, or about ``most_read`` items were."""
-        behind, size = self._shards, max(_FEWEST, 2 * self._wanted // (len(self._shards) or 1))
-        while behind and (most_read is None or self.read < most_read):
+        behind, size = self._shards, max(self._fewest, 2 * self._wanted // (len(self._shards) or 1))
+        while behind:
+            if most_read is not None:
+                share = (most_read - self.read) // len(behind)
+                if share < 1 and self.read:
+                    return
+                size = min(size, max(share, 1))
             flows = [self._read_on(shard, size) for shard in behind]
             for outcome in await self._context.port.gather(flows, _SIDE_BY_SIDE):
                 outcome.result()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from holdall.artifacts import Alias
+from holdall.errors import AliasNotFoundError
 from holdall.web.console.rollout import find_rollout, list_moves
 from holdall.web.console.visit import RefusedVisitError, Visit
 
@@ -45,8 +46,7 @@ def _read_names(visit: Visit) -> tuple[str, str]:
 async def show_alias(visit: Visit) -> Response:
     """Show an alias; also the history of one that was deleted."""
     name, wanted = _read_names(visit)
-    aliases = await visit.db.artifacts.aliases(name)
-    alias = next((each for each in aliases if each.alias == wanted), None)
+    alias = await _find_alias(visit, name, wanted)
     history = await visit.db.artifacts.alias_history(name, wanted, limit=_CHANGES)
     if alias is None and not history:
         raise RefusedVisitError(404, "Not found", f"{name:.200} has no alias {wanted:.200}.")
@@ -67,6 +67,13 @@ async def show_alias(visit: Visit) -> Response:
         moves=list_moves(rollout, protected=alias is not None and alias.protected),
         title=f"{wanted:.200} of {name:.200}",
     )
+
+
+async def _find_alias(visit: Visit, name: str, wanted: str) -> Alias | None:
+    try:
+        return await visit.db.artifacts.alias(name, wanted)
+    except AliasNotFoundError:
+        return None
 
 
 def _read_weights(alias: Alias) -> dict[str, int]:

@@ -22,7 +22,7 @@ from holdall.web.console.plot import place_columns, place_line, share_out
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit
 
-_PATIENCE = 0.25
+_PATIENCE = 0.02
 _PAYBACKS = ("3 months", "6 months", "1 year", "2 years", "3 years", "later")
 
 Kind = Literal["holdings", "dry-run"]

@@ -12,27 +12,29 @@ from holdall.web.console.rollout import confirm_rollout_move, move_rollout
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit
 
-_SIZES = (24, 96, 384)
+_SIZE = 24
+_ALIASES = 48
 _VERSIONS = 25
 
 
 async def _list(visit: Visit) -> Response:
     prefix = visit.query("prefix")
-    size = visit.query("size", str(_SIZES[0]))
-    limit = int(size) if size in map(str, _SIZES) else _SIZES[0]
+    after = visit.query("after") or None
     names: list[str] = []
-    async for name in visit.db.artifacts.names(prefix):
+    async for name in visit.db.artifacts.names(prefix, after=after):
         names.append(name)
-        if len(names) > limit:
+        if len(names) > _SIZE:
             break
-    aliases = await asyncio.gather(*(visit.db.artifacts.aliases(name) for name in names[:limit]))
-    larger = next((each for each in _SIZES if each > limit), None)
+    shown = names[:_SIZE]
+    aliases = await asyncio.gather(*(visit.db.artifacts.aliases(name) for name in shown))
+    chosen = {"prefix": prefix or None}
     return visit.render(
         "artifacts.html",
         prefix=prefix,
-        artifacts=list(zip(names, aliases, strict=False)),
-        is_cut=len(names) > limit,
-        more_url=None if larger is None else visit.url("artifacts", prefix=prefix or None, size=larger),
+        after=after,
+        artifacts=list(zip(shown, aliases, strict=True)),
+        first_url=visit.url("artifacts", **chosen),
+        next_url=visit.url("artifacts", **chosen, after=shown[-1]) if len(names) > _SIZE else None,
         title="Artifacts",
     )
 
@@ -50,10 +52,14 @@ async def _show(visit: Visit) -> Response:
     if not found and not aliases and before is None and not await _has_deleted(visit, name):
         raise RefusedVisitError(404, "Not found", f"There is no artifact {name:.200}.")
     shown = found[:_VERSIONS]
+    first = _read_place(visit, len(aliases))
     return visit.render(
         "artifact.html",
         name=name,
-        aliases=aliases,
+        aliases=aliases[first : first + _ALIASES],
+        first_alias=first,
+        alias_count=len(aliases),
+        alias_step=_ALIASES,
         versions=[(version, _list_aliases(version, aliases)) for version in shown],
         before=before,
         deleted=deleted,
@@ -62,6 +68,13 @@ async def _show(visit: Visit) -> Response:
         else visit.url("artifacts", "artifact", name=name, deleted=deleted, before=shown[-1].version),
         title=name,
     )
+
+
+def _read_place(visit: Visit, count: int) -> int:
+    """Return the place of the first alias to show."""
+    text = visit.query("aliases", "0")
+    place = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return place if place < count else 0
 
 
 async def _has_deleted(visit: Visit, name: str) -> bool:
