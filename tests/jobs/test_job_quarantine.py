@@ -57,6 +57,11 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
         {"job_lease": {"S": "x"}, "job_lease_seconds": {"N": "3"}},
         "'job_lease_until' is missing",
     ),
+    "a long name": (
+        {"job_name": {"S": "n" * 2100}, "job_key": {"S": "k"}},
+        "its name or its key is too long",
+    ),
+    "a long key": ({"job_key": {"S": "k" * 2100}}, "its name or its key is too long"),
     "bytes and nesting": (
         {"job_name": {"M": {"a": {"L": [{"B": "/w=="}, {"NULL": True}]}}}},
         "job_name is not text",

@@ -16,7 +16,7 @@ from holdall.errors import HoldallError, MalformedJobError, OutcomeUnknown
 from holdall.jobs.declaration import is_name
 from holdall.jobs.lease import move_job
 from holdall.jobs.outbox import register_queues
-from holdall.jobs.record import JobItem, JobKey, JobRecord, decode_job, locate_key
+from holdall.jobs.record import JobItem, JobKey, JobRecord, decode_job, fits_key, locate_key
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
@@ -72,7 +72,7 @@ async def _quarantine(
     move_job(change, layout, source.address, record, expect=[source.same(*map(raw, seen))])
     try:
         held = _try_read(JobItem.key, item)
-        if held and record.name != _NAMELESS:
+        if held and fits_key(held) and record.name != _NAMELESS:
             key = await fetch(context.port, JobKey(locate_key(layout, record.name, held)))
             if key.is_stored and key.job == _try_read(JobItem.id, item):
                 change.delete(key, expect=[key.same(JobKey.job)])

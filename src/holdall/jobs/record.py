@@ -23,6 +23,7 @@ from holdall.tables.record import Column, Record, inner_item, number, real, text
 
 SHARDS = "0123456789abcdef"
 QUEUES = "holdall#Queues"
+_LONGEST_NAME = 100
 _LONGEST_KEY = 500
 _PAUSED = "PausedJob"
 
@@ -205,6 +206,8 @@ def _parse(h: str, r: str, item: Item) -> JobRecord:
     attempts, key, once_for, error, due, raw = [
         column.read(item) if column.name in item else None for column in _OPTIONAL
     ]
+    if len(name) > _LONGEST_NAME or not fits_key(key or ""):
+        raise ValueError("its name or its key is too long")
     lease = None
     if LEASE[0].name in item:
         lease = Lease(*[column.read(item) for column in LEASE])
@@ -300,10 +303,15 @@ def locate_queue(layout: Layout, queue: str) -> Address:
     return layout.address(QUEUES, queue, f"{QUEUES}#{queue}")
 
 
+def fits_key(key: str) -> bool:
+    """Whether a key is short enough for a job."""
+    return len(key.encode()) <= _LONGEST_KEY
+
+
 def check_key(key: object) -> None:
     """Refuse a key that a job cannot have."""
     try:
-        if isinstance(key, str) and 0 < len(key.encode()) <= _LONGEST_KEY:
+        if isinstance(key, str) and key and fits_key(key):
             return
     except UnicodeEncodeError:
         pass
