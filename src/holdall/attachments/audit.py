@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from holdall.attachments.derived import is_derived
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.ledger import Ledger
+from holdall.attachments.purge import delete_picture
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
 from holdall.attachments.stored import read_blobs, read_references
 from holdall.core.context import Context
@@ -224,13 +226,23 @@ class Audit:
         return await commit_once(change) is None
 
     async def check_bytes(self, blob: BlobRow) -> None:
-        """Report bytes that are missing or of another size. There is no repair for these."""
+        """Report bytes that are missing or of another size; only pictures made from other files can be repaired."""
         message = await self._look_at_bytes(blob)
         if message is not None:
             blob = await fetch(self._port, blob)  # it may have been purged since the page was read
             message = await self._look_at_bytes(blob) if blob.is_stored else None
-        if message is not None:
+        if message is None:
+            return
+        references = await read_references(self._context, self._home, blob)
+        places = [self._home.parse_place(place) for place in references.values()]
+        if not places or not all(is_derived(owner) for owner, _ in places):
             self._add(Finding("bytes", blob.id, message, ""))
+            return
+        for owner, name in places if self._repair else ():
+            await delete_picture(self._context, self._home, owner, name)
+        repaired = self._repair and not (await fetch(self._port, blob)).is_stored
+        repair = "delete the picture, which is made again when it is requested"
+        self._add(Finding("bytes", blob.id, message, repair, repaired))
 
     async def _look_at_bytes(self, blob: BlobRow) -> str | None:
         try:

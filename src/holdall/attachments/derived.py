@@ -27,6 +27,16 @@ def variant_owner(blob_id: str, digest: str) -> Owner:
     return Owner(_VARIANT, variant_id(blob_id, digest))
 
 
+def is_variant(owner: Owner) -> bool:
+    """Whether an owner is the record of a variant."""
+    return owner.record_type == _VARIANT
+
+
+def is_derived(owner: Owner) -> bool:
+    """Whether the files of an owner were made from a blob: they are the picture of a variant or a preview."""
+    return owner.record_type in (_VARIANT, _BLOB)
+
+
 def variant_id(blob_id: str, digest: str) -> str:
     """The id of a variant's record."""
     return urlsafe_b64encode(f"{blob_id} {digest}".encode()).rstrip(b"=").decode()

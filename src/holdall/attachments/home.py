@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Query
+from holdall.core.values import Item
 from holdall.errors import InvalidKeyError
 from holdall.tables.flow import discover
 from holdall.tables.layout import Address, Layout
@@ -78,7 +79,11 @@ class Home:
 
     def marker(self, moment: datetime, blob_id: str) -> Address:
         """The address of the marker for a blob whose bytes may exist without an attachment."""
-        h = f"{_UNATTACHED}#{format_hour(moment)}#{blob_id[-1]}"
+        return self.marker_at(format_hour(moment), blob_id)
+
+    def marker_at(self, hour: str, blob_id: str) -> Address:
+        """The address of the marker for a blob in an hour."""
+        h = f"{_UNATTACHED}#{hour}#{blob_id[-1]}"
         return self.layout.address(h, blob_id, f"{h}#{blob_id}")
 
     def upload(self, id: str) -> Address:
@@ -104,6 +109,15 @@ class Home:
         """The owner and the name in a reference."""
         record_type, record_id, name = place.split(self.separator)
         return Owner(record_type, record_id), name
+
+    def parse_slot(self, item: Item) -> tuple[Owner, str]:
+        """The owner and the name of a stored slot; `ValueError` if it is stored under another key."""
+        h, r = self.layout.logical(item)
+        head, prefix = self.join("Owner") + self.separator, self.join("AttachmentSlot") + self.separator
+        if not h.startswith(head) or not r.startswith(prefix):
+            raise ValueError("its key is not that of a slot")
+        record_type, record_id = h.removeprefix(head).split(self.separator)
+        return Owner(record_type, record_id), r.removeprefix(prefix)
 
     # --- lists ----------------------------------------------------------------------------------------------
 

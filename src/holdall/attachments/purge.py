@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdall.attachments.derived import preview_owner, read_variants, variant_owner
+from holdall.attachments.derived import (
+    is_variant,
+    parse_variant_id,
+    preview_owner,
+    read_variants,
+    variant_owner,
+)
 from holdall.attachments.event import deliver_events, describe_event
-from holdall.attachments.home import Home, home_of
+from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.ledger import Ledger
-from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.attachments.record import AttachmentRow, BlobRow, VariantRow
 from holdall.attachments.stored import read_blobs, read_rows, read_slots
 from holdall.attachments.upload import new_marker, place_markers
 from holdall.core.context import Context
@@ -89,6 +95,19 @@ async def delete_derived(context: Context, home: Home, blob_id: str, digests: It
     variants = await read_variants(context, home, blob_id, digests)
     places = [(preview_owner(blob_id), "preview_image")]
     places += [(variant_owner(blob_id, each.digest), "image") for each in variants]
+    await _delete_pictures(context, home, places)
+    await delete_all(context.port, variants)
+
+
+async def delete_picture(context: Context, home: Home, owner: Owner, name: str) -> None:
+    """Delete a picture that was made from a blob; while the blob exists, it is made again when it is requested."""
+    await _delete_pictures(context, home, [(owner, name)])
+    if is_variant(owner):
+        address = home.variant(*parse_variant_id(owner.record_id))
+        await delete_all(context.port, [VariantRow(address)])
+
+
+async def _delete_pictures(context: Context, home: Home, places: Sequence[tuple[Owner, str]]) -> None:
     slots = await read_slots(context, home, places)
     for (owner, name), slot in zip(places, slots, strict=True):
         for row in await read_rows(context, home, owner, name, slot):
@@ -96,7 +115,6 @@ async def delete_derived(context: Context, home: Home, blob_id: str, digests: It
             await purge_blobs(context, [row.blob_id])
         if slot.is_stored:
             await delete_all(context.port, [slot])
-    await delete_all(context.port, variants)
 
 
 async def _detach(context: Context, home: Home, row: AttachmentRow) -> None:

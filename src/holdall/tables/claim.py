@@ -7,7 +7,9 @@ object, and deleted with it. Claiming a key again with the same id has no effect
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.port import run
@@ -17,14 +19,17 @@ from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover, fetch_table
 from holdall.tables.layout import Address, Layout
-from holdall.tables.record import Record, text
+from holdall.tables.record import Column, Record, text
+
+_CLAIM = "holdall#Claim#"
 
 
 class Claim(Record, type="holdall.Claim"):
-    """A claimed key, and the id that holds it."""
+    """A claimed key, the id that holds it, and when it was claimed."""
 
     id = text("claim_id")
     key = text("claim_key")
+    at: Column[Any] = text("claim_at", None).through(datetime.isoformat, datetime.fromisoformat)
 
 
 class TableClaims:
@@ -59,7 +64,7 @@ async def claim(context: Context, service: str, key: str, id: str) -> bool:
     address = _locate(await discover(context), service, key)
     change = Change(context)
     change.put(
-        Claim.new(address, Claim.id.set(id), Claim.key.set(key)),
+        Claim.new(address, Claim.id.set(id), Claim.key.set(key), Claim.at.set(context.port.now())),
         expect=[address.absent | Claim.id.equals(id)],
     )
     return await commit_once(change) is None
@@ -79,5 +84,10 @@ async def release(context: Context, service: str, key: str) -> None:
 
 
 def _locate(layout: Layout, service: str, key: str) -> Address:
-    h = f"holdall#Claim#{service}#{sha256(key.encode()).hexdigest()}"
+    h = f"{_CLAIM}{service}#{sha256(key.encode()).hexdigest()}"
     return layout.address(h, "#", h)
+
+
+def service_of(h: str) -> str:
+    """The service of a claim, from the list that it is in."""
+    return h.removeprefix(_CLAIM).rpartition("#")[0]

@@ -16,7 +16,7 @@ from rig.files import bucket_service
 from rig.servers import ENVIRONMENT, sign_in, started
 
 from holdall import Database, Index, Key, Model, SortKey, field
-from holdall.core import DeleteItem, GetItem, Item, PutItem, encode_item
+from holdall.core import DeleteItem, GetItem, Item, PutItem, Scan, encode_item
 from holdall.maintenance import DoctorReport
 
 
@@ -71,6 +71,29 @@ class Patient:
 
     def delete(self, pk: str, sk: str) -> None:
         self.db.send(DeleteItem(self.db.table.name, encode_item({"pk": pk, "sk": sk})))
+
+    def find(self, **wanted: str) -> Item:
+        """The stored item with these attributes; ``pk`` and ``sk`` are their beginnings."""
+        for page in self.db.pages(Scan(self.db.table.name, consistent=True)):
+            for item in page.items:
+                if all(item.get(name, {}).get("S", "").startswith(text) for name, text in wanted.items()):
+                    return item
+        raise LookupError(wanted)
+
+    def forget(self, **wanted: str) -> Item:
+        """Delete the stored item with these attributes, and return it."""
+        item = self.find(**wanted)
+        self.delete(item["pk"]["S"], item["sk"]["S"])
+        return item
+
+    def alter(self, attributes: dict[str, Any], **wanted: str) -> None:
+        item = self.find(**wanted)
+        self.change(item["pk"]["S"], item["sk"]["S"], **attributes)
+
+    def lose(self, prefix: str) -> None:
+        """Delete all objects whose keys have this prefix."""
+        for each in list(self.db.files.list(prefix)):
+            self.db.files.delete(each.key)
 
 
 @dataclass(frozen=True)

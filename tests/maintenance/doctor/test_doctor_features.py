@@ -17,7 +17,7 @@ from rig.colour import run_in
 from holdall import Archive, Database, Key, Model, field, has_one_attached, job
 from holdall.artifacts import ArtifactSettings
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core import DeleteItem, Item, Scan, encode_item
+from holdall.core import DeleteItem, encode_item
 from holdall.core.port import run
 from holdall.errors import HoldallError
 from holdall.jobs.flow import enqueue_next
@@ -58,29 +58,6 @@ class Clinic(Patient):
 
     async def examine(self, **options: Any) -> DoctorReport:
         return await super().examine(**{"models": MODELS, **options})
-
-    def find(self, **wanted: str) -> Item:
-        """The stored item with these attributes; ``pk`` and ``sk`` are their beginnings."""
-        for page in self.db.pages(Scan(self.db.table.name, consistent=True)):
-            for item in page.items:
-                if all(item.get(name, {}).get("S", "").startswith(text) for name, text in wanted.items()):
-                    return item
-        raise LookupError(wanted)
-
-    def forget(self, **wanted: str) -> Item:
-        """Delete the stored item with these attributes, and return it."""
-        item = self.find(**wanted)
-        self.delete(item["pk"]["S"], item["sk"]["S"])
-        return item
-
-    def alter(self, attributes: dict[str, Any], **wanted: str) -> None:
-        item = self.find(**wanted)
-        self.change(item["pk"]["S"], item["sk"]["S"], **attributes)
-
-    def lose(self, prefix: str) -> None:
-        """Delete all objects whose keys have this prefix."""
-        for each in list(self.db.files.list(prefix)):
-            self.db.files.delete(each.key)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from holdall.artifacts.record import (
 from holdall.artifacts.rollout.job import next_stage
 from holdall.artifacts.rollout.move import enqueue_turn, see_rollout
 from holdall.artifacts.rollout.rollout import rollout_of
+from holdall.jobs.argument import format_arguments
 from holdall.maintenance.doctor.job import is_enqueued
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.commit.change import Change
@@ -179,7 +180,7 @@ class AliasCheck:
         if rollout.state != "running" or rollout.update_at > self._port.now() - _LONG_AGO:
             return
         arguments = (rollout.name, rollout.alias, rollout.id, rollout.turn)
-        if await is_enqueued(self._work, next_stage, arguments):
+        if await is_enqueued(self._work, next_stage, containing=format_arguments(arguments)):
             return
         seen = await see_rollout(context, self._home, self._name, alias)
         if seen.rollout.revision != rollout.revision or not seen.current:

@@ -12,10 +12,10 @@ from datetime import timedelta
 from typing import Any
 
 from holdall.core.cursor import PageCursor
+from holdall.core.expressions import Contains, Value
 from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.errors import MalformedJobError
-from holdall.jobs.argument import format_arguments
 from holdall.jobs.declaration import Job, declared_jobs
 from holdall.jobs.listing import queues
 from holdall.jobs.outbox import register_queues
@@ -247,10 +247,13 @@ class JobCheck:
         return f"job {job.id} ({job.name} in queue {job.queue})"
 
 
-async def is_enqueued(work: Work, job: Job[*tuple[Any, ...]], arguments: Sequence[object]) -> bool:
-    """Whether a job with these arguments waits in its queue, runs or is paused; twice, because it may be moved."""
+async def is_enqueued(work: Work, job: Job[*tuple[Any, ...]], *, containing: str) -> bool:
+    """Whether a job waits in its queue, runs or is paused whose arguments contain a text.
+
+    It looks twice, because a job may be moved meanwhile.
+    """
     layout = await discover(work.context)
-    wanted = JobItem.name.equals(job.name) & JobItem.arguments.equals(format_arguments(arguments))
+    wanted = JobItem.name.equals(job.name) & Contains(JobItem.arguments.path, Value({"S": containing}))
     for partition in [*partitions(job.options.queue, ("waiting", "paused"))] * 2:
         cursor = PageCursor(work.context.port, replace(layout.listing(partition), filter=wanted))
         while (page := await cursor.next_page()) is not None:

@@ -13,6 +13,7 @@ from holdall.attachments.home import Home
 from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.maintenance.doctor.artifact import FileCheck, NameCheck
+from holdall.maintenance.doctor.attachment import ClaimCheck, SlotCheck, VariantCheck
 from holdall.maintenance.doctor.blob import BlobCheck
 from holdall.maintenance.doctor.figure import Figures, count_item
 from holdall.maintenance.doctor.guard import GuardCheck
@@ -67,7 +68,8 @@ class TableCheck:
             if "jobs" in wanted:
                 found.append(JobCheck(work, layout))
             if "blobs" in wanted:
-                found.append(BlobCheck(work, home))
+                found += [BlobCheck(work, home), SlotCheck(work, home), VariantCheck(work, home)]
+                found.append(ClaimCheck(work, home))
             if "orphans" in wanted:
                 found.append(OwnerCheck(work, layout, self._bindings))
         if self._artifacts is not None and "artifacts" in wanted:

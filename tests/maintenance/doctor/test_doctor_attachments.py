@@ -1,0 +1,200 @@
+"""The doctor finds faults of slots, intents, variants and claims, and repairs them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doctor_rig import Patient, Ward, list_wards, open_store
+from PIL import Image
+from rig.colour import run_in
+
+from holdall import Database, Key, Model, Variant, has_many_attached, has_one_attached
+from holdall.core.port import run
+from holdall.maintenance import DoctorReport
+from holdall.tables.claim import claim
+from holdall.testing.clock import Clock
+
+
+class Album(Model, name="DoctorAlbum"):
+    name: Key[str]
+    cover = has_one_attached()
+    papers = has_many_attached(in_batches=True)
+
+
+class Library(Patient):
+    """A database with albums."""
+
+    async def examine(self, **options: Any) -> DoctorReport:
+        return await super().examine(**{"models": [Album], **options})
+
+
+@contextmanager
+def opening(ward: Ward) -> Iterator[Library]:
+    with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
+        db.table.create(models=[Album])
+        with db.transaction() as tx:
+            album = tx.create(Album, name="one")
+            album.cover.attach(b"cover", filename="cover.bin")
+            album.papers.attach(b"paper", filename="paper.bin")
+        yield Library(db, ward.colour)
+
+
+everywhere = run_in(list_wards, opening)
+SLOT = {"_type": "holdall.AttachmentSlot"}
+OWNER = "ActiveStorage#Owner#DoctorAlbum#one"
+
+
+def name_intent(library: Library) -> None:
+    library.put(OWNER, "ActiveStorage#AttachmentSlot#papers", **SLOT, intents={"0000/1"})
+
+
+def lose_job(library: Library) -> None:
+    row = library.find(as_entity="Attachment", as_name="papers")
+    values: dict[str, Any] = {"ids": {row["as_id"]["S"]}, "how": "purge", "state": "kept"}
+    library.put("holdall#AttachmentIntent#0000", "0", _type="holdall.AttachmentIntent", **values)
+    name_intent(library)
+
+
+def lose_source(library: Library) -> None:
+    place = "ActiveStorage#Blob#gone", "ActiveStorage#VariantRecord#small"
+    library.put(*place, as_blob_id="gone", as_variation_digest="small", as_entity="VariantRecord")
+
+
+FAULTS: dict[str, tuple[Callable[[Library], Any], str, bool]] = {
+    "a slot names a missing attachment": (
+        lambda library: library.alter({"attachment_id": {"S": "x"}}, **SLOT),
+        "it names attachment x, which does not exist",
+        True,
+    ),
+    "a slot names another blob": (
+        lambda library: library.alter({"blob_id": {"S": "x"}}, **SLOT),
+        "it names blob x, but its attachment has blob",
+        True,
+    ),
+    "a slot cannot be read": (
+        lambda library: library.alter({"attachment_id": {"N": "1"}}, **SLOT),
+        "it cannot be read: ",
+        False,
+    ),
+    "a slot names a missing intent": (
+        name_intent,
+        "it names the intent 0000/1, which does not exist",
+        True,
+    ),
+    "the job of an intent is missing": (
+        lose_job,
+        "its files were removed, but the job that deletes them does not exist",
+        True,
+    ),
+    "the source of a variant is missing": (lose_source, "its source is missing", True),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@everywhere
+async def test_each_planted_fault_is_found_and_repaired_if_it_can_be(library: Library, name: str) -> None:
+    plant, words, repairable = FAULTS[name]
+    assert (await library.examine()).findings == ()
+    plant(library)
+    report = await library.examine()
+    assert any(words in each.message for each in report.findings), report.findings
+    assert {each.check for each in report.findings} == {"blobs"}
+    assert (await library.examine()).findings == report.findings, "it has changed something"
+    repaired = await library.examine(repair=True)
+    assert repaired.repaired == (repaired.found if repairable else 0), repaired.findings
+    assert (await library.examine()).is_healthy is repairable
+
+
+def test_a_repaired_slot_names_the_attachment_that_exists() -> None:
+    with opening(Ward("memory", "blocking")) as library:
+        before = library.find(**SLOT)
+        library.alter({"attachment_id": {"S": "x"}, "blob_id": {"S": "y"}}, **SLOT)
+        library.db.doctor(models=[Album], repair=True)
+        assert library.find(**SLOT) == {**before, "version": {"N": "2"}}
+        library.forget(as_entity="Attachment", as_name="cover")
+        library.db.doctor(models=[Album], repair=True)
+        assert library.find(**SLOT)["version"] == {"N": "3"}
+        assert "attachment_id" not in library.find(**SLOT)
+
+
+def test_the_job_of_an_intent_deletes_its_files_after_a_repair() -> None:
+    with opening(Ward("memory", "blocking")) as library:
+        db = library.db
+        lose_job(library)
+        assert db.doctor(models=[Album], repair=True).is_healthy
+        db.worker().drain()
+        assert not db.get_one(Album.key(name="one"), include=["papers"]).papers.attached
+        assert db.doctor(models=[Album]).findings == ()
+
+
+def make_thumb(db: Database) -> tuple[str, str]:
+    """Store a picture with a variant; returns the ids of the two blobs."""
+    data = BytesIO()
+    Image.new("RGB", (8, 8)).save(data, "PNG")
+    blob = db.blobs.create_and_upload(data.getvalue(), filename="a.png")
+    with db.transaction() as tx:
+        tx.get_one(Album, name="one").cover.attach(blob)
+    db.worker().drain()
+    return blob.id, db.blobs.variant(blob, Variant(resize_to_limit=(2, 2))).id
+
+
+def test_a_picture_whose_bytes_are_lost_is_made_again(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as library:
+        db = library.db
+        source, thumb = make_thumb(db)
+        assert db.doctor(models=[Album]).findings == ()
+        db.files.delete(db.blobs.find(thumb).key)
+        (finding,) = db.doctor(models=[Album]).findings
+        assert (finding.subject, finding.repair is None) == (f"blob {thumb}", False)
+        assert db.doctor(models=[Album], repair=True).is_healthy
+        assert db.doctor(models=[Album]).findings == ()
+        again = db.blobs.variant(source, Variant(resize_to_limit=(2, 2)))
+        assert again.id != thumb
+        assert len(db.blobs.download(again)) == again.byte_size
+        assert db.doctor(models=[Album]).findings == ()
+
+
+def test_a_picture_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as library:
+        db = library.db
+        source, thumb = make_thumb(db)
+        key = db.blobs.find(thumb).key
+        holdall_clock.advance(3 * 86400)
+        db.blobs.sweep()  # the marker of the upload
+        library.forget(as_entity="Attachment", as_name="cover")
+        library.forget(as_entity="Blob", as_id=source)
+        subjects = [each.subject for each in db.doctor(models=[Album], only=["blobs"]).findings]
+        assert any(each.startswith("variant ") for each in subjects)
+        hour = {"pk": "holdall#Unattached", "sk": f"{holdall_clock.now():%Y%m%dT%H}"}
+        library.put(**hour, _type="holdall.UnattachedHour", hour=hour["sk"])
+        library.put(f"holdall#Unattached#{hour['sk']}#{source[-1]}", source, blob_id=source)
+        subjects = [each.subject for each in db.doctor(models=[Album], only=["blobs"]).findings]
+        assert not any(each.startswith("variant ") for each in subjects), "a purge may be in progress"
+        library.delete(f"holdall#Unattached#{hour['sk']}#{source[-1]}", source)
+        db.doctor(models=[Album], only=["blobs"], repair=True)
+        assert db.doctor(models=[Album], only=["blobs"]).findings == ()
+        assert key not in [each.key for each in db.files.list()]
+
+
+def test_a_claim_is_released_once_its_put_must_be_dead(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as library:
+        db = library.db
+        db.files.put("stored", b"bytes")
+        (service,) = db._services.urls
+        for key in ("stored", "claimed"):
+            assert run(claim(db._context, service, key, "first"))
+        holdall_clock.advance(86400)
+        assert db.doctor(models=[Album], only=["blobs"]).findings == (), "the put may be in progress"
+        holdall_clock.advance(86400)
+        (finding,) = db.doctor(models=[Album], only=["blobs"]).findings
+        assert finding.subject == f"key 'claimed' of file service {service}"
+        assert not run(claim(db._context, service, "claimed", "second"))
+        assert db.doctor(models=[Album], only=["blobs"], repair=True).is_healthy
+        assert run(claim(db._context, service, "claimed", "second"))
+        assert not run(claim(db._context, service, "stored", "second"))
