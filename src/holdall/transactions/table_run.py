@@ -78,6 +78,12 @@ class Tally:
         if len(lines) < _MOST_NOTES and line not in lines:
             lines.append(line)
 
+    def withdraw(self, name: str, line: str) -> None:
+        """Drop a line that is no longer true."""
+        lines = self.notes.get(name, [])
+        if line in lines:
+            lines.remove(line)
+
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Continue with what an earlier run has counted."""
         self.counts = {name: value for name, value in counted.items() if not isinstance(value, list)}

@@ -207,6 +207,25 @@ async def test_an_update_replaces_copies_that_no_program_has_changed(db: Db) -> 
     assert counts(await db.move(OldProduct, Product, update=True)) == {"found": 4, "same": 2, "differing": 2}
 
 
+@everywhere
+async def test_a_unique_value_that_another_item_gave_up_is_taken_in_the_same_run(db: Db) -> None:
+    await products(db, 3)
+    await db.move(OldProduct, Product)
+    for mails in (
+        ("new", "m0", "m1"),
+        ("m0", "m1", "old"),
+    ):  # whatever the order, one of them waits for another
+        for number, mail in enumerate(mails):
+            await db.update(OldProduct.key(number), mail=mail)
+        report = await db.move(OldProduct, Product, update=True)
+        assert (counts(report), report.problems) == ({"found": 3, "updated": 3}, ())
+        assert [(await db.get_one(Product, number)).mail for number in range(3)] == [*mails]
+    for number, mail in enumerate(("m1", "m0", "old")):  # two that wait for each other
+        await db.update(OldProduct.key(number), mail=mail)
+    report = await db.move(OldProduct, Product, update=True)
+    assert (counts(report), len(report.problems)) == ({"found": 3, "same": 1, "failed": 2}, 2)
+
+
 @in_memory
 async def test_an_item_that_another_program_creates_meanwhile_is_not_overwritten(db: Db) -> None:
     await products(db, 2)

@@ -43,6 +43,8 @@ from holdall.transactions.query.scan import ScanQuestion
 from holdall.transactions.table_run import TableRun, Tally, check_run_options
 
 _ATTEMPTS = 8
+_MOST_REFUSED = 1000
+"""The most items that are kept to be tried again at the end."""
 _COUNTS = ("scanned", "found", "copied", "updated", "same", "differing", "skipped", "failed")
 
 
@@ -119,6 +121,7 @@ async def move(
     name = _name_run(question, convert, update)
     kept = None if dry_run else await Checkpoints.of(context, h, name)
     await run.work(kept, restart=restart)
+    await work.repeat_refused()
     return work.report(run)
 
 
@@ -172,6 +175,7 @@ class _Move:
         self._dry_run = dry_run
         self._maker = RowMaker(context, None, source, None, projected=False, where=question.condition)
         self._known = _list_known_names(source)
+        self._refused: list[tuple[Tally, Copy, str]] = []
 
     def report(self, run: TableRun) -> MoveReport:
         """What the run has done so far."""
@@ -240,10 +244,23 @@ class _Move:
             except HoldallError as error:
                 if not _is_about_the_item(error):
                     raise
-                _fail(tally, self._target, copy.attributes, error)
+                line = _fail(tally, self._target, copy.attributes, error)
+                if isinstance(error, UniqueViolationError) and len(self._refused) < _MOST_REFUSED:
+                    self._refused.append((tally, copy, line))
                 return
         busy = ContentionError(f"another writer changed it during each of {_ATTEMPTS} attempts")
         _fail(tally, self._target, copy.attributes, busy)
+
+    async def repeat_refused(self) -> None:
+        """Try items again whose unique value another one had, as long as any succeeds: the other may have lost it."""
+        before = None
+        while self._refused and len(self._refused) != before:
+            again, self._refused = self._refused, []
+            before = len(again)
+            for tally, copy, line in again:
+                tally.count("failed", -1)
+                tally.withdraw("problems", line)
+                await self._settle_one(tally, copy, (await self._context.port.send(self._read(copy))).item)
 
     def _may_replace(self, stored: Item | None) -> bool:
         """Whether a stored item that differs is a copy that no program has changed, and is to be updated."""
@@ -291,7 +308,10 @@ def _is_about_the_item(error: HoldallError) -> bool:
     return isinstance(error, kinds) or isinstance(error.__cause__, TransactionCanceledError)
 
 
-def _fail(tally: Tally, binding: Binding, item: Item, error: HoldallError) -> None:
+def _fail(tally: Tally, binding: Binding, item: Item, error: HoldallError) -> str:
+    """Count and note an item that could not be copied; returns the line."""
     key = ", ".join(str(*part.values()) for part in binding.key_of(item).values())
+    line = f"{key}: {error.message}"
     tally.count("failed")
-    tally.note("problems", f"{key}: {error.message}")
+    tally.note("problems", line)
+    return line
