@@ -116,3 +116,21 @@ def test_an_index_holds_its_keys_and_what_is_projected() -> None:
     assert table.projected(everything) is None
     assert table.projected(keys) == frozenset({"id", "sort", "it", "at"})
     assert table.projected(some) == frozenset({"id", "sort", "it", "note"})
+
+
+def test_an_index_is_described_with_the_role_of_each_key_attribute() -> None:
+    index = IndexSchema(
+        "by_day", KeyAttribute("day"), KeyAttribute("at", "N"), Projection("INCLUDE", ("note",)), False
+    )
+    assert index.describe() == {
+        "name": "by_day",
+        "partition_key": {"name": "day", "type": "S"},
+        "sort_key": {"name": "at", "type": "N"},
+        "keys": [
+            {"name": "day", "type": "S", "role": "partition"},
+            {"name": "at", "type": "N", "role": "sort"},
+        ],
+        "projection": "INCLUDE",
+        "projected": ["note"],
+        "local": False,
+    }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdall import Database, Model
-    from holdall.core import IndexSchema, KeyAttribute, TableDescription
+    from holdall.core import TableDescription
     from holdall.tables import Format, Mode, PolicyFeature
 
 _mode_option = click.option(
@@ -282,33 +282,19 @@ def _common_facts(db: Database, description: TableDescription) -> dict[str, Any]
     return {
         "table": schema.name,
         "status": description.status,
-        "partition_key": _key(schema.partition),
-        "sort_key": None if schema.sort is None else _key(schema.sort),
+        "partition_key": schema.partition.describe(),
+        "sort_key": None if schema.sort is None else schema.sort.describe(),
         "ttl": db.send(DescribeTtl(schema.name)).attribute,
         "items": description.item_count,
         "size_bytes": description.size_bytes,
-        "indexes": [_index(index, description) for index in schema.indexes],
-    }
-
-
-def _key(key: KeyAttribute) -> dict[str, str]:
-    return {"name": key.name, "type": key.type}
-
-
-def _index(index: IndexSchema, description: TableDescription) -> dict[str, Any]:
-    return {
-        "name": index.name,
-        "status": description.index_status.get(index.name, "ACTIVE"),
-        "partition_key": _key(index.partition),
-        "sort_key": None if index.sort is None else _key(index.sort),
-        "keys": [
-            {**_key(key), "role": role}
-            for role, keys in (("partition", index.partitions), ("sort", index.sorts))
-            for key in keys
+        "indexes": [
+            {
+                "name": index.name,
+                "status": description.index_status.get(index.name, "ACTIVE"),
+                **index.describe(),
+            }
+            for index in schema.indexes
         ],
-        "projection": index.projection.kind,
-        "projected": list(index.projection.names),
-        "local": index.local,
     }
 
 

@@ -25,6 +25,10 @@ class KeyAttribute:
     name: str
     type: KeyType = "S"
 
+    def describe(self) -> dict[str, str]:
+        """Return it as JSON values."""
+        return {"name": self.name, "type": self.type}
+
 
 @dataclass(frozen=True, slots=True)
 class Projection:
@@ -84,6 +88,22 @@ class IndexSchema:
         """Whether both have the same keys. Only the sort keys of local indexes differ; the other is the table's."""
         alike = self.sorts == other.sorts
         return alike and (self.partitions == other.partitions or (self.local and other.local))
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as JSON values; ``keys`` are all key attributes, each with its role."""
+        return {
+            "name": self.name,
+            "partition_key": self.partition.describe(),
+            "sort_key": None if self.sort is None else self.sort.describe(),
+            "keys": [
+                {**key.describe(), "role": role}
+                for role, keys in (("partition", self.partitions), ("sort", self.sorts))
+                for key in keys
+            ],
+            "projection": self.projection.kind,
+            "projected": list(self.projection.names),
+            "local": self.local,
+        }
 
 
 def make_index(

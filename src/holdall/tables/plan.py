@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdall.core.frozen import dataclass
-from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
+from holdall.core.schema import IndexSchema, TableSchema
 from holdall.tables.definition import create_table_text, update_table_text, update_ttl_text
 
 
@@ -161,7 +161,7 @@ def _facts(table: PlannedTable) -> dict[str, Any]:
         "missing_indexes": [_plan_as_json(table, planned) for planned in table.missing],
         "wrong_indexes": [_plan_as_json(table, planned) for planned in table.wrong],
         "unfinished_indexes": list(table.unfinished),
-        "unused_indexes": [_index(index) for index in table.unused],
+        "unused_indexes": [index.describe() for index in table.unused],
         "ttl": _ttl(table),
     }
 
@@ -181,29 +181,9 @@ def _ttl(table: PlannedTable) -> dict[str, Any]:
 
 def _plan_as_json(table: PlannedTable, planned: PlannedIndex) -> dict[str, Any]:
     return {
-        **_index(planned.index),
+        **planned.index.describe(),
         "models": list(planned.models),
         "problem": planned.problem,
-        "found": None if planned.found is None else _index(planned.found),
+        "found": None if planned.found is None else planned.found.describe(),
         "definition": json.loads(define_missing_text(table, planned.index)),
     }
-
-
-def _index(index: IndexSchema) -> dict[str, Any]:
-    return {
-        "name": index.name,
-        "partition_key": _key(index.partition),
-        "sort_key": None if index.sort is None else _key(index.sort),
-        "keys": [
-            {**_key(key), "role": role}
-            for role, keys in (("partition", index.partitions), ("sort", index.sorts))
-            for key in keys
-        ],
-        "projection": index.projection.kind,
-        "projected": list(index.projection.names),
-        "local": index.local,
-    }
-
-
-def _key(key: KeyAttribute) -> dict[str, str]:
-    return {"name": key.name, "type": key.type}
