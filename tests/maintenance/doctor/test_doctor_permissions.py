@@ -238,6 +238,21 @@ def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(guarded: G
     assert {each.subject.partition(" (")[0] for each in report.untried} == {"file service default"}
 
 
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId", "InternalError"])
+def test_a_service_that_answers_nothing_is_asked_only_once(
+    guarded: Guarded, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    guarded.guard.refused = code
+    url = f"s3://{BUCKET}?endpoint={guarded.guard.url}&max_attempts=1"
+    with Database("memory:", files=url) as db:
+        db.table.create()
+        report = db.doctor(only=["permissions"], features=["archive"])
+    assert guarded.guard.seen == {("s3:ListBucket", BUCKET)}
+    assert untried_in(report).keys() == {f"s3:{each}" for each in OBJECT_ACTIONS["archive"]}
+
+
 def test_a_key_that_kms_refuses_is_reported(guarded: Guarded) -> None:
     guarded.guard.refused = "KMS.DisabledException"
     report = examine(guarded, features=["archive"])
@@ -301,6 +316,13 @@ def test_a_store_without_permissions_has_nothing_to_find(url: str, tmp_path: Pat
         db.files["two"].put("a", b"1")
         report = db.doctor(only=["permissions"])
     assert (report.findings, report.untried) == ((), ())
+
+
+def test_a_service_that_cannot_be_opened_is_a_fault_of_the_configuration() -> None:
+    with Database("memory:", files="s3://?region=eu-west-1") as db:
+        db.table.create()
+        (finding,) = db.doctor().findings
+    assert (finding.check, finding.subject) == ("configuration", "file service default")
 
 
 def test_only_features_with_a_policy_can_be_checked() -> None:

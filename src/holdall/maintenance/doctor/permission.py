@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.objects import DescribeService
-from holdall.errors import AccessDeniedError, ConfigurationError, HoldallError
+from holdall.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    EndpointError,
+    HoldallError,
+    ServiceUnavailableError,
+)
 from holdall.maintenance.doctor.report import UntriedAction
 from holdall.maintenance.doctor.trial import (
     UNTRIED,
@@ -105,7 +111,10 @@ async def _check_table(work: Work, table: str, features: Sequence[PolicyFeature]
 
 async def _check_service(work: Work, service: str, features: Sequence[PolicyFeature]) -> None:
     """Try what the features need in a file service."""
-    traits = await work.context.port.send(DescribeService(service))
+    try:
+        traits = await work.context.port.send(DescribeService(service))
+    except ConfigurationError:
+        return  # another check reports it
     if traits.mirrors:
         return  # each of its services is checked
     needs = _list_needs(features, "s3", OBJECT_ACTIONS)
@@ -147,12 +156,16 @@ class _Resource:
         self._work = work
         self._subject = subject
         self._needs = needs
+        self._down: str | None = None
         self.denied: set[str] = set()
 
     async def attempt(self, trial: Trial) -> Any:
         """Try an action, if a feature needs it, and report a denial; returns the reply, None if there is none."""
         action = trial.action
         if action not in self._needs:
+            return None
+        if self._down is not None:
+            self.leave([action], self._down)
             return None
         try:
             return await self._work.context.port.send(trial.request)
@@ -162,6 +175,8 @@ class _Resource:
             pass
         except HoldallError as error:
             self.leave([action], error.message)
+            if isinstance(error, ServiceUnavailableError | EndpointError):
+                self._down = error.message  # it was tried for long enough
         return None
 
     async def _judge(self, trial: Trial, error: AccessDeniedError) -> None:
@@ -170,6 +185,7 @@ class _Resource:
         named = _NAMED.search(error.message)
         missing = next((each for each in trial.also if each in self.denied), None)
         if not is_denial(error):
+            self._down = error.message
             self.leave([action], error.message)
         elif named is not None and named[1] != action:
             await self.deny(named[1], self._needs[action])
