@@ -1,7 +1,7 @@
 # Everything a fresh machine needs is Python 3.11+, make and pip; each target sets up what it uses.
 PYTHON ?= python3
 BIN := .venv/bin
-READY := .venv/.ready
+READY := .venv/installed.txt
 # the tests start hundreds of processes, each of which would have to compile the package
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,7 +43,4 @@ clean:
 	rm -rf .venv .venv-* build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(READY): pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[media,web]' --group dev
-	touch $@
+	$(PYTHON) scripts/environment.py .venv --editable '.[media,web]' --group pyproject.toml:dev

@@ -21,21 +21,9 @@ PINNED = HERE / "peers.txt"
 @cache
 def interpreter() -> Path:
     """The interpreter of the peers' environment."""
-    python = ENVIRONMENT / "bin" / "python"
-    wanted = f"{sys.version}\n{PINNED.read_text(encoding='utf-8')}"
-    mark = ENVIRONMENT / "installed.txt"  # written last: an interrupted installation starts again
-    if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
-        _install(python)
-        mark.write_text(wanted, encoding="utf-8")
-    return python
-
-
-def _install(python: Path) -> None:
-    packages = [line for line in PINNED.read_text(encoding="utf-8").splitlines() if line]
-    print(f"installing into {ENVIRONMENT.name}: {', '.join(packages)}", file=sys.stderr)
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)], check=True)
-    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps"]
-    subprocess.run([*pip, "-r", str(PINNED)], check=True, stdout=sys.stderr)
+    program = HERE.parent / "scripts" / "environment.py"
+    subprocess.run([sys.executable, program, ENVIRONMENT, "--no-deps", "-r", PINNED], check=True)
+    return ENVIRONMENT / "bin" / "python"
 
 
 if __name__ == "__main__":

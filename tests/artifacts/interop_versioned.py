@@ -8,24 +8,22 @@ skipped with the reason.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from rig.installation import NotHereError
+from rig.pypi import install
 from rig.servers import ENVIRONMENT, started
 
 __all__ = ["REGION", "Repository", "Versioned", "VersionedError", "interpreter", "versioned"]
 
 HERE = Path(__file__).parent
-HOME = HERE.parents[1] / ".venv-versioned"
-PINNED = HERE / "versioned.txt"
 
 REGION = ENVIRONMENT["AWS_REGION"]
 
@@ -102,10 +100,6 @@ def versioned() -> Versioned:
     return outcome
 
 
-class NotHereError(Exception):
-    """The package could not be fetched."""
-
-
 _attempts: list[Versioned | NotHereError] = []
 """The application, or why there is none: nothing is attempted twice."""
 
@@ -135,31 +129,5 @@ def _start() -> Versioned:
 
 
 def interpreter() -> Path:
-    """That of the package's environment, made unless it is there, while no other process does so."""
-    wanted = f"{sys.version}\n{PINNED.read_text(encoding='utf-8')}"
-    python = HOME / "bin" / "python"
-    mark = HOME / "installed.txt"  # written last: an interrupted installation starts again
-    HOME.mkdir(exist_ok=True)
-    with (HOME / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
-            _run([sys.executable, "-m", "venv", "--without-pip", str(HOME)])  # ours will do
-            pip = [
-                sys.executable,
-                "-m",
-                "pip",
-                "--python",
-                str(HOME),
-                "--quiet",
-                "--disable-pip-version-check",
-            ]
-            _run([*pip, "install", "--no-deps", "-r", str(PINNED)])
-            mark.write_text(wanted, encoding="utf-8")
-    return python
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise NotHereError(f"{' '.join(command[1:4])} … failed: {lines[-1]}")
+    """That of the package's environment, made unless it is there."""
+    return install(".venv-versioned", "--no-deps", "-r", str(HERE / "versioned.txt"))

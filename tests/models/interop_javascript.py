@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from rig.npm import NotHereError, install
+from rig.installation import NotHereError
+from rig.npm import install
 from rig.servers import ENVIRONMENT, started
 
 __all__ = ["PREFIX", "REGION", "Javascript", "JavascriptError", "javascript"]

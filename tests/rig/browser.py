@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from rig.npm import NotHereError, install
+from rig.installation import NotHereError
+from rig.npm import install
 
 __all__ = ["browser_package", "opened_browser"]
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from rig.npm import NotHereError, install
+from rig.installation import NotHereError
+from rig.npm import install
 from rig.servers import ENVIRONMENT, started
 
 __all__ = ["ElectroDB", "ElectroDBError", "electrodb"]

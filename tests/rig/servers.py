@@ -21,16 +21,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from rig.installation import ROOT, NotHereError, installing, run_installer
+from rig.pypi import install
+
 __all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "sign_in", "started"]
 
-ROOT = Path(__file__).parents[2]
 LEASH = ROOT / "scripts" / "servers" / "leash.py"
 
 GIVEN = "HOLDALL_TEST_DYNAMODB"
@@ -50,15 +51,15 @@ DYNAMODB_LOCAL = "2.6.1"
 PATIENCE_SECONDS = 180.0
 
 
-def started(name: str, say: Callable[[str], None] = print) -> str:
-    """The URL of a server, started now if it was not; ``say`` is told what gets installed."""
+def started(name: str) -> str:
+    """The URL of a server, started now if it was not."""
     if name == GIVEN:
         return os.environ[GIVEN]
     place = name if name == "ministack" else f"{name} for {_crowd()}"
     if place not in _attempts:
         start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
         try:
-            _attempts[place] = share(place, lambda home: start(home, say))
+            _attempts[place] = share(place, start)
         except NotHereError as error:
             _attempts[place] = error
     outcome = _attempts[place]
@@ -81,10 +82,6 @@ def _crowd() -> str:
     return next((folder for folder in test.parts if folder in ADDERS), "the others")
 
 
-class NotHereError(Exception):
-    """This machine lacks what a server needs."""
-
-
 _attempts: dict[str, str | NotHereError] = {}
 """The URL of each server that was asked for, by directory where each has one, or why there is none."""
 
@@ -92,18 +89,11 @@ _attempts: dict[str, str | NotHereError] = {}
 # --- ministack ---
 
 
-def _start_ministack(home: Path, say: Callable[[str], None]) -> str:
-    place = ROOT / ".venv-ministack"
-    with _installing(place, MINISTACK) as needed:
-        if needed:
-            say(f"installing {MINISTACK} into {place.name}")
-            _run([sys.executable, "-m", "venv", "--without-pip", str(place)])  # ours will do
-            pip = [sys.executable, "-m", "pip", "--python", str(place), "--disable-pip-version-check"]
-            _run([*pip, "install", "--quiet", MINISTACK])
-            say(f"installed: {', '.join(_run([*pip, 'freeze']).split())}")
+def _start_ministack(home: Path) -> str:
+    program = install(".venv-ministack", MINISTACK).with_name("ministack")
     port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "WARNING", **ENVIRONMENT}
-    return serve(home, [str(place / "bin" / "ministack")], port, settings, _answers)
+    return serve(home, [str(program)], port, settings, _answers)
 
 
 # --- DynamoDB Local ---
@@ -120,50 +110,24 @@ _POM = """<project>
 """
 
 
-def _start_dynamodb_local(home: Path, say: Callable[[str], None]) -> str:
+def _start_dynamodb_local(home: Path) -> str:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             raise NotHereError(f"{program} is not installed")
     place = ROOT / ".venv-dynamodb-local"
     libraries = place / "lib"
-    with _installing(place, DYNAMODB_LOCAL) as needed:
+    with installing(place, DYNAMODB_LOCAL) as needed:
         if needed:
-            say(f"fetching DynamoDB Local {DYNAMODB_LOCAL} into {place.name}")
             pom = place / "pom.xml"
             pom.write_text(_POM.format(version=DYNAMODB_LOCAL), encoding="utf-8")
             copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
-            _run(["mvn", "--batch-mode", "--quiet", "--file", str(pom), *copy])
-            say(f"fetched {len(list(libraries.iterdir()))} libraries, all that Maven Central says it needs")
+            run_installer("mvn", "--batch-mode", "--quiet", "--file", pom, *copy)
     port = free_port()
     runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
     quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # it lives for minutes: starting is what costs
     java = ["java", "-Xmx1g", *quick, f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
     command = [*java, "-inMemory", "-disableTelemetry", "-port", str(port)]
     return serve(home, command, port, {}, _answers)
-
-
-# --- installing ---
-
-
-@contextmanager
-def _installing(home: Path, wanted: str) -> Iterator[bool]:
-    """Whether ``wanted`` has to be put into that directory, while no other process does so."""
-    home.mkdir(exist_ok=True)
-    mark = home / "installed.txt"  # written last: an interrupted installation starts again
-    with (home / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        needed = not mark.exists() or mark.read_text(encoding="utf-8") != wanted
-        yield needed
-        if needed:
-            mark.write_text(wanted, encoding="utf-8")
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise NotHereError(f"{' '.join(command[:4])} … failed: {lines[-1]}")
-    return done.stdout
 
 
 # --- running ---

