@@ -1,8 +1,9 @@
 """A MkDocs hook: the site's navigation, and pages for the files outside ``docs`` that pages link to.
 
-The navigation follows ``docs/index.md``: its sections, and the links in each. Links in the pages work in a checkout;
-here they are rewritten to lead to the site's pages. A linked file of the repository becomes a page that shows it, a
-linked folder a page that lists its files.
+The navigation follows ``docs/index.md``: its sections, and the links in each; the reference and the decisions are
+groups that are closed until a reader opens them. Links in the pages work in a checkout; here they are rewritten to lead
+to the site's pages. A linked file of the repository becomes a page that shows it, a linked folder a page that lists its
+files.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
-_ENTRY = re.compile(r"\[([^\]]+)\]\((?!\.\.)([^)#]+\.md)\)")
+_ENTRY = re.compile(r"\[([^\]]+)\]\((?!\.\.)([^)#]+\.md|decisions)\)")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".css": "css", ".html": "html"}
@@ -33,18 +34,18 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def navigation(index: str) -> list[Any]:
-    """The index's sections with the pages that they link to; then the reference and the decisions."""
+    """The index's sections with the pages, and the groups of pages, that they link to."""
+    groups: dict[str, list[Any]] = {
+        "reference/index.md": ["reference/index.md", *_reference()],
+        "decisions": ["decisions/index.md", *_folder("decisions")],
+    }
     nav: list[Any] = [{"Home": "index.md"}]
     for section in index.split("\n## ")[1:]:
         title, _, body = section.partition("\n")
-        entries = [{name: path} for name, path in _ENTRY.findall(body) if not path.startswith("reference/")]
+        entries = [{name: groups.get(path, path)} for name, path in _ENTRY.findall(body)]
         if entries:
             nav.append({title: entries})
-    return [
-        *nav,
-        {"Reference": ["reference/index.md", *_reference()]},
-        {"Decisions": ["decisions/index.md", *_folder("decisions")]},
-    ]
+    return nav
 
 
 def _reference() -> list[dict[str, str]]:

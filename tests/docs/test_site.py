@@ -35,6 +35,16 @@ def test_every_page_is_built_and_can_be_searched(site: Path) -> None:
     assert all(f'"location":"{page}.html"' in index for page in pages)
 
 
+def test_the_navigation_is_short_until_a_reader_opens_a_group(site: Path) -> None:
+    page = (site / "index.html").read_text(encoding="utf-8")
+    closed = re.findall(
+        r'<li class="md-nav__item md-nav__item--nested">.*?md-nav__link[^>]*>\s*<span[^>]*>\s*(\w+)',
+        page,
+        re.DOTALL,
+    )
+    assert closed == ["Reference", "Decisions"]
+
+
 def test_no_page_asks_another_host(site: Path) -> None:
     for page in site.rglob("*.html"):
         fetched = (script or link for script, link in _FETCHED.findall(page.read_text(encoding="utf-8")))
