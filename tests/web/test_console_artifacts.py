@@ -331,3 +331,73 @@ def test_rollouts_need_permission_a_csrf_token_and_a_known_move(visitor: Visitor
     assert visitor.post(address % ("explode", "next")).status_code == 404
     assert visitor.get(address % ("abort", "live")).status_code == 409, "it never had a rollout"
     assert db.artifacts.rollout(NAME, "next").state == "running"
+
+
+# --- starting a rollout -----------------------------------------------------------------------------------------
+
+START = f"/artifacts/roll-out?name={NAME}&alias=%s"
+STAGES = {"version": "3", "percent-0": "10", "time-0": "2", "unit-0": "hours"}
+
+
+@pytest.fixture
+def single(db: Database) -> str:
+    """An alias that serves one version."""
+    db.artifacts.put_alias(NAME, "single", 1)
+    return START % "single"
+
+
+def test_a_rollout_is_started(visitor: Visitor, db: Database, single: str) -> None:
+    assert "Roll out in stages" in visitor.get(f"/artifacts/alias?name={NAME}&alias=single").text
+    assert re.findall(r'<option value="(\d+)"', visitor.get(single).text) == ["3", "2"]
+    form = {**STAGES, "percent-1": "50", "unit-1": "until approved", "reason": "a <try>", "approve": "on"}
+    assert visitor.post(single, form, csrf="x").status_code == 403
+    assert visitor.post(single, form).status_code == 303
+    rollout = db.artifacts.rollout(NAME, "single")
+    assert rollout.stages == ((10, 7200.0), (50, None), (100, None))
+    assert (rollout.by, rollout.reason, rollout.approve) == ("console", "a <try>", True)
+    page = visitor.get(f"/artifacts/alias?name={NAME}&alias=single").text
+    assert "Roll out in stages" not in page
+    assert visitor.post(single, form).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"percent-0": ""},
+        {"percent-0": "100", "unit-0": "days"},
+        {"percent-0": "1.5"},
+        {"percent-0": "-5"},
+        {"time-0": ""},
+        {"time-0": "9" * 30},
+        {"unit-0": "<u>"},
+        {"percent-1": "5", "time-1": "1", "unit-1": "days"},
+        {"version": "LATEST"},
+        {"version": "<u>"},
+    ],
+)
+def test_a_wrong_rollout_is_explained_above_its_form(
+    visitor: Visitor, db: Database, single: str, wrong: dict[str, str]
+) -> None:
+    reply = visitor.post(single, {**STAGES, "reason": "typed <i>", **wrong})
+    assert reply.status_code == 422
+    assert 'role="alert"' in reply.text
+    assert "typed &lt;i&gt;" in reply.text
+    assert "<u>" not in reply.text
+    assert shares(db, "single") == {"1": 1.0}
+
+
+def test_a_rollout_is_not_started_by_a_reader_nor_where_it_cannot_begin(
+    visitor: Visitor, db: Database, single: str
+) -> None:
+    reader = open_visitor(db)
+    assert (reader.get(single).status_code, reader.post(single, STAGES).status_code) == (403, 403)
+    assert visitor.post(START % "live", STAGES).status_code == 409, "it serves two versions"
+    assert visitor.post(START % "kept", STAGES).status_code == 403, "it is protected"
+    assert visitor.post(START % "none", STAGES).status_code == 404
+    for alias in ("live", "kept", "next"):
+        page = visitor.get(f"/artifacts/alias?name={NAME}&alias={alias}").text
+        assert "/artifacts/roll-out" not in page
+    revision = db.artifacts.alias(NAME, "single").revision or ""
+    db.artifacts.put_alias(NAME, "single", 2)
+    assert visitor.post(single, {**STAGES, "revision": revision}).status_code == 409
+    assert shares(db, "single") == {"2": 1.0}

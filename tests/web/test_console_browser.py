@@ -47,6 +47,7 @@ PAGES = {
         "artifacts/alias?name={model}&alias=live",
         "artifacts/alias?name={model}&alias=next",
         "artifacts/alias/move?name={model}&alias=live&weight-1=50&weight-2=50",
+        "artifacts/roll-out?name={model}&alias=next",
         "artifacts/rollout/abort?name={model}&alias=next",
     ],
     "archive": [
@@ -74,6 +75,7 @@ MOVES = {
     "/models/{model}/item/delete": "test_an_item_is_found_edited_and_deleted",
     "/artifacts/alias/move": "test_a_split_is_moved_and_rolled_back",
     "/artifacts/alias/roll-back": "test_a_split_is_moved_and_rolled_back",
+    "/artifacts/roll-out": "test_a_rollout_is_started",
     "/artifacts/rollout/{move}": "test_a_rollout_is_steered",
     "/jobs/job/retry": "test_a_dead_job_is_found_retried_and_deleted",
     "/jobs/job/delete": "test_a_dead_job_is_found_retried_and_deleted",

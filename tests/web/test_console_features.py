@@ -159,6 +159,26 @@ def test_a_split_is_moved_and_rolled_back(screen: Screen) -> None:
     expect(page.get_by_role("status")).to_have_text("Rolled back. live now serves 100% version 1.")
 
 
+def test_a_rollout_is_started(screen: Screen) -> None:
+    page, db = screen.page, screen.db
+    name = publish_model(db, "started-model")
+    db.artifacts.put_alias(name, "fresh", 1)
+    page.goto(f"artifacts/alias?name={name}&alias=fresh")
+    page.get_by_role("link", name="Roll out in stages").click()
+    page.get_by_label("New version").select_option("Version 2")
+    page.get_by_label("Per cent in stage 1").fill("30")
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("alert")).to_contain_text(
+        "a stage of 25 per cent cannot follow one of 30 per cent"
+    )
+    page.get_by_label("Per cent in stage 2").fill("")
+    page.get_by_label("Unit of time of stage 3").select_option("until approved")
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("status")).to_have_text("Started. Version 2 gets 30 per cent of the traffic.")
+    rollout = db.artifacts.rollout(name, "fresh")
+    assert (rollout.version, rollout.stages) == ("2", ((30, 3600.0), (50, None), (100, None)))
+
+
 def test_a_rollout_is_steered(screen: Screen) -> None:
     page, db = screen.page, screen.db
     name = publish_model(db, "steered-model")
@@ -204,6 +224,7 @@ def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(screen: Screen,
             f"artifacts?{urlencode({'prefix': HOSTILE[kind][:200]})}",
             f"artifacts/artifact?{query}",
             f"artifacts/alias?{query}",
+            f"artifacts/roll-out?{query}",
             f"artifacts/rollout/abort?{query}",
             f"artifacts/alias/move?{query}&weight-1=7",
         ],

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from holdall.artifacts import Alias
 from holdall.errors import AliasNotFoundError
 from holdall.web.console.rollout import find_rollout, list_moves
+from holdall.web.console.rollout_start import can_begin
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _BY = "console"
@@ -64,6 +65,7 @@ async def show_alias(visit: Visit) -> Response:
         ],
         current=history[0].number if history and alias is not None else None,
         rollout=rollout,
+        can_begin=can_begin(alias, rollout),
         moves=list_moves(rollout, protected=alias is not None and alias.protected),
         title=f"{wanted:.200} of {name:.200}",
     )

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from holdall.artifacts import Alias, Artifact
 from holdall.web.console.alias import confirm_move, move_alias, roll_back_alias, show_alias
 from holdall.web.console.rollout import confirm_rollout_move, move_rollout
+from holdall.web.console.rollout_start import show_start, start_rollout
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit
 
@@ -101,6 +102,8 @@ SECTION = Section(
         Page("/artifacts/alias/move", confirm_move),
         Page("/artifacts/alias/move", move_alias, changes=True),
         Page("/artifacts/alias/roll-back", roll_back_alias, changes=True),
+        Page("/artifacts/roll-out", show_start),
+        Page("/artifacts/roll-out", start_rollout, changes=True),
         Page("/artifacts/rollout/{move}", confirm_rollout_move),
         Page("/artifacts/rollout/{move}", move_rollout, changes=True),
     ),
