@@ -42,6 +42,7 @@ PAGES = {
     "more files": "{next of files}",
     "the last files": "/blobs?after={last blob}",
     "files of an owner": "/blobs?type=Shopper&owner={owner id}",
+    "more files of an owner": "{next of files of an owner}",
     "file": "{first /blobs/blob of files of an owner}",
     "artifacts": "/artifacts",
     "more artifacts by prefix": "/artifacts?prefix=model-1&after=model-124",

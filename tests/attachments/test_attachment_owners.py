@@ -283,7 +283,14 @@ async def test_a_blob_with_hundreds_of_references_works(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(b"logo", filename="logo.txt")
     people = [await db.create(avatar=blob) for _ in range(30 if ROUNDS <= 3 else 500)]
     assert await db.count(blob) == len(people)
-    assert len(await db.blobs.attachments(blob)) == len(people)
+    everything = {each.id for each in await db.blobs.attachments(blob)}
+    assert len(everything) == len(people)
+    for limit in (1, 20, 25, 1000):
+        some = {each.id for each in await db.blobs.attachments(blob, limit=limit)}
+        assert len(some) == min(limit, len(people))
+        assert some <= everything
+    with pytest.raises(InvalidOptionsError, match="limit must be a whole number"):
+        await db.blobs.attachments(blob, limit=0)
     await db.check()
     for person in [people[0], people[-1], people[5]]:
         async with db.db.transaction() as tx:
@@ -309,8 +316,29 @@ async def test_an_owner_of_very_many_files_lists_them_in_pages(db: Rig) -> None:
     assert len(queries) > 1
 
 
-async def _list(db: Rig, *owner: str) -> Any:
-    found = db.database.blobs.list(*owner)
+@everywhere
+async def test_the_files_of_an_owner_are_listed_page_by_page(db: Rig) -> None:
+    for name in ("files", "others"):
+        for n in range(4):
+            blob = await db.blobs.create_and_upload(b"x", filename=f"{n}.txt")
+            await db.blobs.attach(blob, record_type="Paged", record_id="1", name=name)
+    everything = [(each.name, each.id) async for each in _list(db, "Paged", "1")]
+    assert len(everything) == 8
+    seen: list[tuple[str, str]] = []
+    while page := [each async for each in _list(db, "Paged", "1", after=seen[-1] if seen else None, limit=3)]:
+        assert len(page) <= 3
+        seen += [(each.name, each.id) for each in page]
+    assert seen == everything
+    after = next(each for each in everything if each[0] == "others")
+    rest = [each.id async for each in _list(db, "Paged", "1", "others", after=after)]
+    assert rest == [id for name, id in everything if name == "others"][1:]
+    for wrong in ({"limit": 0}, {"after": everything[0], "name": "others"}):
+        with pytest.raises(InvalidOptionsError):
+            assert [each async for each in _list(db, "Paged", "1", **wrong)] == []
+
+
+async def _list(db: Rig, *owner: str, **options: Any) -> Any:
+    found = db.database.blobs.list(*owner, **options)
     if db.way.colour == "awaiting":
         async for each in found:
             yield each

@@ -77,6 +77,43 @@ def test_the_files_of_one_owner_are_listed(visitor: Visitor, db: Database) -> No
     assert "Files of this owner" in page
 
 
+def test_the_files_of_one_owner_are_listed_page_by_page(visitor: Visitor, db: Database) -> None:
+    ids = []
+    for number in range(60):
+        blob = db.blobs.create_and_upload(b"x", filename=f"{number}.txt")
+        db.blobs.attach(blob, record_type="Other", record_id="a/b", name="files")
+        ids.append(blob.id)
+    page = visitor.get("/blobs?type=Other&owner=a/b").text
+    address = unescape(page.split('rel="next"')[0].rpartition('href="/console')[2].partition('"')[0])
+    rest = visitor.get(address).text
+    assert [sum(f"blob?id={id}" in text for id in ids) for text in (page, rest)] == [48, 12]
+    assert 'rel="next"' not in rest
+    assert 'href="/console/blobs?type=Other&amp;owner=a%2Fb"' in rest
+    for odd in ("x", "/", "x/y", "%00/%00"):
+        assert visitor.get(f"/blobs?type=Other&owner=a/b&after={odd}").status_code == 200
+
+
+def test_of_many_references_and_files_the_first_are_shown(visitor: Visitor, db: Database) -> None:
+    item, blob = attach(db)
+    for number in range(60):
+        db.blobs.attach(blob, record_type="Other", record_id=f"{number}", name="files")
+    page = visitor.get(f"/blobs/blob?id={blob.id}").text
+    assert "There are more than these 50; the file counts 61." in page
+    address = f"/models/console_rig:Customer/item?key-id={item.id}"
+    assert "All files of this item" not in visitor.get(address).text
+    for number in range(24):
+        db.blobs.attach(
+            db.blobs.create_and_upload(b"x", filename=f"{number}.txt"),
+            record_type="ConsoleCustomer",
+            record_id=str(item.id),
+            name="files",
+        )
+    page = visitor.get(address).text
+    assert "more than 24 files" in page
+    assert page.count("/blobs/blob?id=") == 24
+    assert f"/blobs?type=ConsoleCustomer&amp;owner={item.id}" in page
+
+
 def test_a_file_is_shown_with_its_references_and_pictures(visitor: Visitor, db: Database) -> None:
     item, blob = attach(db, draw(), "dot.png")
     small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdall.attachments.attachment import Attachment
     from holdall.attachments.audit import AuditReport, Finding
     from holdall.attachments.blob import Blob
-    from holdall.attachments.declaration import Accept, has_many_attached, has_one_attached
+    from holdall.attachments.declaration import Accept, has_many_attached, has_one_attached, identify_owner
     from holdall.attachments.delivery import Delivery
     from holdall.attachments.event import AttachmentEvent, on
     from holdall.attachments.filename import Filename
@@ -56,6 +56,7 @@ __all__ = [
     "analyzer",
     "has_many_attached",
     "has_one_attached",
+    "identify_owner",
     "on",
 ]
 
@@ -86,6 +87,7 @@ _HOMES = {
     "analyzer": "holdall.attachments.analysis",
     "has_many_attached": "holdall.attachments.declaration",
     "has_one_attached": "holdall.attachments.declaration",
+    "identify_owner": "holdall.attachments.declaration",
     "on": "holdall.attachments.event",
 }
 

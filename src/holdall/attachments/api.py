@@ -54,12 +54,20 @@ class Blobs:
         """
         return BlockingPages(content.new_pieces(self._context, blob, start, size), self._context)
 
-    def list(self, record_type: str, record_id: str, name: str | None = None) -> Iterator[Attachment]:
-        """Iterate over an owner's attachments, or those under one name, in key order.
+    def list(
+        self,
+        record_type: str,
+        record_id: str,
+        name: str | None = None,
+        *,
+        after: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Attachment]:
+        """Iterate over an owner's attachments, or those under one name, in key order: at most ``limit``.
 
-        Pages are fetched as you iterate.
+        Pages are fetched as you iterate. ``after`` is the name and the id of an attachment, to begin with the next.
         """
-        pages = AttachmentPages(self._context, record_type, record_id, name)
+        pages = AttachmentPages(self._context, record_type, record_id, name, after=after, limit=limit)
         while (page := run(pages.next_page(), self._context)) is not None:
             yield from page
 
@@ -122,13 +130,19 @@ class AsyncBlobs:
         return AwaitingPages(content.new_pieces(self._context, blob, start, size), self._context)
 
     async def list(
-        self, record_type: str, record_id: str, name: str | None = None
+        self,
+        record_type: str,
+        record_id: str,
+        name: str | None = None,
+        *,
+        after: tuple[str, str] | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[Attachment]:
-        """Iterate over an owner's attachments, or those under one name, in key order.
+        """Iterate over an owner's attachments, or those under one name, in key order: at most ``limit``.
 
-        Pages are fetched as you iterate.
+        Pages are fetched as you iterate. ``after`` is the name and the id of an attachment, to begin with the next.
         """
-        pages = AttachmentPages(self._context, record_type, record_id, name)
+        pages = AttachmentPages(self._context, record_type, record_id, name, after=after, limit=limit)
         while (page := await wait(pages.next_page(), self._context)) is not None:
             for each in page:
                 yield each

@@ -192,6 +192,12 @@ def owner_of(key: ModelKey[Any]) -> Owner:
     return Owner(record_type, urlsafe_b64encode(text.encode()).rstrip(b"=").decode())
 
 
+def identify_owner(key: ModelKey[Any]) -> tuple[str, str]:
+    """Return the record type and the record id of an item's attachments, as ``db.blobs.list`` takes them."""
+    owner = owner_of(key)
+    return owner.record_type, owner.record_id
+
+
 class HasOne(Declaration):
     """Each instance has at most one file; made by `has_one_attached`."""
 

@@ -18,6 +18,7 @@ from holdall.attachments.signed_id import Purpose, read_expiry, sign_id, verify_
 from holdall.attachments.stored import find_row, read_blobs, read_references
 from holdall.core.context import Context
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
+from holdall.core.option import check_count
 from holdall.core.values import encode
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.files import upkeep
@@ -86,11 +87,16 @@ async def signed_id(
     return sign_id(context.settings.secret, id, purpose=purpose, expires=until, form=form)
 
 
-async def attachments(context: Context, blob: Blob | str) -> list[Attachment]:
-    """List the attachments of a blob. Those that a Rails application wrote are found only after `reindex`."""
+async def attachments(context: Context, blob: Blob | str, *, limit: int | None = None) -> list[Attachment]:
+    """List the attachments of a blob, at most ``limit``, in no particular order.
+
+    Those that a Rails application wrote are found only after `reindex`.
+    """
+    if limit is not None:
+        check_count(limit, "limit")
     home = await home_of(context)
     row = await find_row(context, home, blob)
-    places = await read_references(context, home, row)
+    places = await read_references(context, home, row, limit)
     wanted = [AttachmentRow(home.attachment(*home.parse_place(place), id)) for id, place in places.items()]
     found = await fetch_all(context.port, wanted) if wanted else []
     return [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
 from holdall.attachments.derived import preview_owner, read_variants, variant_owner
@@ -14,8 +12,8 @@ from holdall.attachments.stored import find_row
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
+from holdall.core.option import check_count
 from holdall.core.requests import Scan
-from holdall.errors import InvalidOptionsError
 
 _PAGE = 500
 
@@ -42,9 +40,9 @@ async def scan(
     This reads the table's other items too, until it has found ``limit`` blobs or, if you pass ``most_scanned``, has
     read about that many items. ``after`` is the ``next`` of the page before.
     """
-    _check(limit, "limit")
+    check_count(limit, "limit")
     if most_scanned is not None:
-        _check(most_scanned, "most_scanned")
+        check_count(most_scanned, "most_scanned")
     home = await home_of(context)
     start = None if after is None else home.blob(after).key
     kind = BlobRow.entity.equals("Blob")
@@ -59,11 +57,6 @@ async def scan(
         if most_scanned is not None and scanned >= most_scanned and page.last_key is not None:
             return BlobPage(tuple(found), None, scanned, False)
     return BlobPage(tuple(found), None, scanned, True)
-
-
-def _check(number: Any, name: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise InvalidOptionsError(f"{name} must be a whole number from 1 up, not {number!r:.60}")
 
 
 async def pictures(context: Context, blob: Blob | str) -> list[Attachment]:

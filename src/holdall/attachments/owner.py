@@ -16,6 +16,9 @@ from holdall.attachments.record import AttachmentRow, Slot
 from holdall.attachments.stored import read_blobs, read_slots
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
+from holdall.core.frozen import replace
+from holdall.core.option import check_count
+from holdall.errors import InvalidOptionsError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 
@@ -23,13 +26,31 @@ from holdall.tables.commit.flow import commit
 class AttachmentPages:
     """The attachments of an owner, page by page, in key order; those whose blob is missing are left out."""
 
-    def __init__(self, context: Context, record_type: str, record_id: str, name: str | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        record_type: str,
+        record_id: str,
+        name: str | None = None,
+        *,
+        after: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> None:
+        if limit is not None:
+            check_count(limit, "limit")
+        if name is not None and after is not None and after[0] != name:
+            raise InvalidOptionsError(
+                f"after is an attachment of {after[0]!r:.60}, not of {name!r:.60}",
+                hint="pass the name and the id of an attachment that this list has returned",
+            )
         self._context = context
         self._owner = Owner(record_type, record_id)
         self._name = name
         self._home: Home | None = None
         self._cursor: PageCursor | None = None
         self._leaving: frozenset[str] = frozenset()
+        self._after = after
+        self._left = limit
 
     async def next_page(self) -> Sequence[Attachment] | None:
         """Return the next page; None after the last."""
@@ -37,19 +58,26 @@ class AttachmentPages:
             self._home = await home_of(self._context)
             slots = await _read_slots(self._context, self._home, self._owner, self._name)
             self._leaving = await read_leaving(self._context, self._home, slots)
-            query = self._home.attachments(self._owner, self._name)
+            query = replace(self._home.attachments(self._owner, self._name), limit=self._left)
+            if self._after is not None:
+                start = self._home.attachment(self._owner, *self._after)
+                query = replace(query, start_after=start.attributes)
             self._cursor = PageCursor(self._context.port, query)
-        page = await self._cursor.next_page()
+        page = None if self._left == 0 else await self._cursor.next_page()
         if page is None:
             return None
         rows = [AttachmentRow(self._home.layout.address_of(item), item) for item in page.items]
         rows = [row for row in rows if row.id not in self._leaving]
         blobs = await read_blobs(self._context, self._home, [row.blob_id for row in rows])
-        return [
+        found = [
             Attachment.of(self._context.settings, row, Blob.of(blobs[row.blob_id]))
             for row in rows
             if blobs[row.blob_id].is_stored
         ]
+        if self._left is not None:
+            found = found[: self._left]
+            self._left -= len(found)
+        return found
 
 
 async def _read_slots(context: Context, home: Home, owner: Owner, name: str | None) -> list[Slot]:

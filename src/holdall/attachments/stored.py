@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from holdall.attachments.blob import Blob
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord, Slot
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
+from holdall.core.frozen import replace
 from holdall.errors import RecordNotFound
 from holdall.tables.record import fetch, fetch_all
 
@@ -78,16 +80,20 @@ async def read_blobs(context: Context, home: Home, ids: Iterable[str]) -> dict[s
     return dict(zip(distinct, found, strict=True))
 
 
-async def read_references(context: Context, home: Home, blob: BlobRow) -> dict[str, str]:
-    """Read the places of the attachments that refer to a blob, by attachment id."""
+async def read_references(
+    context: Context, home: Home, blob: BlobRow, limit: int | None = None
+) -> dict[str, str]:
+    """Read the places of the attachments that refer to a blob, by attachment id: all, or the first ``limit``."""
     places = blob.references
-    if blob.reference_items:
-        cursor = PageCursor(context.port, home.references(blob.id))
+    if blob.reference_items and (limit is None or len(places) < limit):
+        cursor = PageCursor(context.port, replace(home.references(blob.id), limit=limit))
         while (page := await cursor.next_page()) is not None:
             for item in page.items:
                 record = ReferenceRecord(home.layout.address_of(item), item)
                 places[record.attachment_id] = record.place
-    return places
+            if limit is not None and len(places) >= limit:
+                break
+    return places if limit is None else dict(islice(places.items(), limit))
 
 
 async def find_row(context: Context, home: Home, blob: Blob | str) -> BlobRow:

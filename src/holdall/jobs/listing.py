@@ -14,6 +14,7 @@ from typing import NamedTuple
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
+from holdall.core.option import check_count
 from holdall.core.requests import Page, Query
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
@@ -91,7 +92,7 @@ async def list_jobs(
 
     Without a state, and among dead jobs, there can be items that cannot be read as jobs (``raw``).
     """
-    _check(limit, "limit")
+    check_count(limit, "limit")
     layout = await discover(context)
     wanted = await choose_queues(context, queue)
     states = choose_states(state)
@@ -130,9 +131,9 @@ async def fetch_page(
     together, and each other's items are read too: with ``most_read``, the page ends when about that many items were
     read, perhaps before it has found any job.
     """
-    _check(limit, "limit")
+    check_count(limit, "limit")
     if most_read is not None:
-        _check(most_read, "most_read")
+        check_count(most_read, "most_read")
     layout = await discover(context)
     kinds = choose_states(state)
     homes = [h for each in await choose_queues(context, queue) for h in partitions(each, kinds)]
@@ -363,8 +364,3 @@ async def _each_page(context: Context, query: Query, take: Callable[[Page], obje
         if page.last_key is None:
             return
         query = replace(query, start_after=page.last_key)
-
-
-def _check(number: object, name: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise InvalidOptionsError(f"{name} must be a whole number from 1 up, not {number!r:.60}")

@@ -18,19 +18,30 @@ from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import Visit
 
 _SIZE = 48
+_REFERENCES = 50
 _MOST_SCANNED = 2_000
 
 
 async def _list(visit: Visit) -> Response:
     kind, id = visit.query("type"), visit.query("owner")
     if kind and id:
-        owned = [each.blob async for each in visit.db.blobs.list(kind, id)]
-        return _show_list(visit, owned[:_SIZE], None, complete=len(owned) <= _SIZE)
+        return await _list_owned(visit, kind, id)
     page = await visit.db.blobs.scan(
         limit=_SIZE, after=visit.query("after") or None, most_scanned=_MOST_SCANNED
     )
     next_url = None if page.next is None else visit.url("blobs", after=page.next)
     return _show_list(visit, page.blobs, next_url, complete=page.complete, scanned=page.scanned)
+
+
+async def _list_owned(visit: Visit, kind: str, id: str) -> Response:
+    """List the files of one owner."""
+    name, _, last = visit.query("after").rpartition("/")
+    after = (name, last) if name and last else None
+    found = [each async for each in visit.db.blobs.list(kind, id, after=after, limit=_SIZE + 1)]
+    owned, next_url = found[:_SIZE], None
+    if len(found) > _SIZE:
+        next_url = visit.url("blobs", type=kind, owner=id, after=f"{owned[-1].name}/{owned[-1].id}")
+    return _show_list(visit, [each.blob for each in owned], next_url, complete=True)
 
 
 def _show_list(
@@ -52,10 +63,12 @@ def _show_list(
 async def _show(visit: Visit) -> Response:
     blobs = visit.db.blobs
     blob = await blobs.find(visit.query("id"))
+    found = await blobs.attachments(blob, limit=_REFERENCES + 1)
     return visit.render(
         "blob.html",
         blob=blob,
-        references=await _list_references(visit, await blobs.attachments(blob)),
+        references=await _list_references(visit, found[:_REFERENCES]),
+        is_cut=len(found) > _REFERENCES,
         pictures=await blobs.pictures(blob),
         metadata=json.dumps(blob.metadata, ensure_ascii=False, indent=2, default=str)
         if blob.metadata

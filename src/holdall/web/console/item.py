@@ -10,15 +10,16 @@ from typing import Any
 from starlette.responses import Response
 
 from holdall import Model, ModelKey
-from holdall.attachments import Attachment
+from holdall.attachments import Attachment, identify_owner
 from holdall.core import Item
-from holdall.errors import ConfigurationError, HoldallError, InvalidFieldError
+from holdall.errors import HoldallError, InvalidFieldError
 from holdall.models import FieldFacts, ModelFacts, describe_model, format_text
 from holdall.transactions import StoredItem
 from holdall.web.console.value_text import read_text, show_value
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _HIDDEN = {"S": "(hidden)"}
+_FILES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,10 @@ async def show_item(visit: Visit) -> Response:
         item = await visit.db.get(page.key)
     except HoldallError as error:
         problem = error.message
+    owner = identify_owner(page.key)
     groups: list[tuple[str, list[Attachment]]] = []
     if item is not None:
-        groups = await _load_attachments(visit, item, page.facts["attachments"])
+        groups = [(name, await _list_files(visit, owner, name)) for name in page.facts["attachments"]]
     return visit.render(
         "item.html",
         page=page,
@@ -98,6 +100,8 @@ async def show_item(visit: Visit) -> Response:
         problem=problem,
         fields=[] if item is None else show_fields(item, page.facts["fields"]),
         groups=groups,
+        most_files=_FILES,
+        files_url=visit.url("blobs", type=owner[0], owner=owner[1]),
         raw=show_raw(page.stored.attributes, page.facts),
         edit_url=link_item(visit, page.name, page.key, "edit"),
         delete_url=link_item(visit, page.name, page.key, "delete"),
@@ -105,21 +109,9 @@ async def show_item(visit: Visit) -> Response:
     )
 
 
-async def _load_attachments(
-    visit: Visit, item: Model, names: list[str]
-) -> list[tuple[str, list[Attachment]]]:
-    if not names:
-        return []
-    try:
-        await visit.db.load([item], *names)
-    except ConfigurationError:
-        return []  # the database has no file service
-    found = []
-    for name in names:
-        proxy = getattr(item, name)
-        files = list(proxy) if hasattr(proxy, "__iter__") else [each for each in [proxy.attachment] if each]
-        found.append((name, files))
-    return found
+async def _list_files(visit: Visit, owner: tuple[str, str], name: str) -> list[Attachment]:
+    """Return the first files of an item under a name, and one more if there are more than a page shows."""
+    return [each async for each in visit.db.blobs.list(*owner, name, limit=_FILES + 1)]
 
 
 def show_fields(item: Model, fields: Iterable[FieldFacts]) -> list[ShownField]:

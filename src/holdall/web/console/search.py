@@ -28,7 +28,7 @@ OPERATORS = {
     "between": "between",
 }
 SIZES = (25, 50, 100)
-_MOST_BROWSED = 2_000
+_MOST_BROWSED = 3_000
 
 
 @dataclass(frozen=True, slots=True)
