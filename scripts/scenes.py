@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import holdall
-from holdall import Archive, Database, Index, Key, Model, SortKey, Template, Variant, has_one_attached
+from holdall import Archive, Database, Index, Key, Model, SortKey, Template, Variant, col, has_one_attached
 from holdall.core import GetItem, PutItem, decode_item, encode_item
 from holdall.errors import TransactionFailedError
 
@@ -38,11 +38,11 @@ with db.transaction() as tx:
 print(db.get(Order, customer="ada", number=1))
 
 # %% A query on an index
-# Thirty more orders, then the three largest of tea. The index is sorted by quantity: the query reads these three only.
-with db.transaction() as tx:
+# Thirty orders in two batches, then the three largest of tea. The index is sorted by quantity, so only these are read.
+with db.bulk(Order) as bulk:
     for number in range(30):
         kind, size = ("cocoa", "tea")[number % 2], number * 7 % 31
-        tx.create(Order, customer="grace", number=number, product=kind, quantity=size)
+        bulk.put(Order(customer="grace", number=number, product=kind, quantity=size))
 
 top = db.query(Order, index="by_product", product="tea", reverse=True, limit=3).all()
 for order in top:
@@ -155,7 +155,7 @@ print(f"{report.archived} visits archived; {len(visits)} visits read, hot and co
 
 
 # %% A table of another program
-# A template describes the keys that another program writes. Holdall changes its item and keeps what it does not know.
+# A template describes the keys that another program writes. Holdall adds to its item, and need not read it for that.
 class Parcel(Model, table="depot", layout=Template(pk="PARCEL#{id}", sk="STATE")):
     id: Key[str]
     weight: int
@@ -165,7 +165,7 @@ db.create(Parcel, id="6", weight=2)
 key = {"pk": "PARCEL#7", "sk": "STATE"}  # the next item is written by the other program
 theirs = {**key, "id": "7", "weight": 3, "van": "B"}
 db.send(PutItem("depot", encode_item(theirs)))
-db.update(Parcel.key("7"), weight=4)
+db.update(Parcel.key("7"), col(Parcel.weight).increment_by(1))
 print(decode_item(db.send(GetItem("depot", encode_item(key))).item))
 
 
