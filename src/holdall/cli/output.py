@@ -26,7 +26,7 @@ JSON = "holdall.json"
 """The context's mark that failures are printed as JSON."""
 
 _ARGUMENTS = re.compile(
-    r"\b(allow_protected|drop_aliases|dry_run|exclusive|force)=True|\b(sort|where|only)=(?![\w\"'(])"
+    r"\b(allow_protected|create|drop_aliases|dry_run|exclusive|force|overwrite|restart)=True|\b(sort|where|only)=(?![\w\"'(])"
 )
 _FILES = re.compile(r'open (it|the database) with files="s3://bucket" or files="file:PATH"', re.IGNORECASE)
 
@@ -80,6 +80,7 @@ def _translate_hint(hint: str) -> str:
     hint = _FILES.sub(
         "set HOLDALL_FILES=s3://BUCKET or file:PATH", hint.removeprefix("pass service=..., or ")
     )
+    hint = hint.replace("(files=False)", "(--no-files)")
     return _ARGUMENTS.sub(lambda found: f"--{(found[1] or found[2]).replace('_', '-')}", hint)
 
 

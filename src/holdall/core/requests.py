@@ -130,7 +130,7 @@ class Page:
 class TableDescription:
     """A table's schema, its status and the status of each index (``ACTIVE``, ``CREATING``, …).
 
-    The counts are estimates if the service keeps only estimates.
+    The counts are estimates if the service keeps only estimates. ``id`` is DynamoDB's id of the table.
     """
 
     schema: TableSchema
@@ -138,6 +138,7 @@ class TableDescription:
     index_status: Mapping[str, str]
     item_count: int
     size_bytes: int
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

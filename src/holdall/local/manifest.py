@@ -27,6 +27,12 @@ CREATE TABLE intents (place TEXT, key TEXT, content BLOB, PRIMARY KEY (place, ke
 CREATE TABLE positions (place TEXT, segment INTEGER, after TEXT, done INTEGER NOT NULL, counted TEXT NOT NULL,
     PRIMARY KEY (place, segment)) WITHOUT ROWID;
 """
+_RECORD = """
+INSERT INTO things VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+    SET origin = excluded.origin, copy = excluded.copy, pass = max(pass, excluded.pass)
+"""
+"""A pass is never set back, so that a copy that someone started twice does not seem to have lost what it has seen."""
+
 _TOGETHER = 500
 
 
@@ -116,7 +122,7 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, bri
         held.close()
         raise ConfigurationError(
             f"{path} is the manifest of another copy: {found['identity']}",
-            hint="pass another path as the manifest, or start over with restart=True",
+            hint="pass another path as the manifest, or restart=True to start over",
         )
     return Manifest(path, int(found["pass"]), held, is_new, brief)
 
@@ -238,7 +244,7 @@ def _record(
     rows = [(place, *thing, turn) for thing in things]
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT OR REPLACE INTO things VALUES (?, ?, ?, ?, ?)", rows)
+        connection.executemany(_RECORD, rows)
         connection.executemany(
             "DELETE FROM intents WHERE place = ? AND key = ?", [(place, key) for key in settled]
         )
@@ -319,6 +325,9 @@ def finish_pass(manifest: Manifest) -> None:
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("DELETE FROM positions")
-        connection.execute("UPDATE facts SET value = ? WHERE name = 'pass'", (str(manifest.turn + 1),))
+        connection.execute(
+            "UPDATE facts SET value = max(CAST(value AS INTEGER), ?) WHERE name = 'pass'",
+            (manifest.turn + 1,),
+        )
         connection.execute("COMMIT")
     manifest.turn += 1

@@ -159,3 +159,14 @@ def test_a_shared_service_is_left_out(tmp_path: Path) -> None:
         put(rig.source, "a")
         report = rig.source.copy_to(rig.target, manifest=tmp_path / "m")
         assert [part.kind for part in report.parts] == ["table"]
+
+
+def test_another_place_has_its_own_entries_in_the_manifest(tmp_path: Path) -> None:
+    with opening(Way("file-to-file", "blocking")) as rig:
+        put(rig.source, "a")
+        url = f"embedded:{tmp_path}/copy.db?durability=normal"
+        for place in ("one", "two", "one"):
+            with Database(url, files=f"file:{tmp_path}/{place}") as target:
+                report = rig.source.copy_to(target, manifest=tmp_path / "m", verify=False)
+                assert target.files.get("a") == b"bytesa"
+        assert counts(report, "copied", "unchanged") == (0, 1)

@@ -10,9 +10,13 @@ from uuid import uuid4
 import pytest
 from copy_rig import Rig, Way, opening
 from rig.colour import finish, in_turn
-from rig.files import bucket_service, pattern
+from rig.files import BUCKET, bucket_service, pattern
 from rig.recorder import Recorder
+from rig.servers import ENVIRONMENT, started
 
+from holdall.backends.aws.credentials import find_credentials
+from holdall.backends.aws.endpoint import resolve_endpoint
+from holdall.backends.s3 import S3Service
 from holdall.core.frozen import replace
 from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import GetObject, GetTags, ImportObject, PutObject, UploadPart
@@ -138,3 +142,34 @@ def test_a_copy_with_another_etag_is_examined_and_a_damaged_one_made_again(damag
         assert report.is_current, report
         assert len(record.sent(PutObject)) == damaged
         assert rig.target.files.get("a") == b"bytes"
+
+
+def open_bucket(prefix: str, bucket: str = BUCKET) -> S3Service:
+    service = bucket_service(prefix)
+    endpoint = resolve_endpoint("s3", endpoint=started("ministack"), environment=ENVIRONMENT)
+    service.close()
+    return S3Service(bucket, endpoint, find_credentials(environment=ENVIRONMENT), prefix=prefix)
+
+
+def test_a_missing_bucket_is_reported_before_anything_is_written() -> None:
+    for source, target in (("none", BUCKET), (BUCKET, "none")):
+        settings = [{"files": open_bucket("a" + bucket, bucket)} for bucket in (source, target)]
+        with opening(Way("file-to-file", "blocking"), *settings) as rig:
+            with pytest.raises(ConfigurationError, match="there is no bucket none"):
+                rig.source.copy_to(rig.target)
+            assert not rig.target.table.exists()
+
+
+@pytest.mark.parametrize(("one", "other"), [("x", "x/y"), ("x/y", "x"), ("", "x")])
+def test_files_that_overlap_are_refused(one: str, other: str) -> None:
+    settings = [{"files": open_bucket(prefix)} for prefix in (one, other)]
+    with opening(Way("file-to-file", "blocking"), *settings) as rig:
+        with pytest.raises(ConfigurationError, match=r"the files of the source \(s3://.* overlap"):
+            rig.source.copy_to(rig.target)
+        assert not rig.target.table.exists()
+
+
+def test_the_same_place_is_shared_and_left_out() -> None:
+    settings = [{"files": open_bucket("shared")} for _ in range(2)]
+    with opening(Way("memory-to-memory", "blocking"), *settings) as rig:
+        assert [part.kind for part in rig.source.copy_to(rig.target).parts] == ["table"]

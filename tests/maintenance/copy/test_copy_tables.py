@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from copy_rig import Rig, Way, everywhere, items, opening
 from rig.colour import finish
+from rig.servers import sign_in
 
 from holdall import Database, Index, Key, Model
 from holdall.core import CreateTable, DescribeTtl, PutItem, SetTtl, encode_item
@@ -209,6 +210,32 @@ def test_a_database_is_not_copied_to_itself(pair: Rig) -> None:
         pair.source.copy_to(again)
 
 
+def test_a_table_that_both_databases_share_is_not_copied_to_itself(pair: Rig) -> None:
+    path = pair.source.path
+    options: dict[str, Any] = {"models": [Parcel], "manifest": pair.folder / "m"}
+    pair.source.table.create(models=[Parcel])
+    with (
+        Database(f"embedded:{path}?table_name=another") as again,
+        pytest.raises(InvalidOptionsError, match="the same table, parcels") as refusal,
+    ):
+        pair.source.copy_to(again, **options)
+    assert "another table_prefix" in str(refusal.value)
+    with Database(f"embedded:{path}?table_name=another&table_prefix=p-") as again:
+        report = pair.source.copy_to(again, **options)
+        assert [part.target for part in report.parts[:2]] == ["another", "p-parcels"]
+
+
+def test_a_table_on_a_server_is_recognised_however_its_url_is_written() -> None:
+    with opening(Way("ministack-to-file", "blocking")) as rig:
+        settings = rig.source._context.settings
+        url = f"dynamodb://{settings.table_name}?endpoint={settings.endpoint}&region=us-east-1&connect_timeout=3"
+        with (
+            Database(url, credentials=sign_in, files="memory:", region=None) as again,
+            pytest.raises(InvalidOptionsError, match="the same table, "),
+        ):
+            rig.source.copy_to(again)
+
+
 def test_a_missing_table_is_explained_before_anything_is_written(pair: Rig) -> None:
     with pytest.raises(TableNotFoundError, match="there is no table other in the source"):
         pair.source.copy_to(pair.target, tables=["other"])
@@ -216,6 +243,8 @@ def test_a_missing_table_is_explained_before_anything_is_written(pair: Rig) -> N
         pair.source.copy_to(pair.target, create=False)
     assert "CreateTable" not in str(refusal.value)
     assert '"KeySchema"' in str(refusal.value.hint)
+    assert not pair.target.table.exists()
+    assert pair.source.copy_to(pair.target, create=False, dry_run=True).is_complete
     assert not pair.target.table.exists()
 
 

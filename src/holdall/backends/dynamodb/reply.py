@@ -239,6 +239,7 @@ def decode_table(table: Payload) -> TableDescription:
         states,
         table.get("ItemCount", 0),
         table.get("TableSizeBytes", 0),
+        table.get("TableId"),
     )
 
 

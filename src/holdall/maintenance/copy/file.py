@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdall.core.objects import DeleteObject, ListedObject, ListObjects, ObjectPage
+from holdall.core.objects import (
+    DeleteObject,
+    DescribeService,
+    ListedObject,
+    ListObjects,
+    ObjectPage,
+    ServiceTraits,
+)
 from holdall.errors import ConfigurationError
 from holdall.files.transfer import find_object
 from holdall.local.manifest import (
@@ -35,37 +42,60 @@ _TOGETHER = 64
 _MOST_LINES = 20
 
 
-async def list_services(source: Side, target: Side) -> list[str]:
-    """The services to copy; `ConfigurationError` if the target lacks one that holds objects.
+async def list_services(source: Side, target: Side) -> dict[str, str]:
+    """The services to copy, each with the name of both places in the manifest.
 
-    A service with mirrors is left out, because its primary and its mirrors are services themselves. So is one that is
-    the same place in both databases.
+    `ConfigurationError` if the target lacks one that holds objects, or cannot be reached. A service with mirrors is
+    left out, because its primary and its mirrors are services themselves. So is one that is the same place in both
+    databases.
     """
-    found = []
+    found = {}
     for name, url in source.services.items():
         if url is not None and url.startswith("mirror:"):
             continue
         if url is not None and url == target.services.get(name, "") and not url.startswith("memory:"):
             continue
-        if name not in target.services:
-            if (await source.context.port.send(ListObjects(name, limit=1))).objects:
-                known = ", ".join(target.services) or "none"
-                raise ConfigurationError(
-                    f"the source has files in the service {name}, and the target has no service {name}, only: {known}",
-                    hint=f'open the target with files={{"{name}": "s3://BUCKET"}}, or leave out files (files=False)',
-                )
-            continue
-        found.append(name)
+        if name in target.services:
+            ours, theirs = [await each.context.port.send(DescribeService(name)) for each in (source, target)]
+            if _are_different(ours, theirs):
+                for side in (source, target):  # a missing bucket is reported before anything is written
+                    await side.context.port.send(ListObjects(name, limit=1))
+                found[name] = f"files {name} from {_name_place(ours)} to {_name_place(theirs)}"
+        elif (await source.context.port.send(ListObjects(name, limit=1))).objects:
+            known = ", ".join(target.services) or "none"
+            raise ConfigurationError(
+                f"the source has files in the service {name}, and the target has no service {name}, only: {known}",
+                hint=f'open the target with files={{"{name}": "s3://BUCKET"}}, or leave out files (files=False)',
+            )
     return found
 
 
-class FileCopy:
-    """One service in one pass."""
+def _are_different(ours: ServiceTraits, theirs: ServiceTraits) -> bool:
+    """Whether two services are different places; `ConfigurationError` if one is inside the other."""
+    one, other = ours.origin, theirs.origin
+    if one is None or other is None or (one.server, one.bucket) != (other.server, other.bucket):
+        return True
+    if one.prefix == other.prefix:
+        return False
+    if one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix):
+        raise ConfigurationError(
+            f"the files of the source ({ours.place}) and those of the target ({theirs.place}) overlap",
+            hint="use another bucket, or a prefix that is not inside the other one",
+        )
+    return True
 
-    def __init__(self, work: Work, service: str) -> None:
+
+def _name_place(traits: ServiceTraits) -> str:
+    return traits.place if traits.origin is None else f"{traits.place} at {traits.origin.server}"
+
+
+class FileCopy:
+    """One service in one pass; ``place`` names both places in the manifest."""
+
+    def __init__(self, work: Work, service: str, place: str) -> None:
         self._work = work
         self._service = service
-        self._place = f"files {service}"
+        self._place = place
         self._recorded = 0
         self._objects = ObjectCopy(work, service, self._place)
         self.part = CopiedPart("files", service, service)

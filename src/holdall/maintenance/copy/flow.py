@@ -6,7 +6,7 @@ before files, so that every file that a copied item refers to is copied, too. De
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypedDict
 
@@ -19,10 +19,9 @@ from holdall.local.manifest import (
     finish_pass,
     locate_manifest,
     open_manifest,
-    resolve_path,
 )
 from holdall.maintenance.copy.file import FileCopy, list_services
-from holdall.maintenance.copy.plan import TablePlan, plan_copies
+from holdall.maintenance.copy.plan import TablePlan, identify_store, plan_copies
 from holdall.maintenance.copy.report import CopyReport
 from holdall.maintenance.copy.table import TableCopy
 from holdall.maintenance.copy.work import Account, Options, Side, Work
@@ -72,10 +71,12 @@ async def copy_database(
     check_run_options(segments, rate, progress)
     _check_bandwidth(bandwidth)
     ours, theirs = source.context, target.context
-    identity = await _identify_pair(ours, theirs)
-    plans = await plan_copies(ours, theirs, models, tables, create)
-    services = await list_services(source, target) if files else []
-    kept = await _open_manifest(ours, theirs, identity, manifest, restart, dry_run)
+    stores = await identify_store(ours), await identify_store(theirs)
+    plans = await plan_copies(
+        ours, theirs, models, tables, is_one=stores[0] == stores[1], create=create, dry_run=dry_run
+    )
+    services = await list_services(source, target) if files else {}
+    kept = await _open_manifest(ours, theirs, stores, manifest, restart, dry_run)
     options = Options(delete, overwrite, verify and not dry_run, segments, rate, dry_run)
     account = Account(progress, dry_run, None if kept.is_brief or dry_run else str(kept.path))
     try:
@@ -92,13 +93,13 @@ def _check_bandwidth(bandwidth: Any) -> None:
         )
 
 
-async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Sequence[str]) -> CopyReport:
+async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Mapping[str, str]) -> CopyReport:
     """One pass, or the rest of one that was interrupted."""
     dry_run, account = work.options.dry_run, work.account
     for plan in plans if not dry_run else ():
         await plan.ensure(work.target)
     copies: list[TableCopy | FileCopy] = [TableCopy(work, plan) for plan in plans]
-    copies += [FileCopy(work, name) for name in services]
+    copies += [FileCopy(work, name, place) for name, place in services.items()]
     if account.progress is not None:
         total = sum([await each.count() for each in copies])
         account.expected = total * 3 if work.options.verify else total  # verification reads both sides
@@ -120,34 +121,12 @@ async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Sequence
 
 
 async def _open_manifest(
-    source: Context, target: Context, identity: str, given: Any, restart: bool, dry_run: bool
+    source: Context, target: Context, stores: tuple[str, str], given: Any, restart: bool, dry_run: bool
 ) -> Manifest:
     """The manifest of this copy; one without a given path that concerns memory is removed at the end."""
     brief = given is None and "memory" in (source.settings.scheme, target.settings.scheme)
+    names = source.settings.table_name, target.settings.table_name
+    identity = " to ".join(f"{name} in {store}" for name, store in zip(names, stores, strict=True))
     name = f"holdall-copy-{sha256(identity.encode()).hexdigest()[:12]}.manifest"
     path = await source.port.offload(locate_manifest, given, name, brief)
     return await source.port.offload(open_manifest, path, identity, restart, dry_run, brief)
-
-
-async def _identify_pair(source: Context, target: Context) -> str:
-    """Name both databases; refuses a copy of a database to itself."""
-    one, other = await _identify(source), await _identify(target)
-    if one == other and source.settings.scheme != "memory":
-        raise InvalidOptionsError(
-            f"the source and the target are the same table, {source.settings.table_name}",
-            hint="pass another database as the target",
-        )
-    return f"{one} to {other}"
-
-
-async def _identify(context: Context) -> str:
-    """Name a database's table, without settings that do not matter here."""
-    from urllib.parse import urlencode
-
-    settings = context.settings
-    if settings.scheme != "dynamodb":
-        path = settings.path and await context.port.offload(resolve_path, settings.path)
-        return f"{settings.scheme}:{path or ''}#{settings.table_name}"
-    place = {name: getattr(settings, name) for name in ("endpoint", "region", "profile")}
-    query = urlencode({name: value for name, value in place.items() if value})
-    return f"dynamodb://{settings.table_name}{query and '?'}{query}"

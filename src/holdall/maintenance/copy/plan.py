@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
+from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.requests import DescribeTtl
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
+from holdall.local.manifest import resolve_path
 from holdall.maintenance.copy.item import Route, plan_route
 from holdall.maintenance.copy.job import make_conversion
 from holdall.tables.definition import create_table_text
@@ -41,37 +44,62 @@ class TablePlan:
             target.forget_tables()
 
 
+async def identify_store(context: Context) -> str:
+    """Name the place of a database's tables, without settings that do not matter here."""
+    settings = context.settings
+    if settings.scheme != "dynamodb":
+        path = settings.path and await context.port.offload(resolve_path, settings.path)
+        return f"{settings.scheme}:{path or ''}"
+    place = {name: getattr(settings, name) for name in ("endpoint", "region", "profile")}
+    query = urlencode({name: value for name, value in place.items() if value})
+    return f"dynamodb:{query}"
+
+
 async def plan_copies(
     source: Context,
     target: Context,
     models: Sequence[NeedsTable],
     tables: Sequence[str],
+    *,
+    is_one: bool,
     create: bool | None,
+    dry_run: bool,
 ) -> list[TablePlan]:
     """The tables to copy, the database's first; refuses what cannot be copied, and writes nothing.
 
-    If ``create`` is None, the target's settings decide whether Holdall creates tables there.
+    ``is_one``: both databases have their tables in the same place. If ``create`` is None, the target's settings decide
+    whether Holdall creates tables there.
     """
-    allowed = target.settings.manage_table if create is None else create
+    allowed = dry_run or (target.settings.manage_table if create is None else create)
     pairs = _pair_tables(source.settings, target.settings, models, tables)
-    return [await _plan_table(source, target, *pair, create=allowed) for pair in pairs]
+    artifacts, theirs = (artifact_settings(each.settings).table for each in (source, target))
+    is_shared = is_one and source.settings.scheme != "memory"
+    for one, other in pairs if is_shared else ():
+        if one == other:
+            raise _refuse_shared(one, one == source.settings.table_name)
+    if artifacts is not None and not (is_shared and artifacts == (theirs or artifacts)):
+        pairs.append((artifacts, theirs or artifacts))
+    return [await _plan_table(source, target, *pair, create=allowed) for pair in dict.fromkeys(pairs)]
+
+
+def _refuse_shared(name: str, is_main: bool) -> InvalidOptionsError:
+    other = "open the target with another table_prefix, or leave out the models of this table"
+    return InvalidOptionsError(
+        f"the source and the target are the same table, {name}",
+        hint="pass another database as the target" if is_main else other,
+    )
 
 
 def _pair_tables(
     source: Settings, target: Settings, models: Sequence[NeedsTable], tables: Sequence[str]
 ) -> list[tuple[str, str]]:
     """The tables to copy, each with its name in the target; the database's first."""
-    from holdall.artifacts.settings import artifact_settings
-
     if isinstance(tables, str):
         raise InvalidOptionsError("tables must be a list of names, not text", hint=f"pass [{tables!r:.60}]")
     own = [each.own for each in plan_tables(source, needs_of(models)) if each.own is not None]
     pairs = [(source.table_name, target.table_name)]
     pairs += [(f"{source.table_prefix}{name}", f"{target.table_prefix}{name}") for name in [*own, *tables]]
-    artifacts, theirs = artifact_settings(source).table, artifact_settings(target).table
-    if artifacts is not None:
-        pairs.append((artifacts, theirs or artifacts))
-    return list(dict.fromkeys(pairs))
+    return pairs
 
 
 async def _plan_table(source: Context, target: Context, name: str, own: str, *, create: bool) -> TablePlan:
@@ -93,11 +121,13 @@ async def _plan_table(source: Context, target: Context, name: str, own: str, *, 
         if not create:
             raise ConfigurationError(
                 f"there is no table {own} in the target",
-                hint="allow Holdall to create it (create=True, or --create), or create it yourself:\n"
+                hint="pass create=True to let Holdall create it, or create it yourself:\n"
                 f"{create_table_text(wanted)}",
             )
         route = plan_route(found.schema, wanted, convert, ttl)
         return TablePlan(route, exists=False, ttl=ttl, is_main=is_main)
+    if found.id is not None and found.id == there.id:
+        raise _refuse_shared(name, is_main)
     if is_main and layout_of(there, target.settings).mode != "A":
         raise _refuse_mode(own)
     route = plan_route(found.schema, there.schema, convert, ttl)
