@@ -6,15 +6,13 @@ skipped with the reason.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rig.peers import peers_interpreter
+from rig.program import Program
 from rig.servers import ENVIRONMENT, started
 
 __all__ = ["REGION", "Peers", "PeersError", "running_peers"]
@@ -30,18 +28,14 @@ class PeersError(Exception):
 class Peers:
     """A running ``peers_application.py``: call it with a function's name and its arguments."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, prefix: str) -> None:
-        self._process = process
+    def __init__(self, program: Program, url: str, prefix: str) -> None:
+        self._program = program
         self.url = url
         self.prefix = prefix
 
     def __call__(self, command: str, **arguments: Any) -> Any:
         """What the function returned."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"do": command, "with": arguments}) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline() or '{"error": "the program has ended"}')
+        answer = self._program.ask({"do": command, "with": arguments})
         if "error" in answer:
             raise PeersError(answer["error"])
         return answer["ok"]
@@ -51,23 +45,11 @@ class Peers:
 def running_peers(prefix: str) -> Iterator[Peers]:
     """The program, with its tables under this prefix."""
     url = started("ministack")
-    settings = {
-        **ENVIRONMENT,
-        "PATH": os.environ["PATH"],
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_ENDPOINT_URL_DYNAMODB": url,
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    }
-    process = subprocess.Popen(
-        [str(peers_interpreter()), "-W", "ignore", str(HERE / "peers_application.py"), prefix],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=settings,
-        encoding="utf-8",
-        start_new_session=True,
+    settings = {"AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL_DYNAMODB": url}
+    program = Program(
+        [str(peers_interpreter()), "-W", "ignore", str(HERE / "peers_application.py"), prefix], settings
     )
     try:
-        yield Peers(process, url, prefix)
+        yield Peers(program, url, prefix)
     finally:
-        process.communicate()
+        program.stop()
