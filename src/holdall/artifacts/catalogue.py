@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdall.artifacts.directory.sweep import sweep_strays
+from holdall.artifacts.directory.sweep import Freed, sweep_strays
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameEntry, VersionRow
@@ -91,12 +91,12 @@ async def reindex(context: Context) -> Reindexed:
     found, added = await _add_missing(context, home)
     removed = await _remove_empty(context, home)
     strays = await sweep_strays(context, home)
-    objects, size = await _clear_incoming(context, home)
-    return Reindexed(found, added, removed, strays.objects + objects, strays.bytes + size)
+    incoming = await clear_incoming(context, home)
+    return Reindexed(found, added, removed, strays.objects + incoming.objects, strays.bytes + incoming.bytes)
 
 
-async def _clear_incoming(context: Context, home: Home) -> tuple[int, int]:
-    """Delete content that was uploaded to become LATEST by processes that died."""
+async def clear_incoming(context: Context, home: Home, *, dry_run: bool = False) -> Freed:
+    """Delete content that was uploaded to become LATEST by processes that died; ``dry_run`` only counts it."""
     prefix, before = f"{home.incoming_key('')}/", context.port.now() - _OLD
     objects = size = 0
     after: str | None = None
@@ -104,11 +104,12 @@ async def _clear_incoming(context: Context, home: Home) -> tuple[int, int]:
         page = await context.port.send(ListObjects(home.service, prefix, after))
         for each in page.objects:
             if each.modified < before:
-                await context.port.send(DeleteObject(home.service, each.key))
+                if not dry_run:
+                    await context.port.send(DeleteObject(home.service, each.key))
                 objects, size = objects + 1, size + each.size
         after = page.next
         if after is None:
-            return objects, size
+            return Freed(objects, size)
 
 
 async def _add_missing(context: Context, home: Home) -> tuple[int, int]:

@@ -232,7 +232,7 @@ FAULTS: dict[str, tuple[Callable[[Clinic], Any], str, str, bool]] = {
         ),
         "artifacts",
         "version 3 was reserved and not published",
-        False,
+        True,
     ),
     "the note of a version lacks an alias": (
         lambda clinic: clinic.change(META, "version#000002", served_by={"SS": ["beta"]}),

@@ -209,10 +209,12 @@ _NAME = re.compile(r"([0-9a-f]{64})(\.[0-9a-f-]{36})?")
 _STRAY = "stray:"
 
 
-async def sweep_strays(context: Context, home: Home, *, older_than: timedelta = _AGE) -> Freed:
+async def sweep_strays(
+    context: Context, home: Home, *, older_than: timedelta = _AGE, dry_run: bool = False
+) -> Freed:
     """Delete objects of files without a record, if they are too old to belong to a put in progress.
 
-    This lists all objects, a page at a time: run it occasionally.
+    ``dry_run`` only counts them. This lists all objects, a page at a time: run it occasionally.
 
     A stray object can appear in only one way: a put is delayed for more than a day, a sweep removes its hold and its
     files' records, and then its upload succeeds after all; if the put dies before it notices, nothing refers to the
@@ -236,7 +238,9 @@ async def sweep_strays(context: Context, home: Home, *, older_than: timedelta = 
         ]
         files = await fetch_files(context.port, home, list(dict.fromkeys(sha256 for _, sha256 in old)))
         for listed, sha256 in old:
-            if await _delete_stray(context, home, listed, files[sha256]):
+            if not _is_stray(home, listed, files[sha256]):
+                continue
+            if dry_run or await _delete_stray(context, home, listed, files[sha256]):
                 objects += 1
                 size += listed.size
         after = page.next
@@ -244,19 +248,22 @@ async def sweep_strays(context: Context, home: Home, *, older_than: timedelta = 
             return Freed(objects, size)
 
 
-async def _delete_stray(context: Context, home: Home, listed: ListedObject, file: FileRecord) -> bool:
-    """Delete an object if it is a stray; return whether it was."""
-    port, delete = context.port, DeleteObject(home.service, listed.key)
+def _is_stray(home: Home, listed: ListedObject, file: FileRecord) -> bool:
+    """Whether a file's record, or its absence, shows that no process needs an object."""
     is_first = listed.key == home.file_key(file.sha256)
     if file.moved or not (file.is_stored or is_first):
-        if file.born is not None and listed.key == file.object_key(home):
-            return False
+        return file.born is None or listed.key != file.object_key(home)
+    return not file.is_stored or (is_first and (file.deleting or "").startswith(_STRAY))
+
+
+async def _delete_stray(context: Context, home: Home, listed: ListedObject, file: FileRecord) -> bool:
+    """Delete a stray object; return whether it still was one."""
+    port, delete = context.port, DeleteObject(home.service, listed.key)
+    if file.moved or not (file.is_stored or listed.key == home.file_key(file.sha256)):
         await port.send(delete)
         return True
     change = Change(context)
     if file.is_stored:
-        if not is_first or not (file.deleting or "").startswith(_STRAY):
-            return False
         await port.send(delete)  # the process that began to delete it has died
         change.put(file.retire(), expect=[file.same(FileRecord.deleting)])
         await commit_once(change)

@@ -14,11 +14,12 @@ from holdall.artifacts.settings import artifact_settings
 from holdall.artifacts.version.content import find_content
 from holdall.artifacts.version.latest import unlist
 from holdall.artifacts.version.purge import finish_mark
+from holdall.artifacts.version.reservation import clean
 from holdall.artifacts.version.vacancy import finish_purge
-from holdall.core.objects import HeadObject
 from holdall.core.values import Item
-from holdall.errors import HoldallError, ObjectNotFoundError
+from holdall.errors import HoldallError
 from holdall.maintenance.doctor.alias import AliasCheck
+from holdall.maintenance.doctor.object import is_there
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.layout import Layout
 from holdall.tables.record import TYPE, fetch, fetch_all, put_all
@@ -81,10 +82,10 @@ class FileCheck:
 
     async def _check(self, file: FileRecord) -> None:
         key = file.stored_key
-        if key is None or file.deleting is not None or await _is_there(self._work, self._home, key):
+        if key is None or file.deleting is not None or await is_there(self._work, self._home.service, key):
             return
         again = await fetch(self._work.context.port, FileRecord(file.address))
-        if again.item == file.item and not await _is_there(self._work, self._home, key):
+        if again.item == file.item and not await is_there(self._work, self._home.service, key):
             message = (
                 f"its bytes are missing ({self._home.service}:{key}); directories need it: {file.refs:,}"
             )
@@ -148,23 +149,15 @@ async def _check_versions(work: Work, home: Home, name: str) -> int:
         for row, note in zip(live, notes, strict=True):
             content = find_content(row, note)
             key = home.object_key(name, row.sk) if content is None else content.key
-            if await _is_there(work, home, key):
+            if await is_there(work, home.service, key):
                 continue
             again = await fetch(work.context.port, VersionRow(row.address))
-            if again.item == row.item and not await _is_there(work, home, key):
+            if again.item == row.item and not await is_there(work, home.service, key):
                 subject = f"version {display_version(row.sk)} of {name}"
                 await work.find(
                     "artifacts", "error", subject, f"its bytes are missing ({home.service}:{key})"
                 )
     return count
-
-
-async def _is_there(work: Work, home: Home, key: str) -> bool:
-    try:
-        await work.context.port.send(HeadObject(home.service, key))
-    except ObjectNotFoundError:
-        return False
-    return True
 
 
 async def _check_head(work: Work, home: Home, name: str) -> None:
@@ -187,7 +180,11 @@ async def _check_head(work: Work, home: Home, name: str) -> None:
         if ended < before:
             number = head.reserved.get(slot)
             message = f"version {number} was reserved and not published; the next publication clears it away"
-            await work.find("artifacts", "notice", f"artifact {name}", message)
+
+            async def clear() -> bool:
+                return await clean(work.context, home, name) > 0
+
+            await work.find("artifacts", "notice", f"artifact {name}", message, "clear it away", clear)
 
 
 async def _check_purges(work: Work, home: Home, name: str) -> None:

@@ -23,6 +23,7 @@ from holdall.maintenance.doctor.feature import (
     list_archived,
 )
 from holdall.maintenance.doctor.figure import Figures, store_figures
+from holdall.maintenance.doctor.object import find_artifact_objects
 from holdall.maintenance.doctor.permission import check_permissions
 from holdall.maintenance.doctor.report import CheckName, DoctorReport
 from holdall.maintenance.doctor.table import TableCheck
@@ -80,7 +81,7 @@ async def examine(
     bindings = [each for each in await _bind_models(work, wanted) if each.table not in unreadable]
     if context.settings.table_name in unreadable:
         layout = None
-    artifacts = await find_artifacts(work, layout) if "artifacts" in wanted else None
+    artifacts = await find_artifacts(work, layout) if wanted & {"artifacts", "orphans"} else None
     if artifacts is not None and artifacts.table in unreadable:
         artifacts = None
     await _read_tables(work, layout, bindings, artifacts, wanted, keep=store_figures)
@@ -144,7 +145,7 @@ async def _read_tables(
     tables = [binding.table for binding in bindings]
     if layout is not None and wanted & {"jobs", "blobs", "orphans"}:
         tables.append(layout.table)
-    if artifacts is not None:
+    if artifacts is not None and "artifacts" in wanted:
         tables.append(artifacts.table)
     for table in dict.fromkeys(sorted(tables, key=lambda name: layout is None or name != layout.table)):
         own = layout if layout is not None and table == layout.table else None
@@ -159,7 +160,10 @@ async def _read_tables(
 async def _check_features(work: Work, artifacts: Home | None, wanted: frozenset[CheckName]) -> None:
     """Make the checks that features bring themselves."""
     if artifacts is not None:
-        await attempt(work, "artifacts", "artifacts", check_artifacts(work, artifacts))
+        if "artifacts" in wanted:
+            await attempt(work, "artifacts", "artifacts", check_artifacts(work, artifacts))
+        if "orphans" in wanted:
+            await attempt(work, "orphans", "artifacts", find_artifact_objects(work, artifacts))
         await work.show()
     for model in list_archived(work):
         name = model._schema.name

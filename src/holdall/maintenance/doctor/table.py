@@ -19,14 +19,14 @@ from holdall.maintenance.doctor.figure import Figures, count_item
 from holdall.maintenance.doctor.guard import GuardCheck
 from holdall.maintenance.doctor.item import ItemCheck, ModelFinder
 from holdall.maintenance.doctor.job import JobCheck
+from holdall.maintenance.doctor.key_filter import KeyFilter
+from holdall.maintenance.doctor.object import BlobObjectCheck
 from holdall.maintenance.doctor.owner import OwnerCheck
 from holdall.maintenance.doctor.report import CheckName
 from holdall.maintenance.doctor.work import Finisher, Visitor, Work
 from holdall.tables.layout import Layout
 from holdall.transactions.binding import Binding
 from holdall.transactions.table_run import TableRun, Tally
-
-_PAGE = 500
 
 
 class TableCheck:
@@ -52,6 +52,7 @@ class TableCheck:
         self._table = table
         self._wanted = wanted
         forks = [work.fork() for _ in range(work.segments)] if work.segments > 1 else [work]
+        self._known = KeyFilter()
         self._visitors = [self._choose(fork) for fork in forks]
 
     def _choose(self, work: Work) -> list[Visitor]:
@@ -72,6 +73,7 @@ class TableCheck:
                 found.append(ClaimCheck(work, home))
             if "orphans" in wanted:
                 found.append(OwnerCheck(work, layout, self._bindings))
+                found.append(BlobObjectCheck(work, layout, self._known))
         if self._artifacts is not None and "artifacts" in wanted:
             found += [NameCheck(work, self._artifacts), FileCheck(work, self._artifacts)]
         return found
@@ -81,11 +83,9 @@ class TableCheck:
         work = self._work
         if not self._visitors[0]:
             return
-        # a page has what may be read in a second, so that a low rate does not mean rare bursts
-        page = _PAGE if work.rate is None else min(_PAGE, max(1, int(work.rate / work.segments)))
         run = TableRun(
             work.context,
-            Scan(self._table, limit=page, consistent=True),
+            Scan(self._table, limit=work.page_size, consistent=True),
             self._visit,
             segments=work.segments,
             rate=work.rate,

@@ -21,6 +21,7 @@ from holdall.maintenance.doctor.report import (
 from holdall.models.model import Model
 
 _MOST = 1000
+_PAGE = 500
 
 Mend = Callable[[], Coroutine[Any, Any, bool]]
 """Repairs a fault; returns False if another program has changed something meanwhile."""
@@ -92,6 +93,11 @@ class Work:
         """The file services that did not answer."""
         self._findings = _Findings()
         self._all = [self._findings]
+
+    @property
+    def page_size(self) -> int:
+        """How many items to read at a time: no more than in a second, so that a low rate does not mean bursts."""
+        return _PAGE if self.rate is None else min(_PAGE, max(1, int(self.rate / self.segments)))
 
     def fork(self) -> Work:
         """The same check for a segment of a table, which may be read in another thread; the report has its findings."""
