@@ -170,6 +170,7 @@ def take(
     page = context.new_page()
     page.goto(link)
     page.goto(f"{link.partition('/sign-in')[0]}{path}")
+    page.locator("[data-reload]").wait_for(state="detached")  # it counts beside the page
     page.wait_for_load_state("networkidle")
     target = PICTURES / f"{name}.png"
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")

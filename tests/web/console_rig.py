@@ -133,22 +133,27 @@ def opened_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Itera
     """A database with orders of several years, some of them archived."""
     files = f"file:{folder / 'files'}"
     with Database(url, files=files, secret="a secret of some length", durability="normal") as db:
-        db.table.create(models=MODELS)
-        now = datetime.now(UTC).replace(microsecond=0)
-        with db.transaction() as tx:
-            for number in range(items):
-                tx.create(
-                    Order,
-                    customer="ada",
-                    number=number,
-                    product=["coffee", "tea"][number % 2],
-                    placed_at=now - timedelta(days=60 * number),
-                    address={"city": "Zürich"},
-                    tags={"first"} if number == 0 else set(),
-                )
-        db.archive.run(Order, force=True)
-        db.doctor(models=MODELS)
+        fill_shop(db, items)
         yield db
+
+
+def fill_shop(db: Database, items: int) -> None:
+    """Store orders of several years, and archive some of them."""
+    db.table.create(models=MODELS)
+    now = datetime.now(UTC).replace(microsecond=0)
+    with db.transaction() as tx:
+        for number in range(items):
+            tx.create(
+                Order,
+                customer="ada",
+                number=number,
+                product=["coffee", "tea"][number % 2],
+                placed_at=now - timedelta(days=60 * number),
+                address={"city": "Zürich"},
+                tags={"first"} if number == 0 else set(),
+            )
+    db.archive.run(Order, force=True)
+    db.doctor(models=MODELS)
 
 
 def open_visitor(db: Database, **options: Any) -> Visitor:

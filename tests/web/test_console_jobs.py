@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from console_job_rig import ERROR, store_job, store_jobs, store_malformed
 from console_rig import Visitor, make_visitor, open_visitor
-from rig.recorder import Recorder
 
 from holdall import Database
-from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.frozen import replace
 from holdall.jobs import JobRecord, Lease
 from holdall.web.console import job, keeper
@@ -166,23 +164,6 @@ def test_an_item_that_is_not_a_job_is_shown_as_it_was_stored(visitor: Visitor, d
     assert find_ids(visitor.get("/jobs?state=dead").text) == [job.id]
     assert visitor.post(f"/jobs/job/delete?id={job.id}").status_code == 303
     assert find_ids(visitor.get("/jobs?state=dead").text) == []
-
-
-def test_looking_at_jobs_writes_nothing() -> None:
-    recorder = Recorder(EmbeddedBackend(None))
-    with Database(backend=recorder) as db:
-        store_jobs(db)
-        job = store_malformed(db)
-        for read_only in (True, False):
-            visitor = open_visitor(db, read_only=read_only)
-            recorder.forget()
-            for state in ("waiting", "running", "dead", "paused"):
-                assert visitor.get(f"/jobs?state={state}&count=1").status_code == 200
-            assert visitor.get(f"/jobs/job?id={job.id}").status_code == 200
-            for action in ("retry", "delete"):
-                assert visitor.get(f"/jobs/job/{action}?id={job.id}").status_code in (200, 403)
-            assert len(recorder.requests) > 60
-            assert [each for each in recorder.requests if each.writes] == []
 
 
 def test_the_address_of_a_job_leads_to_it_without_a_search(
