@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner, Result
 from rig.warm import USERS_PATH, run_warm
 
@@ -23,6 +25,17 @@ def bare_environment(folder: Path) -> dict[str, str]:
     return {**kept, "HOME": str(folder)}
 
 
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch, url: str | None = None) -> Path:
+    """Work in a folder, without settings of ours from outside; ``url`` is the database's."""
+    monkeypatch.chdir(folder)
+    for name in list(os.environ):
+        if name.startswith("HOLDALL_"):
+            monkeypatch.delenv(name)
+    if url is not None:
+        monkeypatch.setenv("HOLDALL_URL", url)
+    return folder
+
+
 def call(*words: str, typed: str | None = None) -> Result:
     """A command in this process, in the working directory."""
     return CliRunner().invoke(program, words, input=typed, prog_name="holdall")
@@ -33,6 +46,26 @@ def start(*words: str, folder: Path, **settings: str) -> subprocess.CompletedPro
     assert INSTALLED is not None, "install the project: pip install --editable ."
     environment = {**bare_environment(folder), **settings}
     return run_warm([INSTALLED, *words], environment=environment, folder=folder, path=USERS_PATH)
+
+
+def answer_prompts(*words: str, typed: str, folder: Path, url: str) -> tuple[int, str]:
+    """A command as a user at a terminal sees it who types this: its exit status, and what it printed."""
+    assert INSTALLED is not None
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [INSTALLED, *words],
+        cwd=folder,
+        env={**bare_environment(folder), "HOLDALL_URL": url},
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as program:
+        os.write(ours, typed.encode())
+        seen, _ = program.communicate(timeout=300)
+        os.close(theirs)
+        os.close(ours)
+        return program.returncode, seen
 
 
 def every_command(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import call, start
+from cli_rig import call, enter, start
 
 from holdall import Archive, Database, Key, Model, SortKey
 from holdall.backends.port.world import World
@@ -49,12 +48,8 @@ class Order(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch, URL)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
     module = f"shop_{tmp_path.name}"  # its own, as what was imported stays
     (tmp_path / f"{module}.py").write_text(SHOP)
     monkeypatch.setattr("test_cli_archive.MODULE", module, raising=False)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, start
+from cli_rig import INSTALLED, bare_environment, call, enter, start
 from rig.servers import ENVIRONMENT, started
 
 from holdall import Database
@@ -25,11 +25,7 @@ URL = "embedded:app.db"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", f"{URL}?durability=normal")
+    enter(tmp_path, monkeypatch, f"{URL}?durability=normal")
     with Database() as db:
         db.table.create()
     return tmp_path

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import call, start
+from cli_rig import call, enter, start
 from PIL import Image
 
 from holdall import Database
@@ -27,11 +26,7 @@ OWNER = "User", "7"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
+    enter(tmp_path, monkeypatch, URL)
     with Database() as db:
         db.table.create()
     return tmp_path

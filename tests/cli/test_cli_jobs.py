@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, start
+from cli_rig import answer_prompts, call, enter, start
 
 import holdall
 from holdall import Database
@@ -35,11 +32,7 @@ def once() -> None:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
+    enter(tmp_path, monkeypatch, URL)
     with Database() as db:
         db.table.create()
     return tmp_path
@@ -318,23 +311,8 @@ def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -
 
 
 def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
-    """A purge as somebody at a terminal sees it who types this."""
-    assert INSTALLED is not None
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [INSTALLED, "jobs", "purge"],
-        cwd=folder,
-        env={**bare_environment(folder), "HOLDALL_URL": URL},
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as program:
-        os.write(ours, typed.encode())
-        seen, _ = program.communicate(timeout=300)
-        os.close(theirs)
-        os.close(ours)
-        return program.returncode, seen
+    """A purge as a user at a terminal sees it who types this."""
+    return answer_prompts("jobs", "purge", typed=typed, folder=folder, url=URL)
 
 
 def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from cli_rig import call
+from cli_rig import call, enter
 from rig.servers import ENVIRONMENT, started
 
 from holdall import Database, Key, Model, col
@@ -68,13 +67,9 @@ SOURCE = CASE.read_text(encoding="utf-8").partition("\n")[2]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch, URL)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "lines", raising=False)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
     return tmp_path
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import call
+from cli_rig import call, enter
 
 from holdall import Database
 from holdall.cli.module import load_module
@@ -46,13 +45,9 @@ def convert(old):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch, URL)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "moving", raising=False)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
     Path("moving.py").write_text(MODELS)
 
 

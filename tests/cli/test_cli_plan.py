@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
-from cli_rig import call, start
+from cli_rig import call, enter, start
 
 from holdall import Database
 from holdall.core import AddIndex, CreateTable, DescribeTable, IndexSchema, KeyAttribute, TableSchema
@@ -50,14 +49,10 @@ table Payouts, for Payout: does not exist
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An application: ``shop/models.py``, and a package that has it too."""
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch, URL)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in sys.modules if name.partition(".")[0] in ("shop", "broken")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").write_text("from shop.models import Order, Payout\n")
     (tmp_path / "shop" / "models.py").write_text(MODELS)

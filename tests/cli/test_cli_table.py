@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, start
+from cli_rig import answer_prompts, call, enter, start
 
 from holdall import Database
 from holdall.core import (
@@ -38,11 +35,7 @@ size           12 bytes
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
+    enter(tmp_path, monkeypatch, URL)
     return tmp_path
 
 
@@ -220,24 +213,8 @@ def test_a_missing_table_needs_no_deleting_and_no_asking() -> None:
 
 
 def at_a_terminal(folder: Path, typed: str, *command: str) -> tuple[int, str]:
-    """The deletion, or another command, as somebody at a terminal sees it who types this."""
-    assert INSTALLED is not None
-    ours, theirs = pty.openpty()
-    environment = {**bare_environment(folder), "HOLDALL_URL": URL}
-    with subprocess.Popen(
-        [INSTALLED, "table", *(command or ("delete",))],
-        cwd=folder,
-        env=environment,
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as program:
-        os.write(ours, typed.encode())
-        seen, _ = program.communicate(timeout=300)
-        os.close(theirs)
-        os.close(ours)
-        return program.returncode, seen
+    """The deletion, or another command, as a user at a terminal sees it who types this."""
+    return answer_prompts("table", *(command or ("delete",)), typed=typed, folder=folder, url=URL)
 
 
 def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:

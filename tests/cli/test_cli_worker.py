@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import click
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, every_command, start
+from cli_rig import INSTALLED, bare_environment, call, enter, every_command, start
 from rig.servers import ENVIRONMENT, started
 from rig.warm import USERS_PATH, WarmProgram
 
@@ -129,10 +129,7 @@ class Done(Model):
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An application with its database."""
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
+    enter(tmp_path, monkeypatch)
     (tmp_path / "app.py").write_text(JOBS)
     (tmp_path / "broken.py").write_text("import app\n1 / 0\n")
     (tmp_path / "empty.py").write_text("")

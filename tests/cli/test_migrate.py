@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, start
+from cli_rig import INSTALLED, bare_environment, call, enter, start
 
 from holdall import Database, Key, Model, SortKey, field
 from holdall.core import Path as AttributePath
@@ -85,14 +85,10 @@ class Own(Model, table="Own"):
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An application: ``shop/models.py``."""
-    monkeypatch.chdir(tmp_path)
+    enter(tmp_path, monkeypatch, URL)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in sys.modules if name.partition(".")[0] in ("shop", "broken")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in list(os.environ):
-        if name.startswith("HOLDALL_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDALL_URL", URL)
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "models.py").write_text(MODELS)
     (tmp_path / "broken.py").write_text("1 / 0\n")
