@@ -196,9 +196,10 @@ class AsyncDatabase(Composed, AsyncRunner):
     async def load_lines(self, lines: Iterable[str]) -> int:
         """Put the items of these lines, which `dump_lines` returned, into their tables; return how many there were.
 
-        ``lines`` is an iterable of text, such as an open file. Items with the same keys are replaced. The key
-        attributes of the database's table may have other names here. A line that is not valid raises
-        `InvalidValueError`, which names it; the items before it may have been loaded.
+        ``lines`` is an iterable of text, such as an open file. Items with the same keys are replaced, so it can be
+        repeated. The key attributes of the database's table may have other names here. A line that cannot be loaded
+        raises an error that names it. Lines that can be read twice (a list, or a file on disk) are checked first, so
+        that nothing is loaded then; of other lines, those before it may have been loaded.
         """
         from holdall.maintenance.dump.flow import load_lines
 

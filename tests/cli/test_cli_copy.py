@@ -163,11 +163,15 @@ def test_items_are_dumped_and_loaded() -> None:
     [
         (("load", "none.jsonl"), 2, "No such file"),
         (("load", "bad.jsonl"), 2, "line 1 cannot be loaded"),
+        (("load", "latin.jsonl"), 2, "the text after line 0 is not UTF-8"),
+        (("load", "other.jsonl"), 3, "line 2 cannot be loaded: there is no table other"),
         (("dump", "--table", "other"), 3, "there is no table other"),
         (("dump", "--models", "no.such.module"), 2, "there is no module no"),
     ],
 )
 def test_bad_dumps_and_loads_are_explained(words: tuple[str, ...], status: int, message: str) -> None:
     Path("bad.jsonl").write_text("nonsense\n")
+    Path("latin.jsonl").write_bytes(b"\xff")
+    Path("other.jsonl").write_text('{"pk": "a", "sk": "b"}\n["table", "other", ["id"]]\n')
     ended = call("--url", SOURCE, *words)
     assert (ended.exit_code, message in ended.stderr) == (status, True), ended.stderr

@@ -36,7 +36,8 @@ def dump(names: tuple[str, ...], tables: tuple[str, ...]) -> None:
 def load(lines: TextIO) -> None:
     """Put the items that `holdall dump` printed into their tables. FILE can be - for standard input.
 
-    Items with the same keys are replaced. The tables must exist: `holdall table create` creates them.
+    Items with the same keys are replaced. The tables must exist: `holdall table create` creates them. A file is checked
+    first: if a line cannot be loaded, nothing is. Of standard input, the lines before it may have been loaded.
     """
     with open_database() as db:
         loaded = db.load_lines(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_line_gives_back_the_item(values: dict[str, Any]) -> None:
     item = canonical_item(encode_item(values))[0]
     line = format_item(item)
     assert "\n" not in line
-    assert parse_line(line, 1) == item
+    assert parse_line(line) == item
 
 
 def test_plain_values_are_plain_and_others_have_their_type() -> None:
@@ -111,11 +112,53 @@ def test_tables_are_dumped_and_loaded(colour: Colour) -> None:
         ('{"n": NaN}', "line 2 cannot be loaded: NaN is not a number"),
         ('{"n": {"$B": 3}}', "line 2 cannot be loaded"),
         ('{"pk": "p"}', "line 2 cannot be loaded: the key 'sk' is missing"),
+        ('{"pk": 3, "sk": "s"}', "line 2 cannot be loaded: key attribute pk .* must be of type string"),
+        ('{"pk": "", "sk": "s"}', "line 2 cannot be loaded: key attribute pk of table holdall is empty"),
+        (f'{{"pk": "p", "sk": "s", "t": "{"x" * 410_000}"}}', "line 2 cannot be loaded: the item .* bytes"),
     ],
 )
 def test_a_line_that_cannot_be_loaded_is_named(line: str, message: str) -> None:
-    with Database("memory:") as db, pytest.raises(InvalidValueError, match=message):
-        db.load_lines(['{"pk": "p", "sk": "s"}', line])
+    with Database("memory:") as db:
+        with pytest.raises(InvalidValueError, match=message):
+            db.load_lines(['{"pk": "p", "sk": "s"}', line])
+        assert not db.send(Scan("holdall")).items
+
+
+def test_a_table_that_cannot_be_loaded_is_named() -> None:
+    with Database("memory:") as db:
+        db.table.create()
+        lines = ['{"pk": "p", "sk": "s"}', "", '["table", "towns", ["_id"]]']
+        with pytest.raises(TableNotFoundError, match="line 3 cannot be loaded: there is no table towns"):
+            db.load_lines(lines)
+        assert not db.send(Scan("holdall")).items
+
+
+def test_lines_that_can_be_read_only_once_are_loaded_up_to_the_bad_one() -> None:
+    good = [f'{{"pk": "p", "sk": "{number}"}}' for number in range(1500)]
+    with Database("memory:") as db:
+        with pytest.raises(InvalidValueError, match="line 1,501 cannot be loaded"):
+            db.load_lines(iter([*good, "{"]))
+        assert len(db.send(Scan("holdall")).items) == 1000
+        assert db.load_lines(iter(good)) == 1500
+        assert len(db.send(Scan("holdall")).items) == 1500
+
+
+def test_a_file_is_checked_first(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    good = "".join(f'{{"pk": "p", "sk": "{number}"}}\n' for number in range(1500))
+    with Database("memory:") as db:
+        for bad, message in (
+            (b"{", "line 1,501 cannot be loaded"),
+            (b"\xff", "the text after line [0-9,]+ is not UTF-8"),
+        ):
+            path.write_bytes(good.encode() + bad)
+            with path.open(encoding="utf-8") as lines, pytest.raises(InvalidValueError, match=message):
+                db.load_lines(lines)
+            assert not db.send(Scan("holdall")).items
+        path.write_text(f"# a comment\n{good}")
+        with path.open(encoding="utf-8") as lines:
+            lines.readline()
+            assert db.load_lines(lines) == 1500
 
 
 def test_other_mistakes_are_explained() -> None:

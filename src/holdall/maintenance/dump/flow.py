@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.key_rules import check_item
 from holdall.core.requests import BatchWrite, PutItem, Scan
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.values import Item
-from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidValueError, TableNotFoundError
+from holdall.errors import (
+    ConfigurationError,
+    InvalidOptionsError,
+    InvalidRequestError,
+    InvalidValueError,
+    TableNotFoundError,
+)
 from holdall.maintenance.copy.item import Route, plan_route
-from holdall.maintenance.dump.line import TableLine, format_item, format_table, parse_line
+from holdall.maintenance.dump.line import HINT, TableLine, format_item, format_table, parse_line
 from holdall.tables.demand import needs_of, plan_tables
 from holdall.tables.flow import discover, find_table
 
@@ -61,41 +68,95 @@ async def load_lines(context: Context, lines: Iterable[str]) -> int:
         raise InvalidOptionsError(
             "lines must be an iterable of lines, not text", hint="pass text.splitlines(), or an open file"
         )
-    port, loaded = context.port, 0
-    numbered = enumerate(lines, 1)
-    route: Route | None = None
-    while some := await port.offload(_take, numbered):
-        batch: dict[str, PutItem] = {}
-        for number, line in some:
-            found = parse_line(line, number)
-            if isinstance(found, TableLine):
-                await _send(context, batch)
-                route = await _plan_route(context, found)
-                continue
-            if route is None:
-                route = await _plan_route(context, None)
-            try:
-                transfer = route.carry(found)
-            except (InvalidValueError, KeyError) as error:
-                reason = (
-                    error.message if isinstance(error, InvalidValueError) else f"the key {error} is missing"
-                )
-                raise InvalidValueError(f"line {number:,} cannot be loaded: {reason}") from None
-            batch[transfer.key] = PutItem(route.target.name, transfer.item)
-            loaded += 1
-        await _send(context, batch)
-    return loaded
+    start = await context.port.offload(_find_start, lines)
+    if start is not None:
+        await _Load(context, check_only=True).run(lines)
+        await context.port.offload(_return_to, lines, start)
+    return await _Load(context, check_only=False).run(lines)
+
+
+def _find_start(lines: Any) -> int | None:
+    """Where to begin again once the lines were read; None if they can be read only once."""
+    if isinstance(lines, Sequence):
+        return 0
+    try:
+        return int(lines.tell()) if lines.seekable() else None
+    except (AttributeError, OSError):  # not a file, or one that is being read
+        return None
+
+
+def _return_to(lines: Any, start: int) -> None:
+    if not isinstance(lines, Sequence):
+        lines.seek(start)
+
+
+class _Load:
+    """One reading of all lines, which loads them, or only finds out whether they can be loaded."""
+
+    def __init__(self, context: Context, *, check_only: bool) -> None:
+        self._context = context
+        self._check_only = check_only
+        self._route: Route | None = None
+        self._batch: dict[str, PutItem] = {}
+
+    async def run(self, lines: Iterable[str]) -> int:
+        """Read the lines; return how many items they have."""
+        loaded, numbered = 0, enumerate(lines, 1)
+        while some := await self._context.port.offload(_take, numbered):
+            for number, line in some:
+                try:
+                    loaded += await self._read(parse_line(line))
+                except (InvalidRequestError, ConfigurationError, TableNotFoundError) as error:
+                    kind = InvalidValueError if isinstance(error, InvalidRequestError) else type(error)
+                    raise kind(
+                        f"line {number:,} cannot be loaded: {error.message}", hint=error.hint
+                    ) from None
+            await self._write()
+        return loaded
+
+    async def _read(self, found: TableLine | Item) -> bool:
+        """Begin a table, or add an item to the batch; return whether it is an item."""
+        if isinstance(found, TableLine):
+            await self._write()
+            self._route = await _plan_route(self._context, found)
+            return False
+        if self._route is None:
+            self._route = await _plan_route(self._context, None)
+        route = self._route
+        try:
+            transfer = route.carry(found)
+        except KeyError as error:
+            raise InvalidValueError(f"the key {error} is missing", hint=HINT) from None
+        check_item(route.target, transfer.item)
+        self._batch[transfer.key] = PutItem(route.target.name, transfer.item)
+        return True
+
+    async def _write(self) -> None:
+        """Write the items of the batch, of which each has another key, and forget them."""
+        puts = list(self._batch.values())
+        self._batch.clear()
+        if not self._check_only:
+            await _send(self._context, puts)
 
 
 def _take(numbered: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
     """The next lines, without empty ones."""
-    return list(islice(((number, line) for number, line in numbered if line.strip()), _PAGE))
+    found: list[tuple[int, str]] = []
+    last = 0
+    try:
+        for last, line in numbered:
+            if line.strip():
+                found.append((last, line))
+            if len(found) == _PAGE:
+                break
+    except UnicodeDecodeError:
+        raise InvalidValueError(
+            f"the text after line {last:,} is not UTF-8", hint="load what holdall dump has written"
+        ) from None
+    return found
 
 
-async def _send(context: Context, batch: dict[str, PutItem]) -> None:
-    """Write items, of which each has another key, and forget them."""
-    puts = list(batch.values())
-    batch.clear()
+async def _send(context: Context, puts: Sequence[PutItem]) -> None:
     groups = [puts[start : start + BatchWrite.most] for start in range(0, len(puts), BatchWrite.most)]
     flows = [context.port.send(BatchWrite(tuple(group))) for group in groups]
     for outcome in await context.port.gather(flows, limit=4):

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple, NoReturn
 from holdall.core.values import Attribute, Item, canonical_item, encode
 from holdall.errors import InvalidValueError
 
+HINT = "see what holdall dump writes"
+"""The hint for a line that cannot be read."""
+
 _TYPED = {"$B", "$BS", "$M", "$N", "$NS", "$SS"}
 
 
@@ -58,8 +61,8 @@ def _show_number(text: str) -> Any:
     )
 
 
-def parse_line(line: str, number: int) -> TableLine | Item:
-    """What a line says; `InvalidValueError` names the line if it says neither."""
+def parse_line(line: str) -> TableLine | Item:
+    """The table that a line begins, or its item; `InvalidValueError` if it is neither."""
     try:
         found = json.loads(line, parse_float=Decimal, parse_constant=_refuse_constant)
         if isinstance(found, list):
@@ -72,9 +75,7 @@ def parse_line(line: str, number: int) -> TableLine | Item:
         return canonical_item({name: _read(value) for name, value in found.items()})[0]
     except (ValueError, TypeError, AttributeError) as error:
         reason = error.message if isinstance(error, InvalidValueError) else str(error)
-        raise InvalidValueError(
-            f"line {number:,} cannot be loaded: {reason}", hint="see what holdall dump writes"
-        ) from None
+        raise InvalidValueError(reason, hint=HINT) from None
 
 
 def _read(value: Any) -> Attribute:
