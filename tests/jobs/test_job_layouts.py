@@ -130,6 +130,23 @@ async def test_jobs_can_be_looked_after(db: Rig) -> None:
     assert await db.jobs.purge(state="waiting") == 1
 
 
+@everywhere
+async def test_jobs_are_read_page_by_page_and_found_in_their_place(db: Rig) -> None:
+    enqueued = [(await db.enqueue(note, n, delay=60 + n, queue="ab"[n % 2])).id for n in range(6)]
+    first = await db.jobs.page(state="waiting", limit=4)
+    second = await db.jobs.page(state="waiting", limit=4, after=first.next)
+    assert [job.id for job in (*first.jobs, *second.jobs)] == enqueued
+    assert second.next is None
+    assert [job.id for job in (await db.jobs.page(state="waiting", limit=9, reverse=True)).jobs] == enqueued[
+        ::-1
+    ]
+    job = first.jobs[0]
+    assert await db.jobs.get(job.id, queue="a", at=job.due) == job
+    assert await db.jobs.get(job.id, queue="b", at=job.due) is None
+    again = await db.jobs.retry(job.id)
+    assert await db.jobs.get(job.id, queue="a", at=job.due) == again
+
+
 async def _got(db: Rig, id: str) -> JobRecord:
     record = await db.jobs.get(id)
     assert record is not None

@@ -302,10 +302,10 @@ async def find_item(
     wanted = await choose_queues(context, queue)
     homes = [h for each in wanted for h in list_homes(each, id)]
     if at is not None:
-        when = at.astimezone(UTC)
-        places = {(address := locate_job_in(layout, h, when, id)).identity: address for h in homes}
-        for found in await fetch_all(context.port, [JobItem(address) for address in places.values()]):
-            if found.is_stored:
+        places = [locate_job_in(layout, h, at.astimezone(UTC), id) for h in homes]
+        distinct = {place.identity: JobItem(place) for place in places}  # in mode B, all are one
+        for found in await fetch_all(context.port, [*distinct.values()]):
+            if found.is_stored and any(each.attributes.items() <= found.stored.items() for each in places):
                 return found.stored
     for h in homes:
         query: Query | None = replace(layout.listing(h), filter=JobItem.id.equals(id) | JobItem.id.absent)
