@@ -43,7 +43,7 @@ __all__ = [
     "lane_of",
     "request",
     "target_of",
-    "timed_pace",
+    "TimedClient",
 ]
 
 T = TypeVar("T")
@@ -136,8 +136,30 @@ def timed_pace(colour: Colour) -> TimedBlockingPace | TimedAwaitingPace:
     return TimedBlockingPace() if colour == "blocking" else TimedAwaitingPace()
 
 
-class Client:
-    """Everything of the DynamoDB backend but the real clock."""
+class TimedClient:
+    """Everything of a backend but the real clock."""
+
+    def __init__(self, colour: Colour, flow: Any) -> None:
+        self.colour = colour
+        self.pace = timed_pace(colour)
+        self._flow = flow
+
+    async def send(self, request: Request[R]) -> R:
+        """The reply, inside a flow of this colour."""
+        reply: R = await self._flow.answer(self.pace, request)
+        return reply
+
+    def ask(self, request: Request[R]) -> R:
+        """The reply."""
+        return finish(self.colour, self.send(request))
+
+    def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a flow."""
+        return finish(self.colour, flow())
+
+
+class Client(TimedClient):
+    """DynamoDB's client, with a clock of its own."""
 
     def __init__(
         self,
@@ -152,26 +174,11 @@ class Client:
     ) -> None:
         target = target_of(url, tls=tls, read_timeout=read_timeout)
         scheme = "http" if tls is None else "https"
-        self.colour = colour
         self.transport = Transport(target)
-        self.pace = timed_pace(colour)
         endpoint = Endpoint(scheme, target.host, target.port, "us-east-1")
         source = source or find_credentials(environment=KEYS)
         delivery = Delivery(endpoint, source, self.transport, limits)
-        self._flow = DynamoFlow(delivery, single_writes)
-
-    async def send(self, request: Request[R]) -> R:
-        """The reply, inside a flow of this colour."""
-        reply: R = await self._flow.answer(self.pace, request)
-        return reply
-
-    def ask(self, request: Request[R]) -> R:
-        """The reply."""
-        return finish(self.colour, self.send(request))
-
-    def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of a flow."""
-        return finish(self.colour, flow())
+        super().__init__(colour, DynamoFlow(delivery, single_writes))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from disk_rig import NAME, RAILS_KEY, Disk
+from disk_rig import NAME, RAILS_KEY, Disk, no_file_above
 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import CopyObject, DeleteObjects, GetObject, ObjectHeaders, PutObject
@@ -282,19 +281,6 @@ def test_bytes_that_may_not_be_read_are_a_store_error(disk: Disk) -> None:
     disk.bytes_of("key").chmod(0)
     with opened_to_all(disk.root.parent), as_nobody(), pytest.raises(StoreError, match="cannot be read"):
         disk.get("key")
-
-
-@contextmanager
-def no_file_above(size: int) -> Iterator[None]:
-    """A disk that is full: no file may grow beyond a size."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4096, 99_999])

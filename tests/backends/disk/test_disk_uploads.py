@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from hashlib import md5, sha256
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 import pytest
-from disk_rig import NAME, Disk
+from disk_rig import NAME, Disk, no_file_above
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -375,18 +373,6 @@ def test_an_upload_that_is_given_up_leaves_nothing(disk: Disk) -> None:
     disk.part(upload, 1, body_of(1))
     disk.service.send_blocking(AbortUpload(NAME, upload))
     assert disk.files() == set()
-
-
-@contextmanager
-def no_file_above(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_part_for_which_there_is_no_room_is_not_there_and_can_be_sent_again(disk: Disk) -> None:

@@ -8,15 +8,14 @@ import socket
 import ssl
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import md5, sha256
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from rig.colour import finish
 from scripted_server import Asked, ScriptedServer, Step, http
-from wire_rig import KEYS, Colour, target_of, timed_pace
+from wire_rig import KEYS, Colour, TimedClient, target_of
 
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
 from holdall.backends.aws.endpoint import Endpoint
@@ -29,7 +28,6 @@ from holdall.backends.s3.header import Storage
 from holdall.backends.s3.place import Style, place_of
 from holdall.backends.s3.service import LIMITS
 from holdall.core.objects import ServiceTraits
-from holdall.core.requests import Request
 
 __all__ = [
     "BUCKET",
@@ -186,8 +184,8 @@ def bucket(
 # --- the client -------------------------------------------------------------------------------------------
 
 
-class Client:
-    """Everything of the S3 service but the real clock."""
+class Client(TimedClient):
+    """S3's client, with a clock of its own."""
 
     def __init__(
         self,
@@ -211,25 +209,11 @@ class Client:
         target = target_of(url, tls=tls, read_timeout=read_timeout)
         endpoint = Endpoint("http" if tls is None else "https", host or target.host, target.port, region)
         self.place = place_of(BUCKET, endpoint, style)
-        self.colour = colour
-        self.pace = timed_pace(colour)
         calls = Calls(BUCKET, prefix, (storage or Storage()).headers())
         source = source or find_credentials(environment=KEYS)
         self.delivery = Delivery(calls, self.place, source, target, limits)
-        self._flow = S3Flow(self.delivery, traits or ServiceTraits(), conditional_puts, claims)
-
-    async def send(self, request: Request[R]) -> R:
-        """The reply, inside a flow of this colour."""
-        reply: R = await self._flow.answer(self.pace, request)
-        return reply
-
-    def ask(self, request: Request[R]) -> R:
-        """The reply."""
-        return finish(self.colour, self.send(request))
-
-    def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of a flow."""
-        return finish(self.colour, flow())
+        flow = S3Flow(self.delivery, traits or ServiceTraits(), conditional_puts, claims)
+        super().__init__(colour, flow)
 
 
 @contextmanager
