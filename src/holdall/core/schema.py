@@ -175,7 +175,8 @@ class TableNeeds:
 
     ``table`` is the name of the model's own table, without any prefix. It is None for a model in the database's table;
     so are ``partition`` and ``sort``, because the model cannot choose that table's keys. ``ttl`` is the attribute by
-    which its items expire, None if they do not.
+    which its items expire, None if they do not. ``fetched`` are the indexes that need not hold whole items, because
+    these are then fetched by their keys.
     """
 
     table: str | None
@@ -184,6 +185,7 @@ class TableNeeds:
     indexes: tuple[IndexSchema, ...]
     ttl: str | None
     model: str
+    fetched: frozenset[str] = frozenset()
 
 
 class NeedsTable(Protocol):

@@ -177,12 +177,14 @@ def _plain(
             cls,
             index,
             "include= cannot be used with a Template: its rows need the attributes that identify an item",
-            hint="leave out include=; the index in the table must hold all attributes (ALL)",
+            hint="leave out include=; if the table's index holds only some attributes, items are fetched by their keys",
         )
     keys = form.table_keys() if index.local else None
     partitions = [plain_attribute(field) for field in key] if keys is None else [keys[0]]
     projection = projection_of(_list_included(cls, index, fields))
-    return PlainIndex(index, key, sort_key, partitions, projection)
+    found = PlainIndex(index, key, sort_key, partitions, projection)
+    found.fetches = not form.is_plain
+    return found
 
 
 def _check_own(cls: type[Model], index: Index) -> None:

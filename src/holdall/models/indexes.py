@@ -74,10 +74,12 @@ class Index:
 class BoundIndex:
     """An index bound to its fields, with the attributes that it stores for them.
 
-    ``is_of_layout``: the model's layout describes it, not the class.
+    ``is_of_layout``: the model's layout describes it, not the class. ``fetches``: if the table's index holds only parts
+    of items, they are fetched by their keys; otherwise such an index does not fit.
     """
 
     is_of_layout = False
+    fetches = False
 
     def __init__(self, index: Index, key: tuple[Field[Any], ...], sort_key: tuple[Field[Any], ...]) -> None:
         self.name = index.name

@@ -27,7 +27,8 @@ def table_needs(model: type[Model]) -> TableNeeds:
         ttl = None if schema.ttl is None else TTL
         return TableNeeds(None, None, None, indexes, ttl, schema.name)
     ttl = None if schema.ttl is None else schema.ttl.stored
-    return TableNeeds(schema.table, *keys, indexes, ttl, schema.name)
+    fetched = frozenset(index.schema.name for index in schema.indexes.values() if index.fetches)
+    return TableNeeds(schema.table, *keys, indexes, ttl, schema.name, fetched)
 
 
 def find_models(names: Mapping[str, Any], module: str) -> list[type[Model]]:

@@ -270,6 +270,7 @@ class TemplateIndex(BoundIndex):
     """An index whose key attributes are texts of a template."""
 
     is_of_layout = True
+    fetches = True
 
     def __init__(self, index: Index, texts: Sequence[KeyText]) -> None:
         partition, sort = texts[0], texts[1] if len(texts) == 2 else None

@@ -17,10 +17,11 @@ from holdall.tables.definition import Mode, plan_schema
 
 @dataclass(frozen=True, slots=True)
 class WantedIndex:
-    """An index, and the models that need it."""
+    """An index, and the models that need it. ``whole``: one of them needs all that it should hold."""
 
     index: IndexSchema
     models: tuple[str, ...]
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,9 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
     found: dict[str, WantedIndex] = {}
     for each in needs:
         for index in each.indexes:
-            known = found.get(index.name)
+            known, whole = found.get(index.name), index.name not in each.fetched
             if known is None:
-                found[index.name] = WantedIndex(index, (each.model,))
+                found[index.name] = WantedIndex(index, (each.model,), whole)
                 continue
             if known.index.local is not index.local:
                 raise _refuse_odds(
@@ -127,7 +128,9 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
                 )
             projection = known.index.projection.joined(index.projection)
             models = tuple(dict.fromkeys((*known.models, each.model)))
-            found[index.name] = WantedIndex(replace(index, projection=projection), models)
+            found[index.name] = WantedIndex(
+                replace(index, projection=projection), models, whole or known.whole
+            )
     return tuple(found.values())
 
 

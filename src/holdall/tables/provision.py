@@ -139,7 +139,7 @@ def _split(
     for each in wanted.indexes:
         there = found.get(each.index.name)
         if there is not None:
-            problem = _otherwise(each.index, there)
+            problem = _otherwise(each.index, there, each.whole)
             if problem is not None:
                 wrong.append(PlannedIndex(each.index, each.models, problem, there))
             continue
@@ -155,12 +155,12 @@ def _split(
     return tuple(missing), tuple(wrong)
 
 
-def _otherwise(wanted: IndexSchema, found: IndexSchema) -> str | None:
+def _otherwise(wanted: IndexSchema, found: IndexSchema, whole: bool) -> str | None:
     if found.local is not wanted.local:
         return f"it is {'local' if found.local else 'global'}, not {'local' if wanted.local else 'global'}"
     if not found.has_keys_of(wanted):
         return f"its keys are {keys_text(found, AND)}, not {keys_text(wanted, AND)}"
-    if not found.projection.covers(wanted.projection):
+    if whole and not found.projection.covers(wanted.projection):
         return f"it holds {_describe_projection(found)} of each item, not {_describe_projection(wanted)}"
     return None
 

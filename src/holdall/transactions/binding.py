@@ -94,11 +94,14 @@ class Binding:
 
 
 class Bindings(Kept):
-    """Where each model's items are stored, and the indexes, by table and name, that were checked."""
+    """Where each model's items are stored, and the indexes, by table and name, that were checked.
+
+    An index that fits is true if it holds whole items, false if they must be fetched by their keys.
+    """
 
     def __init__(self) -> None:
         self.of_models: dict[ModelSchema, Binding] = {}
-        self.fit_indexes: set[tuple[str, str]] = set()
+        self.fit_indexes: dict[tuple[str, str], bool] = {}
 
 
 def _plain(attribute: Attribute) -> Any:
@@ -125,12 +128,16 @@ async def bind(context: Context, schema: ModelSchema) -> Binding:
     return binding
 
 
-async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> None:
-    """Check that the table has an index; if it is missing or differs, `ConfigurationError` shows its definition."""
+async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> bool:
+    """Check that the table has an index; if it is missing or differs, `ConfigurationError` shows its definition.
+
+    Returns whether its rows have all attributes that they should. If not, the caller fetches the items by their keys.
+    """
     wanted = index.schema
     fit = context.state.of(Bindings).fit_indexes
-    if (binding.table, wanted.name) in fit:
-        return
+    known = fit.get((binding.table, wanted.name))
+    if known is not None and (known or index.fetches):
+        return known
     if context.settings.manage_table and not wanted.local:
         description = await ensure_index(context, binding.table, wanted)
     else:
@@ -144,14 +151,14 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> N
         problem = f"{where} is {'local' if found.local else 'global'}"
     elif not found.has_keys_of(wanted):
         problem = f"{where} has different keys"
-    elif not found.projection.covers(wanted.projection):
+    elif not (whole := found.projection.covers(wanted.projection)) and not index.fetches:
         problem = f"{where} does not include all attributes that it should"
     elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
         problem = f"{where} is still being created"
         hint = "wait until it is active, then try again"
     else:
-        fit.add((binding.table, wanted.name))
-        return
+        fit[binding.table, wanted.name] = whole
+        return whole
     raise ConfigurationError(
         f"{binding.schema.name} cannot use its index {index.name!r}: {problem}",
         hint=hint or _advise_index(context, binding, wanted, missing=found is None),

@@ -347,10 +347,11 @@ async def change_all(
 ) -> ChangeReport:
     """Change all items that the query or scan finds."""
     binding = await bind(context, question.schema)
-    if question.index is not None:
-        await bind_index(context, binding, question.index)
+    whole = question.index is None or await bind_index(context, binding, question.index)
     run = _Run(context, shell, binding, question, treatment, options)
     requests = run.requests()
+    if not whole:  # the index lacks what the filter needs; the items are read by their keys, and checked then
+        requests = [None if each is None else replace(each, filter=None) for each in requests]
     records = await _records(context, options.checkpoint, len(requests))
     run.parts = [_Part(run, *each) for each in zip(requests, records, strict=True)]
     if len(run.parts) == 1:

@@ -55,6 +55,10 @@ class RowCursor(Generic[M]):
         self._excluded: tuple[Attribute, ...] = ()
         self._sifts = False  # whether rows are filtered here, because the store cannot do it
         self._reads_to_count = False
+        self._fetches = (
+            False  # whether the index holds only parts of items, so that they are fetched by their keys
+        )
+        self._filter: Condition | None = None
         self._maker: RowMaker | MixedMaker | None = None
         self.left = question.limit
 
@@ -72,7 +76,8 @@ class RowCursor(Generic[M]):
         self._reads_to_count = question.lock == "rows" or question.is_blind
         self._sifts = question.is_blind or not _countable(question, self._binding)
         if question.index is not None:
-            await bind_index(self._context, self._binding, question.index)
+            self._fetches = not await bind_index(self._context, self._binding, question.index)
+            self._sifts |= self._fetches
         hold = holds_rows(self._unit, question.lock)
         self._next = question.request(self._binding, self._context.port.now(), hold=hold)
         if self._next is not None:
@@ -82,6 +87,9 @@ class RowCursor(Generic[M]):
             self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
             makers = [self._row_maker(binding, self._next, hold) for binding in bindings]
             self._maker = makers[0] if len(makers) == 1 else MixedMaker(makers)
+            self._filter = self._next.filter
+            if self._fetches:
+                self._next = replace(self._next, filter=None, projection=())
         return self._binding
 
     def _row_maker(self, binding: Binding, request: Query, hold: bool) -> RowMaker:
@@ -116,14 +124,13 @@ class RowCursor(Generic[M]):
         if self._next is None or self.left == 0:
             return None
         wanted = _least(self.left, at_most)
-        request = self._next
-        page = await self._context.port.send(replace(request, limit=self._page_limit(wanted)))
+        page = await self._context.port.send(replace(self._next, limit=self._page_limit(wanted)))
         self._pages += 1
         more = page.last_key is not None
         self._next = replace(self._next, start_after=page.last_key) if more else None
         if self._unit is not None:
             self._unit.requests += max(1, len(page.items))  # the rows of a page may be from different moments
-        rows = await self._rows(page.items, request.filter)
+        rows = await self._rows(page.items)
         if self.left is not None:
             rows = rows[: self.left]
             self.left -= len(rows)
@@ -176,11 +183,12 @@ class RowCursor(Generic[M]):
 
     # --- from items to rows ---------------------------------------------------------------------------------
 
-    async def _rows(self, items: Sequence[Item], filter: Condition | None) -> list[tuple[M, Item]]:
-        binding, maker = self._binding, self._maker
+    async def _rows(self, items: Sequence[Item]) -> list[tuple[M, Item]]:
+        binding, maker, filter = self._binding, self._maker, self._filter
         assert binding is not None
         assert maker is not None
-        if self._unit is not None and self._unit.insist and self._question.lags:
+        insist = self._unit is not None and self._unit.insist and self._question.lags
+        if insist or self._fetches:
             items = [
                 item for item in await self._reread(binding, items) if filter is None or holds(filter, item)
             ]
@@ -193,7 +201,7 @@ class RowCursor(Generic[M]):
         return await maker.instances(items, self.left)
 
     async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
-        """Read the rows of an index again from the table, because the index lags and would cause contention again."""
+        """Read the rows of an index from the table: it lags and would cause contention again, or holds only parts."""
         index = self._question.index
         assert index is not None
         reads = [GetItem(binding.table, binding.key_of(item), True) for item in items]

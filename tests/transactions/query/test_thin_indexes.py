@@ -1,0 +1,109 @@
+"""Queries on indexes of a layout that hold only parts of items: the items are fetched by their keys."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from rig.behaviour import Db, everywhere, in_memory
+from rig.behaviour_models import contended
+
+from holdall import Key, Model, SortKey, Template, col, field
+from holdall.core import (
+    CreateTable,
+    DeleteItem,
+    IndexSchema,
+    KeyAttribute,
+    Projection,
+    TableSchema,
+    encode_item,
+)
+
+SECRET = "a long random text that nobody knows"
+LAYOUT = Template(pk="C#{customer}", sk="O#{number:04d}", gsi1=("S#{status}", "{number:04d}"), type="entity")
+
+
+class Docket(Model, table="dockets", layout=LAYOUT, ttl="until"):
+    customer: Key[str]
+    number: SortKey[int]
+    status: str = "open"
+    weight: int = 0
+    until: datetime | None = field(default=None, stored="epoch")
+
+
+async def fill(db: Db, projection: Projection = Projection("KEYS_ONLY")) -> None:  # noqa: B008 - it is immutable
+    index = IndexSchema("gsi1", KeyAttribute("gsi1pk"), KeyAttribute("gsi1sk"), projection)
+    schema = TableSchema(db.table_of(Docket), KeyAttribute("pk"), KeyAttribute("sk"), (index,))
+    await db.send(CreateTable(schema))
+    async with db.transaction() as tx:
+        for number in range(12):
+            customer, status = ("ada", "bob")[number % 2], "open" if number < 10 else "done"
+            tx.create(Docket, customer=customer, number=number, status=status, weight=number % 3)
+    db.forget()
+
+
+def numbers(items: Any) -> list[int]:
+    return [item.number for item in items]
+
+
+@everywhere
+async def test_items_are_fetched_filtered_counted_and_paged(db: Db) -> None:
+    await fill(db)
+    opened: dict[str, Any] = {"index": "gsi1", "status": "open"}
+    assert numbers(await db.query(Docket, **opened).all()) == [*range(10)]
+    heavy = db.query(Docket, **opened, where=col(Docket.weight) == 2, reverse=True)
+    assert numbers(await heavy.all()) == [8, 5, 2]
+    assert await db.query(Docket, **opened, where=col(Docket.weight) == 2).count() == 3
+    assert await db.query(Docket, **opened).count() == 10
+    found = await db.query(Docket, **opened, sort=Docket.number >= 7, only=["weight"]).all()
+    assert [(item.customer, item.number, item.weight) for item in found] == [
+        ("bob", 7, 1),
+        ("ada", 8, 2),
+        ("bob", 9, 0),
+    ]
+    seen, after = [], None
+    while True:
+        page = await db.query(Docket, **opened, limit=9).page(4, after=after, secret=SECRET)
+        seen.append(numbers(page.items))
+        after = page.next
+        if after is None:
+            break
+    assert seen == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    assert "BatchGet" in db.kinds()
+
+
+@everywhere
+async def test_rows_are_changed_locked_and_changed_in_bulk(db: Db) -> None:
+    await fill(db, Projection("INCLUDE", ("customer",)))
+    async with db.transaction() as tx:
+        async for item in tx.query(Docket, index="gsi1", status="open", sort=Docket.number < 2):
+            item.weight = 9
+    with contended():
+        async with db.transaction() as tx:
+            (first,) = await tx.query(Docket, index="gsi1", status="open", limit=1, lock="rows").all()
+            await db.update(first.key, status="done")
+            tx.create(Docket, customer="eve", number=77)
+    report = await db.update_all(
+        Docket, {"weight": 5}, index="gsi1", status="open", where=col(Docket.weight) == 9
+    )
+    assert (report.found, report.changed) == (1, 1)
+    assert (await db.get_one(Docket, customer="bob", number=1)).weight == 5
+    await db.delete_all(Docket, index="gsi1", status="open", where=col(Docket.weight) == 0)
+    assert numbers(await db.query(Docket, index="gsi1", status="open").all()) == [1, 2, 4, 5, 7, 8]
+
+
+@in_memory
+async def test_items_that_expired_or_changed_are_left_out(db: Db) -> None:
+    await fill(db)
+    await db.update(Docket.key(customer="ada", number=0), until=db.clock.now() - timedelta(hours=1))
+    await db.send(DeleteItem(db.table_of(Docket), encode_item({"pk": "C#bob", "sk": "O#0001"})))
+    assert numbers(await db.query(Docket, index="gsi1", status="open", limit=2).all()) == [2, 3]
+
+
+@in_memory
+async def test_the_plan_accepts_such_an_index(db: Db) -> None:
+    await fill(db)
+    planned = next(
+        each for each in (await db.table.plan(models=[Docket])).tables if each.name == db.table_of(Docket)
+    )
+    assert (planned.wrong, planned.missing) == ((), ())
