@@ -126,11 +126,14 @@ class Audit:
                 await self._suspect(blob.id)
                 continue
             for id, place in references.items():
-                row = AttachmentRow(self._home.attachment(*self._home.parse_place(place), id))
-                named.append((blob, row))
+                row = self._locate(id, place)
+                if row is None:
+                    await self._suspect(blob.id)
+                else:
+                    named.append((blob, row))
         found = await fetch_all(self._port, [row for _, row in named]) if named else []
         for (blob, _), row in zip(named, found, strict=True):
-            if not row.is_stored or row.blob_id != blob.id:
+            if not row.is_stored or (_is_readable(row) and row.blob_id != blob.id):
                 await self._suspect(blob.id)
 
     async def visit_attachments(self, rows: Sequence[AttachmentRow]) -> None:
@@ -148,6 +151,13 @@ class Audit:
         for blob_id, some in lost.items():
             await self.check_orphans(blob_id, some)
 
+    def _locate(self, id: str, place: str) -> AttachmentRow | None:
+        """The attachment that a reference leads to, not yet read; None if the reference leads nowhere."""
+        try:
+            return AttachmentRow(self._home.attachment(*self._home.parse_place(place), id))
+        except ValueError:
+            return None
+
     async def _suspect(self, blob_id: str) -> None:
         if blob_id not in self._settled:
             self._suspects.add(blob_id)
@@ -164,9 +174,9 @@ class Audit:
         cursor = _scan(self._context, self._home, "Attachment")
         while (page := await cursor.next_page()) is not None:
             for item in page.items:
-                row = AttachmentRow(self._home.layout.address_of(item), item)
-                if row.blob_id in rows:
-                    rows[row.blob_id].append(row)
+                some = rows.get(str(item.get(AttachmentRow.blob_id.name, {}).get("S")))
+                if some is not None:
+                    some.append(AttachmentRow(self._home.layout.address_of(item), item))
         for id, some in rows.items():
             await self.check_blob(id, some)
 
@@ -181,9 +191,11 @@ class Audit:
             references = await read_references(self._context, self._home, blob)
             wanted = {row.address.identity: row for row in rows}
             for named, place in references.items():
-                row = AttachmentRow(self._home.attachment(*self._home.parse_place(place), named))
-                wanted.setdefault(row.address.identity, row)
+                if (row := self._locate(named, place)) is not None:
+                    wanted.setdefault(row.address.identity, row)
             found = await fetch_all(self._port, list(wanted.values())) if wanted else []
+            if any(row.is_stored and not _is_readable(row) for row in found):
+                return  # it may refer to the blob
             if (await fetch(self._port, blob)).item == blob.item:
                 stored = {row.id: row for row in found if row.is_stored and row.blob_id == blob.id}
                 await self._compare(blob, references, stored)
@@ -234,7 +246,8 @@ class Audit:
         if message is None:
             return
         references = await read_references(self._context, self._home, blob)
-        places = [self._home.parse_place(place) for place in references.values()]
+        named = [self._locate(id, place) for id, place in references.items()]
+        places = [self._home.parse_place(place) for place in references.values() if None not in named]
         if not places or not all(is_derived(owner) for owner, _ in places):
             self._add(Finding("bytes", blob.id, message, ""))
             return
@@ -252,3 +265,8 @@ class Audit:
         if info.size == blob.byte_size:
             return None
         return f"blob {blob.id} should have {blob.byte_size:,} bytes, but has {info.size:,}"
+
+
+def _is_readable(row: AttachmentRow) -> bool:
+    """Whether an attachment has the attributes by which it is counted."""
+    return all("S" in row.stored.get(column.name, {}) for column in (AttachmentRow.id, AttachmentRow.blob_id))

@@ -110,7 +110,7 @@ class Ward:
 def open_store(kind: str, folder: Path) -> Database:
     """A database of its own, with a place for files."""
     if kind == "memory":
-        return Database("memory:")
+        return Database("memory:", secret="x" * 32)
     if kind == "file":
         return Database(f"embedded:{folder / 'a.db'}?durability=normal", files=f"file:{folder / 'files'}")
     url = f"dynamodb://doctor-{uuid4()}?region={ENVIRONMENT['AWS_REGION']}&endpoint={started('ministack')}"

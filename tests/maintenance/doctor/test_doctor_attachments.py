@@ -14,7 +14,8 @@ from doctor_rig import Patient, Ward, list_wards, open_store
 from PIL import Image
 from rig.colour import run_in
 
-from holdall import Database, Key, Model, Variant, has_many_attached, has_one_attached
+from holdall import Attachable, Database, Key, Model, Variant, has_many_attached, has_one_attached
+from holdall.core import PutItem, Scan
 from holdall.core.port import run
 from holdall.maintenance import DoctorReport
 from holdall.tables.claim import claim
@@ -92,6 +93,26 @@ FAULTS: dict[str, tuple[Callable[[Library], Any], str, bool]] = {
         "its files were removed, but the job that deletes them does not exist",
         True,
     ),
+    "a blob cannot be read": (
+        lambda library: library.alter({"as_key": None}, as_entity="Blob"),
+        "it cannot be read: 'as_key' is missing",
+        False,
+    ),
+    "an attachment cannot be read": (
+        lambda library: library.alter({"as_record_id": None}, as_entity="Attachment", as_name="papers"),
+        "it cannot be read: 'as_record_id' is missing",
+        False,
+    ),
+    "an attachment has no blob": (
+        lambda library: library.alter({"as_blob_id": None}, as_entity="Attachment", as_name="papers"),
+        "it cannot be read: 'as_blob_id' is missing",
+        False,
+    ),
+    "a reference leads nowhere": (
+        lambda library: library.alter({"hd_ref_x": {"S": "nowhere"}}, as_entity="Blob"),
+        "lacks 0 references, and has 1 wrong ones",
+        True,
+    ),
     "the source of a variant is missing": (lose_source, "its source is missing", True),
 }
 
@@ -131,6 +152,44 @@ def test_the_job_of_an_intent_deletes_its_files_after_a_repair() -> None:
         db.worker().drain()
         assert not db.get_one(Album.key(name="one"), include=["papers"]).papers.attached
         assert db.doctor(models=[Album]).findings == ()
+
+
+class Memo(Attachable):
+    """An owner that is stored elsewhere, because a table with a numeric sort key holds no models."""
+
+    record_type = "Memo"
+    cover = has_one_attached()
+
+    def __init__(self, id: str) -> None:
+        self.id = id  # type: ignore[misc]
+
+    def is_persisted(self) -> bool:
+        return True
+
+
+def test_a_table_with_a_numeric_sort_key_is_checked_too() -> None:
+    with Database("memory:") as db:
+        db.table.create(mode="B")
+        memo = Memo("one")
+        memo.cover.attach(b"cover", filename="cover.bin")
+        with db.saving(memo):
+            pass
+        db.jobs.enqueue("doctor_memo", key="one")
+        assert db.doctor(segments=2).findings == ()
+        (item,) = [
+            item
+            for page in db.pages(Scan(db.table.name, consistent=True))
+            for item in page.items
+            if item.get("_type") == {"S": "holdall.AttachmentSlot"}
+        ]
+        db.send(PutItem(db.table.name, {**item, "attachment_id": {"S": "x"}}))
+        (finding,) = db.doctor(segments=2).findings
+        assert finding.subject == "slot cover of Memo one"
+        assert db.doctor(repair=True).is_healthy
+        assert db.doctor().findings == ()
+        found = Memo("one")
+        db.load([found], "cover")
+        assert found.cover.attached
 
 
 def make_thumb(db: Database) -> tuple[str, str]:

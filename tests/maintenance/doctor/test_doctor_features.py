@@ -16,6 +16,7 @@ from rig.colour import run_in
 
 from holdall import Archive, Database, Key, Model, field, has_one_attached, job
 from holdall.artifacts import ArtifactSettings
+from holdall.attachments.upload import new_key
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import DeleteItem, encode_item
 from holdall.core.port import run
@@ -438,6 +439,22 @@ def test_artifacts_in_a_table_of_their_own_are_checked() -> None:
         ]
         assert db.doctor(only=["artifacts"], repair=True).is_healthy
         assert db.doctor(only=["artifacts"]).findings == ()
+
+
+def test_work_in_progress_has_no_findings(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        db, context = clinic.db, clinic.db._context
+        db.blobs.create_before_direct_upload(
+            filename="a.bin", byte_size=3, checksum="rL0Y20zC+Fzt72VPzMSk2A=="
+        )
+        begun = db.blobs.start_upload(filename="b.bin", byte_size=10)
+        db.blobs.continue_upload(begun, 0, b"12345")
+        db.files.put(new_key(context.port), b"its transaction has not committed yet")
+        db.files.put("versioned-artifacts/__incoming/x", b"its put has not ended yet")
+        job = db.jobs.list(name="doctor_work")[0]
+        assert run(take(context, job, "token", 60)) is not None
+        report = db.doctor(models=MODELS)
+        assert report.findings == ()
 
 
 def test_files_in_use_have_no_findings(tmp_path: Path) -> None:

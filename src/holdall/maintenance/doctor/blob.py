@@ -6,6 +6,7 @@ The rules are those of `holdall.attachments.audit`; here it is shown the pages o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from holdall.attachments.audit import Audit, Finding
 from holdall.attachments.home import Home
@@ -13,7 +14,15 @@ from holdall.attachments.record import AttachmentRow, BlobRow
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import DoctorFinding
-from holdall.maintenance.doctor.work import Work
+from holdall.maintenance.doctor.work import Work, show_key
+from holdall.tables.record import Column, Record
+
+R = TypeVar("R", bound=Record)
+_BLOB = (BlobRow.id, BlobRow.key, BlobRow.service_name, BlobRow.byte_size, BlobRow.count)
+_ATTACHMENT = (
+    *(AttachmentRow.id, AttachmentRow.record_type, AttachmentRow.record_id),
+    *(AttachmentRow.name, AttachmentRow.blob_id),
+)
 
 
 class BlobCheck:
@@ -29,13 +38,28 @@ class BlobCheck:
         address_of, entity = self._home.layout.address_of, BlobRow.entity.name
         kinds = [(item.get(entity, {}).get("S"), item) for item in rows]
         blobs = [BlobRow(address_of(item), item) for kind, item in kinds if kind == "Blob"]
+        blobs = await self._choose_readable("blob", blobs, _BLOB)
         if blobs:
             await self._audit.visit_blobs(blobs)
         for blob in blobs:
             await self._check_bytes(blob)
         found = [AttachmentRow(address_of(item), item) for kind, item in kinds if kind == "Attachment"]
+        found = await self._choose_readable("attachment", found, _ATTACHMENT)
         if found:
             await self._audit.visit_attachments(found)
+
+    async def _choose_readable(self, what: str, rows: Sequence[R], columns: Sequence[Column[Any]]) -> list[R]:
+        """The rows with all their attributes; each of the others is a finding."""
+        found: list[R] = []
+
+        async def read(row: R) -> None:
+            for column in columns:
+                column.read(row.item)
+            found.append(row)
+
+        for row in rows:
+            await self._work.examine("blobs", f"{what} {show_key(row.address.key)}", read(row))
+        return found
 
     async def _check_bytes(self, blob: BlobRow) -> None:
         work, service = self._work, blob.service_name

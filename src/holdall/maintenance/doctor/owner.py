@@ -15,6 +15,8 @@ from holdall.tables.layout import Address, Layout
 from holdall.tables.record import Record, fetch, fetch_all
 from holdall.transactions.binding import Binding, bind
 
+_NEEDED = (AttachmentRow.id, AttachmentRow.record_type, AttachmentRow.record_id, AttachmentRow.name)
+
 
 class OwnerCheck:
     """Looks up the owners of attachments, if their models were given."""
@@ -27,11 +29,8 @@ class OwnerCheck:
 
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the attachments of a page."""
-        entity = AttachmentRow.entity
-        found = [AttachmentRow(self._layout.address_of(item), item) for item in rows if entity.name in item]
-        attachments = [
-            row for row in found if row.entity == "Attachment" and row.record_type in self._schemas
-        ]
+        found = [AttachmentRow(self._layout.address_of(item), item) for item in rows if _is_attachment(item)]
+        attachments = [row for row in found if row.record_type in self._schemas]
         owners = [(row, owner) for row in attachments if (owner := await self._locate(row)) is not None]
         places = {owner.address.identity: owner for _, owner in owners}
         stored = await fetch_all(self._work.context.port, list(places.values())) if places else []
@@ -62,3 +61,10 @@ class OwnerCheck:
             return
         message = f"its owner, {row.record_type} {row.record_id}, does not exist"
         await self._work.find("orphans", "warning", f"attachment {row.id}", message)
+
+
+def _is_attachment(item: Item) -> bool:
+    """Whether an item is an attachment that can be read; the check of blobs reports the others."""
+    if item.get(AttachmentRow.entity.name) != {"S": "Attachment"}:
+        return False
+    return all("S" in item.get(column.name, {}) for column in _NEEDED)
