@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +23,7 @@ import uvicorn
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, sync_playwright
 
-from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached, job
+from holdall import Archive, Database, Index, Key, Model, SortKey, Variant, field, has_many_attached, job
 from holdall.web import Console, create_app
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
@@ -86,6 +87,10 @@ def fill(db: Database) -> None:
         }.items():
             ada.documents.attach(draw(*colours), filename=name)
         ada.documents.attach(b"Payable within 30 days.\n" * 40, filename="Terms.txt")
+        ada.documents.attach(draw("#5d4a66", "#e7d3a8", "PDF"), filename="Contract.pdf")
+    for attachment in db.blobs.list("Customer", "Ada"):
+        if attachment.blob.content_type == "image/jpeg":
+            db.blobs.variant(attachment.blob, Variant(resize_to_limit=(160, 160)))
     db.archive.run(Order, force=True)
     for number in range(90):
         text = "Payable within 30 days. " * (300 + number * number // 2)
@@ -93,6 +98,7 @@ def fill(db: Database) -> None:
     db.archive.run(Invoice, force=True, max_items=25, segments=1)
     enqueue(db)
     publish(db)
+    db.doctor(models=[Customer, Order, Invoice])
 
 
 def publish(db: Database) -> None:
@@ -134,7 +140,7 @@ def enqueue(db: Database) -> None:
             tx.enqueue("make-report", f"2026-{number + 7:02}", delay=600 * number, queue="slow")
 
 
-def draw(back: str, front: str) -> bytes:
+def draw(back: str, front: str, form: str = "JPEG") -> bytes:
     """Draw a picture."""
     image = Image.new("RGB", (800, 600), back)
     pen = ImageDraw.Draw(image)
@@ -143,7 +149,7 @@ def draw(back: str, front: str) -> bytes:
             (90 + 60 * step, 330 - 45 * step, 330 + 60 * step, 570 - 45 * step), outline=front, width=14
         )
     target = io.BytesIO()
-    image.save(target, "JPEG")
+    image.save(target, form)
     return target.getvalue()
 
 
@@ -162,15 +168,41 @@ def serving(app: Any) -> Iterator[str]:
         listening.close()
 
 
-def take(
-    browser: Browser, link: str, name: str, path: str, scheme: Literal["light", "dark"], height: int
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A picture to take: the page, and the size and the colours of the window."""
+
+    path: str
+    height: int
+    scheme: Literal["light", "dark"] = "light"
+    width: int = 1180
+
+
+SHOTS = {
+    "console-overview": Shot("/", 700),
+    "console-items": Shot("/models/__main__:Order?key-customer=Ada&op-number=ge&from-number=5&size=25", 760),
+    "console-item": Shot("/models/__main__:Customer/item?key-name=Ada", 780),
+    "console-dark": Shot("/models/__main__:Order/item?key-customer=Ada&key-number=3", 700, "dark"),
+    "console-phone": Shot("/artifacts/alias?name=price-model&alias=production", 760, width=375),
+    "console-blobs": Shot("/blobs", 660),
+    "console-artifact": Shot("/artifacts/artifact?name=price-model", 760),
+    "console-alias": Shot("/artifacts/alias?name=price-model&alias=production", 1000),
+    "console-rollout": Shot("/artifacts/alias?name=price-model&alias=staging", 620),
+    "console-savings": Shot("/archive/__main__:Invoice?show=holdings", 700),
+    "console-archive": Shot("/archive/__main__:Invoice?show=dry-run", 790),
+    "console-jobs": Shot("/jobs?state=dead&count=1", 700),
+}
+
+
+def take(browser: Browser, link: str, name: str, shot: Shot) -> None:
     """Take one picture, after signing in with a link."""
-    context = browser.new_context(viewport={"width": 1180, "height": height}, color_scheme=scheme)
+    context = browser.new_context(
+        viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme
+    )
     page = context.new_page()
     page.goto(link)
-    page.goto(f"{link.partition('/sign-in')[0]}{path}")
-    page.locator("[data-reload]").wait_for(state="detached")  # it counts beside the page
+    page.goto(f"{link.partition('/sign-in')[0]}{shot.path}")
+    page.locator("[data-reload]").wait_for(state="detached", timeout=60_000)  # what is read beside the page
     page.wait_for_load_state("networkidle")
     target = PICTURES / f"{name}.png"
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
@@ -180,9 +212,8 @@ def take(
 
 
 def main() -> None:
-    """Take all pictures."""
-    items = "/models/__main__:Order?key-customer=Ada&op-number=ge&from-number=5&size=25"
-    wanted = sys.argv[1:]
+    """Take all pictures, or those that the command line names."""
+    wanted = sys.argv[1:] or list(SHOTS)
     with (
         TemporaryDirectory() as folder,
         Database("memory:", files=f"file:{folder}", secret="a secret of some length") as db,
@@ -193,18 +224,8 @@ def main() -> None:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
-            for name, path, scheme, height in (
-                ("console-items", items, "light", 760),
-                ("console-item", "/models/__main__:Customer/item?key-name=Ada", "light", 860),
-                ("console-dark", "/models/__main__:Order/item?key-customer=Ada&key-number=3", "dark", 660),
-                ("console-blobs", "/blobs", "light", 620),
-                ("console-artifact", "/artifacts/artifact?name=price-model", "light", 760),
-                ("console-alias", "/artifacts/alias?name=price-model&alias=production", "light", 860),
-                ("console-archive", "/archive/__main__:Invoice?show=dry-run", "light", 790),
-                ("console-jobs", "/jobs?state=dead&count=1", "light", 700),
-            ):
-                if not wanted or name in wanted:
-                    take(browser, console.sign_in_link(address), name, path, scheme, height)  # type: ignore[arg-type]
+            for name in wanted:
+                take(browser, console.sign_in_link(address), name, SHOTS[name])
             browser.close()
 
 

@@ -151,6 +151,14 @@ def test_looking_at_files_stores_nothing(db: Database) -> None:
     assert len(db.blobs.scan().blobs) == before
 
 
+def test_a_console_that_may_write_makes_pictures_of_files_that_browsers_cannot_show(db: Database) -> None:
+    blob = db.blobs.create_and_upload(b"%PDF-1.4", filename="contract.pdf", content_type="application/pdf")
+    for read_only in (True, False):
+        page = open_visitor(db, read_only=read_only).get("/blobs").text
+        assert (f"/files/{blob.id}/thumbnail" in page) == (blob.is_representable and not read_only)
+        assert '<span class="extension">pdf</span>' in page
+
+
 def test_files_need_a_session(db: Database) -> None:
     for path in ("/blobs", "/blobs/blob?id=x"):
         assert make_visitor(db).get(path).headers["location"] == "/console/sign-in"
