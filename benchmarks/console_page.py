@@ -31,7 +31,7 @@ PAGES = {
     "items by a range": "/models/{model}?key-customer=customer-500&op-number=between&from-number=200&to-number=400",
     "items by index, 100": "/models/{model}?index=by_product&key-product=product-77&size=100&order=reverse",
     "the next 100": "{next of items by key, 100}",
-    "archived items, 25": "/models/{model}?key-customer=customer-0&size=25",
+    "archived items, 100": "/models/{model}?key-customer=customer-0&size=100",
     "first items": "/models/{model}?browse=1",
     "first items, none found": "/models/{owner}?browse=1",
     "item": "/models/{model}/item?key-customer=customer-999&key-number=999",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.responses import Response
 
@@ -36,7 +36,7 @@ async def _show(visit: Visit) -> Response:
     columns = _choose_columns(facts, search.index)
     try:
         found = await fetch_page(visit, model, search)
-        rows = [] if found is None else await _show_rows(visit, name, found.items, columns)
+        rows = [] if found is None else await _show_rows(visit, name, facts, found.items, columns)
     except (HoldallError, RefusedVisitError) as error:
         found, rows, problem = None, [], explain_problem(error)
     again = {
@@ -77,30 +77,47 @@ def _choose_columns(facts: ModelFacts, index: str | None) -> list[FieldFacts]:
     return [fields[name] for name in names if name in fields]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """An item in a list: its URL, its key, and some of its fields, each on one line. ``cold``: it is in the archive."""
+class Cell(NamedTuple):
+    """A field of an item in a list, on one line. ``look`` are the classes of its style."""
+
+    label: str
+    look: str
+    text: str
+
+
+class Row(NamedTuple):
+    """An item in a list. Its first field is a link; the other fields of its key come before those that are not.
+
+    ``is_cold``: the item is in the archive; None if its model has none. A tuple, because templates unpack it fast.
+    """
 
     url: str
     key: str
-    texts: list[tuple[FieldFacts, str]]
-    cold: bool
+    first: str
+    look: str
+    keys: list[Cell]
+    rest: list[Cell]
+    is_cold: bool | None
 
 
 async def _show_rows(
-    visit: Visit, name: str, items: Sequence[Model], columns: Sequence[FieldFacts]
+    visit: Visit, name: str, facts: ModelFacts, items: Sequence[Model], columns: Sequence[FieldFacts]
 ) -> list[Row]:
     has_archive = find_archive(visit.desk.models[name]) is not None
     cold = set(await visit.db.archive.find_archived(*items)) if has_archive else set()
-    return [
-        Row(
-            link_item(visit, name, item),
-            show_key(item.key),
-            [(each.facts, _shorten(each)) for each in show_fields(item, columns)],
-            item.key in cold,
-        )
-        for item in items
-    ]
+    count = len(facts["key"]) + len(facts["sort_key"])
+    looks = ["number" if each["type"] in _NUMERIC else "" for each in columns]
+    found = []
+    for item in items:
+        texts = map(_shorten, show_fields(item, columns))
+        cells = [
+            Cell(each["name"], look if text else f"{look} none", text)
+            for each, look, text in zip(columns, looks, texts, strict=True)
+        ]
+        is_cold = item.key in cold if has_archive else None
+        url, key = link_item(visit, name, item), show_key(item.key)
+        found.append(Row(url, key, cells[0].text, looks[0], cells[1:count], cells[count:], is_cold))
+    return found
 
 
 def _shorten(field: ShownField) -> str:
