@@ -201,7 +201,7 @@ def _explain(report: CopyReport, target: str) -> None:
         for name in part.leased_jobs:
             say(f"held by a worker in the source: job {name}")
         for line in (*part.differences, *part.problems):
-            say(f"{part.kind} {part.name}: {line}")
+            say(f"{part.kind} {part.name}: {line.replace('create=True', '--create')}")
     if any(part.paused for part in report.parts) and not report.dry_run:
         say(f"when the source is no longer used, run: holdall --url {quote(target)} jobs resume")
     if not report.is_complete:

@@ -17,7 +17,9 @@ from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
 from holdall.core import BatchGet, BatchWrite, DeleteItem, PutItem, Scan
 
-CHANGES = st.lists(st.tuples(st.sampled_from(["put", "delete"]), st.integers(0, 9)), max_size=8)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["put", "delete", "file", "unlink"]), st.integers(0, 9)), max_size=8
+)
 PASSES = st.lists(st.tuples(CHANGES, CHANGES, st.booleans()), min_size=1, max_size=4)
 
 
@@ -31,8 +33,12 @@ def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> No
             for verb, number in changes:
                 if verb == "put":
                     rig.put(number, value=chance.random())
-                else:
+                elif verb == "delete":
                     rig.delete(number)
+                elif verb == "file":
+                    rig.source.files.put(f"file {number}", chance.randbytes(3))
+                else:
+                    rig.source.files.delete(f"file {number}")
 
         for before, during, delete in passes:
             change(before)
@@ -44,6 +50,10 @@ def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> No
         report = finish(colour, rig.copy(delete=True))
         assert report.is_current, report
         assert items(rig.target) == items(rig.source)
+        one, other = (
+            {each.key: db.files.get(each.key) for each in db.files.list()} for db in (rig.source, rig.target)
+        )
+        assert one == other
 
 
 @pytest.mark.parametrize("colour", COLOURS)

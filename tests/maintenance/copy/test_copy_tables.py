@@ -13,7 +13,8 @@ from rig.servers import sign_in
 
 from holdall import Database, Index, Key, Model
 from holdall.core import CreateTable, DescribeTtl, PutItem, SetTtl, encode_item
-from holdall.core.schema import KeyAttribute, TableSchema
+from holdall.core.frozen import replace
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
 from holdall.maintenance import CopyReport
 
@@ -246,6 +247,23 @@ def test_a_missing_table_is_explained_before_anything_is_written(pair: Rig) -> N
     assert not pair.target.table.exists()
     assert pair.source.copy_to(pair.target, create=False, dry_run=True).is_complete
     assert not pair.target.table.exists()
+
+
+def test_an_index_that_the_target_lacks_is_reported(pair: Rig) -> None:
+    local = IndexSchema("local", KeyAttribute("id"), KeyAttribute("town"), local=True)
+    schema = TableSchema("extra", KeyAttribute("id"), KeyAttribute("n", "N"))
+    other = IndexSchema("by_town", KeyAttribute("town"))
+    pair.source.send(CreateTable(replace(schema, indexes=(local, other))))
+    pair.target.send(CreateTable(schema))
+    for create, lacking in ((False, ["local", "by_town"]), (True, ["local"])):
+        pair.target.table.create()
+        options: dict[str, Any] = {"tables": ["extra"], "manifest": pair.folder / "m", "create": create}
+        report = pair.source.copy_to(pair.target, **options)
+        assert report.is_current
+        assert [line.split("index ")[1].split(";")[0] for line in report.parts[1].problems] == lacking
+    assert report.parts[1].problems == (
+        "the target's table lacks the index local; DynamoDB can create it only together with the table",
+    )
 
 
 def test_a_numeric_sort_key_is_refused(pair: Rig) -> None:

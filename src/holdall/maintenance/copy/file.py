@@ -252,8 +252,7 @@ class FileCopy:
         """List both services again, and compare them with the manifest."""
         work, turn = self._work, self._work.manifest.turn
         expected = await work.source.port.offload(count_things, work.manifest, self._place, True)
-        newer = known = equal = 0
-        altered: list[str] = []
+        newer = known = equal = altered = 0
         after: str | None = None
         while True:
             page = await work.source.port.send(ListObjects(self._service, after=after))
@@ -269,20 +268,22 @@ class FileCopy:
             found = await self._find(page)
             for each in page.objects:
                 recorded = found.get(each.key)
-                if recorded is not None and recorded.turn == turn:
-                    equal += recorded.copy == each.etag
-                    altered += [] if recorded.copy == each.etag else [f"{each.key}: changed in the target"]
+                if recorded is None or recorded.turn != turn:
+                    continue
+                if recorded.copy == each.etag:
+                    equal += 1
+                else:
+                    altered += 1
+                    self._note(Result("differing", line=f"{each.key}: changed in the target"))
             await self._show_checked(page)
             if (after := page.next) is None:
                 break
-        lost = await self._find_missing() if expected > equal + len(altered) else []
-        lines = [*self.part.differences, *altered, *(f"{key}: missing in the target" for key in lost)]
+        missing = await self._find_missing() if expected > equal + altered else 0
         self.part = self.part._replace(
             verified=equal,
-            altered=len(altered),
-            missing=len(lost),
+            altered=altered,
+            missing=missing,
             newer=newer + max(0, expected - known),
-            differences=tuple(lines[:_MOST_LINES]),
         )
 
     async def _show_checked(self, page: ObjectPage) -> None:
@@ -293,14 +294,16 @@ class FileCopy:
         keys = [each.key for each in page.objects]
         return await self._work.source.port.offload(find_recorded, self._work.manifest, self._place, keys)
 
-    async def _find_missing(self) -> list[str]:
-        """Look for what the target lost. It is forgotten, so that the next pass copies it again."""
-        work, lost, after = self._work, list[str](), ""
+    async def _find_missing(self) -> int:
+        """Count what the target lost. It is forgotten, so that the next pass copies it again."""
+        work, missing, after = self._work, 0, ""
         while page := await work.source.port.offload(list_things, work.manifest, self._place, after, True):
             after = page[-1][0]
             flows = [find_object(work.target, self._service, key) for key, _ in page]
             outcomes = await work.target.port.gather(flows, limit=_LANES)
             gone = [key for (key, _), outcome in zip(page, outcomes, strict=True) if outcome.result() is None]
             await work.source.port.offload(forget_things, work.manifest, self._place, gone)
-            lost += gone
-        return lost
+            missing += len(gone)
+            for key in gone[:_MOST_LINES]:
+                self._note(Result("differing", line=f"{key}: missing in the target"))
+        return missing

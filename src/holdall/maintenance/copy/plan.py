@@ -24,13 +24,17 @@ from holdall.tables.layout import layout_of
 class TablePlan:
     """How a table is copied. ``exists``: the target's table does. ``is_main``: it is the database's own table.
 
-    ``ttl`` is the attribute by which items of the target will expire, None to leave that as it is.
+    ``ttl`` is the attribute by which items of the target will expire, None to leave that as it is. ``remarks`` are for
+    the user.
     """
 
-    def __init__(self, route: Route, *, exists: bool, ttl: str | None, is_main: bool) -> None:
+    def __init__(
+        self, route: Route, *, exists: bool, ttl: str | None, is_main: bool, remarks: Sequence[str] = ()
+    ) -> None:
         self.route = route
         self.exists = exists
         self.is_main = is_main
+        self.remarks = tuple(remarks)
         self._ttl = ttl
 
     async def ensure(self, target: Context) -> None:
@@ -136,11 +140,16 @@ async def _plan_table(source: Context, target: Context, name: str, own: str, *, 
         for index in found.schema.indexes
         if index.name not in {each.name for each in there.schema.indexes}
     ]
+    remarks = [
+        f"the target's table lacks the index {index.name}; "
+        + ("DynamoDB can create it only together with the table" if index.local else "pass create=True to add it")
+        for index in lacking
+        if index.local or not create
+    ]
     if not create:
-        return TablePlan(route, exists=True, ttl=None, is_main=is_main)
-    both = replace(there.schema, indexes=(*there.schema.indexes, *lacking))
-    route = replace(route, target=both)
-    return TablePlan(route, exists=True, ttl=ttl, is_main=is_main)
+        return TablePlan(route, exists=True, ttl=None, is_main=is_main, remarks=remarks)
+    route = replace(route, target=replace(there.schema, indexes=(*there.schema.indexes, *lacking)))
+    return TablePlan(route, exists=True, ttl=ttl, is_main=is_main, remarks=remarks)
 
 
 def _rename(schema: TableSchema, name: str, settings: Settings | None) -> TableSchema:

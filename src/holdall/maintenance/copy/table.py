@@ -43,6 +43,7 @@ from holdall.transactions.table_run import TableRun, Tally
 
 _PAGE = 1000
 _LANES = 4
+_MOST_LINES = 20
 _COUNTS = (
     *("scanned", "copied", "unchanged", "same", "differing", "failed"),
     *("copied_bytes", "write_units", "paused", "leased"),
@@ -57,6 +58,7 @@ class TableCopy:
         self._route = route = plan.route
         self._exists = plan.exists or not work.options.dry_run
         self._holds_jobs = plan.is_main
+        self._remarks = plan.remarks
         self._describe = make_description(route.source.partition.name) if plan.is_main else None
         self._place = f"table {route.source.name} to {route.target.name}"
         self._is_blank = False
@@ -92,7 +94,7 @@ class TableCopy:
         self.part = self.part._replace(
             **counts,
             differences=run.lines("differences"),
-            problems=run.lines("problems"),
+            problems=(*self._remarks, *run.lines("problems")),
             leased_jobs=run.lines("leased"),
         )
         return self.part
@@ -263,26 +265,30 @@ class TableCopy:
             await port.offload(settle_intents, work.manifest, self._place, list(begun), things)
 
     async def _delete_some(self, things: Sequence[tuple[str, Recorded]]) -> None:
-        work, part = self._work, self.part
+        work = self._work
         keys = {key: self._parse_key(key) for key, _ in things}
         found = await self._fetch(list(keys.values()))
+        gone = differing = 0
         ended: list[str] = []
         doomed: list[DeleteItem] = []
         for (key, recorded), item in zip(things, found, strict=True):
             if item is None:
                 ended.append(key)
             elif not (work.options.delete or self._is_following(keys[key])):
-                part = part._replace(gone=part.gone + 1)
+                gone += 1
             elif self._route.measure(item).digest != recorded.origin:
-                line = f"{show_key(key)}: changed in the target, so it was not deleted"
-                part = part._replace(differing=part.differing + 1, differences=(*part.differences, line)[:20])
+                self._note_differences(f"{show_key(key)}: changed in the target, so it was not deleted")
+                differing += 1
             else:
                 ended.append(key)
                 doomed.append(DeleteItem(self._route.target.name, keys[key]))
         for start in range(0, len(doomed), BatchWrite.most):
             await work.target.port.send(BatchWrite(tuple(doomed[start : start + BatchWrite.most])))
         await work.source.port.offload(forget_things, work.manifest, self._place, ended)
-        self.part = part._replace(deleted=part.deleted + len(doomed))
+        part = self.part
+        self.part = part._replace(
+            gone=part.gone + gone, differing=part.differing + differing, deleted=part.deleted + len(doomed)
+        )
 
     def _is_following(self, key: Item) -> bool:
         text = key[self._route.target.partition.name].get("S", "")
@@ -301,16 +307,18 @@ class TableCopy:
         expected = await work.source.port.offload(count_things, work.manifest, self._place, True)
         source = await self._match(work.source, self._route.source, self._route.carry)
         target = await self._match(work.target, self._route.target, self._route.measure)
-        missing = expected - target.count("equal") - target.count("other")
-        lines = await self._find_missing() if missing > 0 else []
-        altered = tuple(f"{line}: changed in the target" for line in target.lines("other"))
+        self._note_differences(*(f"{line}: changed in the target" for line in target.lines("other")))
+        is_short = expected > target.count("equal") + target.count("other")
+        missing = await self._find_missing() if is_short else 0
         self.part = self.part._replace(
             verified=target.count("equal"),
             altered=target.count("other"),
-            missing=len(lines),
+            missing=missing,
             newer=source.count("other") + source.count("new") + max(0, expected - source.count("known")),
-            differences=(*self.part.differences, *altered, *lines)[:20],
         )
+
+    def _note_differences(self, *lines: str) -> None:
+        self.part = self.part._replace(differences=(*self.part.differences, *lines)[:_MOST_LINES])
 
     async def _match(
         self, context: Context, schema: TableSchema, measure: Callable[[Item], Transfer]
@@ -361,12 +369,12 @@ class TableCopy:
         report(run)
         return run
 
-    async def _find_missing(self) -> list[str]:
-        """Look for what the target lost. It is forgotten, so that the next pass copies it again.
+    async def _find_missing(self) -> int:
+        """Count what the target lost. It is forgotten, so that the next pass copies it again.
 
         A job that is no longer paused was resumed, so it is not missing.
         """
-        work, lines, after = self._work, list[str](), ""
+        work, missing, after = self._work, 0, ""
         while page := await work.source.port.offload(list_things, work.manifest, self._place, after, True):
             after = page[-1][0]
             for start in range(0, len(page), BatchGet.most):
@@ -375,8 +383,9 @@ class TableCopy:
                 pairs = zip(keys.items(), found, strict=True)
                 gone = [key for (key, each), item in pairs if item is None and not self._is_following(each)]
                 await work.source.port.offload(forget_things, work.manifest, self._place, gone)
-                lines += [f"{show_key(key)}: missing in the target" for key in gone]
-        return lines
+                missing += len(gone)
+                self._note_differences(*(f"{show_key(key)}: missing in the target" for key in gone))
+        return missing
 
 
 def show_key(key: str) -> str:
