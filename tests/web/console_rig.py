@@ -15,6 +15,7 @@ from web_rig import asked
 
 from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached
 from holdall.web import Console, create_app
+from holdall.web.console.session import Sessions
 
 __all__ = [
     "MODELS",
@@ -87,6 +88,7 @@ class Visitor:
         self.app = app
         self.console = console
         self.cookie: str | None = None
+        self._name = Sessions(console.token, timedelta()).cookie
 
     def get(self, path: str, **headers: str) -> Response:
         """Ask for a page."""
@@ -121,10 +123,10 @@ class Visitor:
     def ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> Response:
         """Send any request."""
         if self.cookie is not None:
-            headers = {"cookie": f"holdall_console={self.cookie}", **headers}
+            headers = {"cookie": f"{self._name}={self.cookie}", **headers}
         reply = asked(self.app, method, f"/console{path}", headers=headers, **options)
-        if "holdall_console" in reply.cookies:
-            self.cookie = reply.cookies["holdall_console"]
+        if self._name in reply.cookies:
+            self.cookie = reply.cookies[self._name]
         return reply
 
 

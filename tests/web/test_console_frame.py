@@ -57,6 +57,17 @@ def test_the_cookie_is_for_the_browser_and_the_console_alone(db: Database) -> No
     assert "secure" in reply.headers["set-cookie"].lower()
 
 
+def test_consoles_on_two_ports_of_one_host_keep_their_sessions_apart(db: Database) -> None:
+    """A browser keeps one jar of cookies for a host, whatever the port."""
+    consoles = [Console(token=f"{TOKEN}{number}") for number in range(2)]
+    apps = [create_app(db, console=console) for console in consoles]
+    jar: dict[str, str] = {}
+    for app, console in zip(apps, consoles, strict=True):
+        jar.update(asked(app, "POST", "/console/sign-in", data={"token": console.token}).cookies)
+    headers = {"cookie": "; ".join(f"{name}={value}" for name, value in jar.items())}
+    assert [asked(app, "GET", "/console/", headers=headers).status_code for app in apps] == [200, 200]
+
+
 def test_a_forged_or_expired_cookie_and_one_of_another_token_are_refused() -> None:
     sessions = Sessions(TOKEN, timedelta(hours=1))
     cookie = sessions.begin()

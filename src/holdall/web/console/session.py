@@ -1,7 +1,8 @@
 """Sessions: the signed cookie of a person who has signed in, and the CSRF token of their forms.
 
 The signing key is made of the console's token. So every process with the same token accepts the same cookies, and a new
-token ends all sessions.
+token ends all sessions. The cookie's name is made of it, too: browsers send cookies to every port of a host, and two
+consoles with different tokens must not replace each other's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 COOKIE = "holdall_console"
+"""How the name of a session's cookie begins."""
 _MOST_ENDED = 10_000
 
 
@@ -32,6 +34,7 @@ class Sessions:
         self._token = token.encode()
         self._key = sha256(b"holdall console\x00" + self._token).digest()
         self.lifetime = lifetime
+        self.cookie = f"{COOKIE}_{self.seal('cookie', '')[:12]}"
         self._ended: dict[str, None] = {}
 
     def is_token(self, text: str) -> bool:

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from holdall.web.console.form import check_origin, read_form
-from holdall.web.console.session import COOKIE
 from holdall.web.console.settings import Console
 from holdall.web.console.visit import Desk, Visit
 
@@ -36,7 +35,8 @@ async def sign_out(visit: Visit) -> Response:
     if visit.session is not None:
         visit.desk.sessions.end(visit.session)
     response = visit.redirect(visit.url("sign-in"))
-    response.delete_cookie(COOKIE, _path_of(visit.request), httponly=True, samesite="strict")
+    name, path = visit.desk.sessions.cookie, _path_of(visit.request)
+    response.delete_cookie(name, path, httponly=True, samesite="strict")
     return response
 
 
@@ -44,7 +44,7 @@ def _begin(visit: Visit) -> Response:
     sessions = visit.desk.sessions
     response = visit.redirect(visit.url())
     response.set_cookie(
-        COOKIE,
+        sessions.cookie,
         sessions.begin(),
         max_age=int(sessions.lifetime.total_seconds()),
         path=_path_of(visit.request),
@@ -61,5 +61,5 @@ def _path_of(request: Request) -> str:
 
 def find_session(desk: Desk, request: Request) -> Visit:
     """Return the visit that a request is, with its session if it has one."""
-    cookie = request.cookies.get(COOKIE)
+    cookie = request.cookies.get(desk.sessions.cookie)
     return Visit(desk, request, None if cookie is None else desk.sessions.read(cookie), None, {})
