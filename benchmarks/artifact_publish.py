@@ -12,6 +12,7 @@ from typing import Self
 
 from benchmarks import peers
 from benchmarks.harness import Figure, Paired, from_slices
+from benchmarks.ministack import start_ministack
 from benchmarks.relay import Relay, relaying
 from benchmarks.wire_race import wire_environment
 
@@ -26,7 +27,7 @@ WARMUPS = 2
 def figures(workshop: Path) -> Iterator[Figure]:
     """Requests of one publish and its CPU; all on the same server, each with a table and a bucket."""
     with (
-        relaying(_server()) as relay,
+        relaying(start_ministack()) as relay,
         _Publisher("artifact_peers:versioned", str(peers.interpreter()), relay) as theirs,
     ):
         for side, where in OURS.items():
@@ -112,11 +113,3 @@ class _Publisher:
         if not line:
             raise RuntimeError(f"the process of {self._side} ended")
         return line.strip()
-
-
-def _server() -> str:
-    """The URL of ministack, the one that the tests run on; it ends with this process."""
-    sys.path.append(str(ROOT / "tests"))
-    from rig.servers import started
-
-    return started("ministack", lambda line: print(line, file=sys.stderr))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.canned_server import serving
 from benchmarks.harness import Figure
+from benchmarks.ministack import start_ministack
 from benchmarks.model_items import BULK
-from benchmarks.model_query import server
 from benchmarks.model_race import PAIRS, race
 from benchmarks.wire_race import one_processor
 
@@ -18,7 +18,7 @@ BAR = 1 / 3
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure; both sides make the items from the same values, and write them to the same server."""
     with one_processor(), serving() as canned:
-        endpoints = f"{canned} {server()}"
+        endpoints = f"{canned} {start_ministack()}"
         result = race("model_ours:bulk_writing", "model_peers:pynamodb_batch_writing", endpoints)
     details = (f"{PAIRS * BULK:,} items", "against PynamoDB")
     yield Figure("bulk_write", details, result.ratio, BAR, note=result.each(BULK))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import holdall
-from benchmarks.harness import HERE, Figure, paired
+from benchmarks.harness import Figure, paired
+from benchmarks.ministack import start_ministack
 from benchmarks.model_items import values
 from benchmarks.model_ours import Order, fill
 from holdall import Database, Transaction
@@ -122,12 +122,8 @@ def _actions_added(db: Database) -> int:
 
 
 def _wire() -> str:
-    """The settings of ministack, the one that the tests run on; it ends with this process."""
-    sys.path.append(str(HERE.parent / "tests"))
-    from rig.servers import started
-
-    endpoint = started("ministack", lambda line: print(line, file=sys.stderr))
-    return f"region=us-east-1&endpoint={endpoint}"
+    """The settings of ministack."""
+    return f"region=us-east-1&endpoint={start_ministack()}"
 
 
 def _credentials() -> tuple[str, str, None, None]:

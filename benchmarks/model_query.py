@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.harness import Figure
+from benchmarks.ministack import start_ministack
 from benchmarks.model_items import COUNT
-from benchmarks.model_race import ROOT, race
+from benchmarks.model_race import race
 
 BAR = 1 / 6
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure; both sides ask the same server, each for a table of its own."""
-    result = race("model_ours:querying", "model_peers:pynamodb_querying", server())
+    result = race("model_ours:querying", "model_peers:pynamodb_querying", start_ministack())
     details = (f"{COUNT} items", "against PynamoDB")
     yield Figure("model_query", details, result.ratio, BAR, note=result.each(1))
-
-
-def server() -> str:
-    """The URL of ministack, the one that the tests run on; it ends with this process."""
-    sys.path.append(str(ROOT / "tests"))
-    from rig.servers import started
-
-    return started("ministack", lambda line: print(line, file=sys.stderr))

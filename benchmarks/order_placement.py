@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import peers
 from benchmarks.harness import Figure
+from benchmarks.ministack import start_ministack
 from benchmarks.placement import BUYERS, STOCK
 from benchmarks.wire_race import wire_environment
 
@@ -21,7 +22,7 @@ BARS = {"dyntastic": 0.6, "pynamodb": 0.6}
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """Lines of the three programs; first, each has to sell what is in stock to ten buyers at once, and no more."""
-    endpoint = _server()
+    endpoint = start_ministack()
     for name in ("holdall", *BARS):
         _check(name, endpoint)
     ours = count_lines("holdall")
@@ -36,14 +37,6 @@ def count_lines(name: str) -> int:
     text = (HERE / "placement" / f"with_{name}.py").read_text(encoding="utf-8")
     docstring = ast.parse(text).body[0].end_lineno or 0
     return sum(bool(line.strip()) for line in text.splitlines()[docstring:])
-
-
-def _server() -> str:
-    """The URL of ministack, the one that the tests run on; it ends with this process."""
-    sys.path.append(str(HERE.parent / "tests"))
-    from rig.servers import started
-
-    return started("ministack", lambda line: print(line, file=sys.stderr))
 
 
 def _check(name: str, endpoint: str) -> None:
