@@ -51,7 +51,7 @@ WORLDLY |= {
 WORLDLY |= {"stat", "subprocess", "tempfile", "threading", "time"}
 MAY_TOUCH: dict[str, set[str]] = {
     "core": {"io"},  # buffers in memory
-    "local": {"io", "os", "pathlib", "shutil", "sqlite3", "stat", "tempfile"},
+    "local": {"fcntl", "io", "os", "pathlib", "shutil", "sqlite3", "stat", "tempfile"},
     "backends": WORLDLY,
     "async_database": {"asyncio"},
     "scope": {"asyncio"},

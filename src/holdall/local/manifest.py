@@ -18,6 +18,11 @@ from typing import Any, NamedTuple
 
 from holdall.errors import ConfigurationError, InvalidOptionsError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 FORMAT = 2
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -27,27 +32,21 @@ CREATE TABLE intents (place TEXT, key TEXT, content BLOB, PRIMARY KEY (place, ke
 CREATE TABLE positions (place TEXT, segment INTEGER, after TEXT, done INTEGER NOT NULL, counted TEXT NOT NULL,
     PRIMARY KEY (place, segment)) WITHOUT ROWID;
 """
-_RECORD = """
-INSERT INTO things VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
-    SET origin = excluded.origin, copy = excluded.copy, pass = max(pass, excluded.pass)
-"""
-"""A pass is never set back, so that a copy that someone started twice does not seem to have lost what it has seen."""
-
 _TOGETHER = 500
 
 
 class Manifest:
-    """An open manifest. ``turn`` is the number of the pass under way, ``held`` keeps the file's journal open.
+    """An open manifest. ``turn`` is the number of the pass under way, ``held`` keeps the file's journal open, and
+    ``lock`` other copies away.
 
-    ``is_new``: it was just created. ``is_empty``: there is no file, and none is written. ``is_brief``: its directory is
-    removed at the end.
+    ``is_empty``: there is no file, and none is written. ``is_brief``: its directory is removed at the end.
     """
 
-    def __init__(self, path: Path, turn: int, held: Any, is_new: bool, is_brief: bool) -> None:
+    def __init__(self, path: Path, turn: int, held: Any, lock: Any, is_brief: bool) -> None:
         self.path = path
         self.turn = turn
         self.held = held
-        self.is_new = is_new
+        self.lock = lock
         self.is_empty = held is None
         self.is_brief = is_brief
 
@@ -90,41 +89,54 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, bri
     With ``restart``, what an earlier copy recorded is forgotten. ``brief``: its directory is removed at the end.
     """
     if read_only and (restart or not path.exists()):
-        return Manifest(path, 1, None, True, brief)
+        return Manifest(path, 1, None, None, brief)
     try:
         held = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise InvalidOptionsError(
             f"the manifest {path} cannot be opened: {error}", hint="pass another path as the manifest"
         ) from None
+    lock = None
     try:
-        is_new = _prepare(held, identity)
-        found = dict(
-            held.execute("SELECT name, value FROM facts WHERE name IN ('identity', 'format', 'pass')")
-        )
-        if found["format"] != str(FORMAT):
-            raise ConfigurationError(
-                f"{path} is a manifest of format {found['format']}, and this version of Holdall uses format {FORMAT}",
-                hint="pass another path as the manifest",
-            )
-        if restart:  # only now: it is a manifest, not any other file
+        _prepare(held, path, identity)
+        lock = None if read_only else _take_lock(path)
+        if restart:
             _empty(held, identity)
-            found |= {"identity": identity, "pass": "1"}
-    except (sqlite3.Error, KeyError) as error:
-        held.close()
-        raise ConfigurationError(
-            f"{path} is not the manifest of a copy: {error}", hint="pass another path as the manifest"
-        ) from None
+        facts = dict(held.execute("SELECT name, value FROM facts WHERE name IN ('identity', 'pass')"))
+        if facts["identity"] != identity:
+            raise ConfigurationError(
+                f"{path} is the manifest of another copy: {facts['identity']}",
+                hint="pass another path as the manifest, or restart=True to start over",
+            )
     except BaseException:
         held.close()
+        _release_lock(lock)
         raise
-    if found["identity"] != identity:
-        held.close()
+    return Manifest(path, int(facts["pass"]), held, lock, brief)
+
+
+def _take_lock(path: Path) -> Any:
+    """Keep other copies away from the manifest; None if the system has no such locks.
+
+    The lock is on the write-ahead log, which SQLite itself never locks, and ends with the process.
+    """
+    if fcntl is None:
+        return None
+    log = Path(f"{path}-wal").open("rb")  # noqa: SIM115 - it stays open
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.close()
         raise ConfigurationError(
-            f"{path} is the manifest of another copy: {found['identity']}",
-            hint="pass another path as the manifest, or restart=True to start over",
-        )
-    return Manifest(path, int(found["pass"]), held, is_new, brief)
+            f"another copy is using the manifest {path}", hint="wait until it has finished, or stop it"
+        ) from None
+    return log
+
+
+def _release_lock(lock: Any) -> None:
+    if lock is not None:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # closing is not enough: a child may have it open
+        lock.close()
 
 
 def _empty(held: sqlite3.Connection, identity: str) -> None:
@@ -141,25 +153,33 @@ def _write_facts(held: sqlite3.Connection, identity: str) -> None:
     held.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
 
 
-def _prepare(held: sqlite3.Connection, identity: str) -> bool:
-    """Create the tables, unless they exist; return whether they were created."""
-    held.execute("PRAGMA journal_mode = WAL")
-    held.execute("BEGIN IMMEDIATE")
+def _prepare(held: sqlite3.Connection, path: Path, identity: str) -> None:
+    """Create the tables, unless they exist; `ConfigurationError` if the file is something else."""
     try:
-        if held.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
-            return False
-        for statement in _SCHEMA.split(";")[:-1]:
-            held.execute(statement)
-        _write_facts(held, identity)
-        return True
-    finally:
+        held.execute("PRAGMA journal_mode = WAL")
+        held.execute("BEGIN IMMEDIATE")
+        if held.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
+            for statement in _SCHEMA.split(";")[:-1]:
+                held.execute(statement)
+            _write_facts(held, identity)
+        ((version,),) = held.execute("SELECT value FROM facts WHERE name = 'format'")
         held.execute("COMMIT")
+    except (sqlite3.Error, ValueError) as error:
+        raise ConfigurationError(
+            f"{path} is not the manifest of a copy: {error}", hint="pass another path as the manifest"
+        ) from None
+    if version != str(FORMAT):
+        raise ConfigurationError(
+            f"{path} is a manifest of format {version}, and this version of Holdall uses format {FORMAT}",
+            hint="pass another path as the manifest",
+        )
 
 
 def close_manifest(manifest: Manifest) -> None:
     """Close the manifest; delete the directory of a brief one."""
     if manifest.held is not None:
         manifest.held.close()
+    _release_lock(manifest.lock)
     if manifest.is_brief:
         shutil.rmtree(manifest.path.parent, ignore_errors=True)
 
@@ -244,7 +264,7 @@ def _record(
     rows = [(place, *thing, turn) for thing in things]
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(_RECORD, rows)
+        connection.executemany("INSERT OR REPLACE INTO things VALUES (?, ?, ?, ?, ?)", rows)
         connection.executemany(
             "DELETE FROM intents WHERE place = ? AND key = ?", [(place, key) for key in settled]
         )
@@ -325,9 +345,6 @@ def finish_pass(manifest: Manifest) -> None:
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("DELETE FROM positions")
-        connection.execute(
-            "UPDATE facts SET value = max(CAST(value AS INTEGER), ?) WHERE name = 'pass'",
-            (manifest.turn + 1,),
-        )
+        connection.execute("UPDATE facts SET value = ? WHERE name = 'pass'", (str(manifest.turn + 1),))
         connection.execute("COMMIT")
     manifest.turn += 1

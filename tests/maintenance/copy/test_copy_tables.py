@@ -318,6 +318,21 @@ def test_the_manifest_of_another_copy_is_refused(pair: Rig) -> None:
         pair.source.copy_to(pair.target, manifest=pair.folder / "m")
 
 
+def test_two_copies_do_not_share_a_manifest(pair: Rig) -> None:
+    pair.put(*range(5))
+    refused: list[str] = []
+
+    def copy_again(report: CopyReport) -> None:
+        with pytest.raises(ConfigurationError, match="another copy is using the manifest") as refusal:
+            pair.source.copy_to(pair.target, manifest=pair.folder / "m", restart=True)
+        refused.append(refusal.value.message)
+        assert pair.source.copy_to(pair.target, manifest=pair.folder / "m", dry_run=True).is_complete
+
+    for _ in range(2):
+        assert pair.source.copy_to(pair.target, manifest=pair.folder / "m", progress=copy_again).is_current
+    assert refused
+
+
 def test_starting_over_leaves_files_alone_that_are_not_manifests(pair: Rig) -> None:
     with pytest.raises(ConfigurationError, match="is not the manifest of a copy"):
         pair.source.copy_to(pair.target, manifest=pair.source.path, restart=True)
