@@ -69,6 +69,7 @@ def _prepare(folder: Path) -> dict[str, str]:
     module = load_module("stand")
     picture = BytesIO()
     Image.new("RGB", (4, 4)).save(picture, "PNG")
+    (folder / "small.png").write_bytes(picture.getvalue())
     with Database("embedded:holdall.db", durability="normal") as db:
         db.table.create(models=[module.Order, module.Guest])
         db.create(module.Customer, name="ada", mail="ada@x")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -176,7 +176,7 @@ def report(names: tuple[str, ...], as_json: bool) -> None:
 @json_option
 @url_option
 def restore(
-    name: str, components: Mapping[str, str], everything: bool, keys: Iterable[str] | None, as_json: bool
+    name: str, components: Mapping[str, str], everything: bool, keys: IO[str] | None, as_json: bool
 ) -> None:
     """Bring archived items back into the table.
 

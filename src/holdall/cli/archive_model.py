@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models
-from holdall.cli.output import Refusal
+from holdall.cli.output import Refusal, read_text
 
 if TYPE_CHECKING:
     from holdall import Model, ModelKey
@@ -41,10 +41,10 @@ def read_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:
     return model.key(**{name: _read_component(model, name, text) for name, text in texts.items()})
 
 
-def read_keys(model: type[Model], lines: Iterable[str]) -> list[ModelKey[Any]]:
+def read_keys(model: type[Model], file: IO[str]) -> list[ModelKey[Any]]:
     """Keys as JSON, one per line."""
     found = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
             continue
         try:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, escape, json_option, say, show, show_json, show_pairs, show_table
+from holdall.cli.output import escape, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.phrase import (
     artifact_row,
     artifact_words,
@@ -33,7 +31,6 @@ from holdall.cli.progress import transfer
 from holdall.cli.retention import delete, prune, purge, restore
 from holdall.cli.suggestion import suggest_artifact, suggest_reference
 from holdall.cli.times import moment
-from holdall.errors import HoldallError
 
 if TYPE_CHECKING:
     from holdall import Database
@@ -129,7 +126,7 @@ def put(name: str, source: str, as_json: bool, **options: Any) -> None:
 
     If LATEST already has this content, nothing is uploaded.
     """
-    with open_for_change() as db, _local_files(), transfer(name) as progress:
+    with open_for_change() as db, transfer(name) as progress:
         found = db.artifacts.put(name, _content(source), progress=progress, **options)
     print_artifact(found, "is", as_json)
 
@@ -160,7 +157,7 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
         with open_for_change(modules) as db:
             found = db.artifacts.publish(name, **options)
     else:
-        with open_for_change(modules) as db, _local_files(), transfer(name) as progress:
+        with open_for_change(modules) as db, transfer(name) as progress:
             found = db.artifacts.publish(name, _content(source), progress=progress, **options)
     print_artifact(found, "published:", as_json)
 
@@ -265,7 +262,7 @@ def download(
     if to == "-" and as_json:
         raise click.UsageError("--json prints to stdout, so --to must be a path")
     target: Any = sys.stdout.buffer if to == "-" else to
-    with open_artifacts() as db, _local_files(), transfer(name) as progress:
+    with open_artifacts() as db, transfer(name) as progress:
         found = db.artifacts.get(name, reference, key=key)
         cache = False if no_cache else None
         db.artifacts.download(name, found.version, target, progress=progress, resume=resume, cache=cache)
@@ -312,19 +309,6 @@ def reindex(as_json: bool) -> None:
 
 
 # --- doing ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _local_files() -> Iterator[None]:
-    """Report errors in reading or writing local files as refusals; a closed pipe is not an error."""
-    try:
-        yield
-    except (HoldallError, BrokenPipeError):
-        raise
-    except FileNotFoundError as error:
-        raise Refusal(f"there is no file {error.filename}", status=ExitStatus.USAGE) from error
-    except OSError as error:
-        raise Refusal(f"{error.filename or 'a file'}: {error.strerror or error}") from error
 
 
 def _table_exists(db: Database) -> bool:

@@ -107,9 +107,10 @@ def parse_json_value(text: str) -> Attribute:
     from holdall.core import encode
 
     try:
-        return encode(json.loads(text, parse_float=Decimal))
+        data = json.loads(text, parse_float=Decimal, parse_constant=Decimal)
     except ValueError:
         return {"S": text}
+    return encode(data)
 
 
 def format_attribute(attribute: Attribute) -> str:

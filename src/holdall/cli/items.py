@@ -13,6 +13,7 @@ from holdall.cli.item_source import Listing, Shown, Wanted, open_source
 from holdall.cli.output import (
     Refusal,
     json_option,
+    read_text,
     require_terminal,
     say,
     show,
@@ -62,7 +63,11 @@ def _listing_options(function: F) -> F:
         click.option("--csv", "as_csv", is_flag=True, help="Print the items as CSV."),
         json_option,
         click.option(
-            "--limit", type=click.IntRange(1), default=50, show_default=True, help="The most items."
+            "--limit",
+            type=click.IntRange(1, 1_000_000_000),
+            default=50,
+            show_default=True,
+            help="The most items.",
         ),
         click.option("--only", metavar="NAME,...", help="Only these fields."),
         _where_option,
@@ -164,7 +169,9 @@ def count(
 @items.command()
 @_source
 @_words()
-@click.option("--file", type=click.File("r"), help="Read the item as JSON; - is standard input.")
+@click.option(
+    "--file", type=click.File("r", encoding="utf-8"), help="Read the item as JSON; - is standard input."
+)
 @click.option("--replace", is_flag=True, help="Replace an item that exists.")
 @json_option
 @url_option
@@ -173,7 +180,7 @@ def put(source: str, words: tuple[str, ...], file: IO[str] | None, replace: bool
     if (file is None) == (not words):
         raise click.UsageError("give the values of the fields, or --file, but not both")
     with open_database() as db:
-        text = None if file is None else file.read()
+        text = None if file is None else read_text(file)
         key, item = open_source(db, source).put(words, text, replace=replace)
     _show_written(key, item, as_json)
 

@@ -96,6 +96,14 @@ def escape_lines(text: str) -> str:
     return _UNBROKEN.sub(lambda found: escape(found[0]), text)
 
 
+def read_text(file: IO[str]) -> str:
+    """The content of a file that was named on the command line."""
+    try:
+        return file.read()
+    except UnicodeDecodeError:
+        raise Refusal(f"{file.name} is not text in UTF-8", status=ExitStatus.USAGE) from None
+
+
 def require_terminal(undone: str) -> None:
     """Refuse to go on unless there is a terminal on which to ask; ``undone`` says what has not happened."""
     if not sys.stdin.isatty():

@@ -26,7 +26,7 @@ from holdall.features import FEATURES, load
 
 
 class Program(click.Group):
-    """The root group. A Holdall error ends the program with its message and exit status, without a traceback."""
+    """The root group. An error of Holdall, or of a local file, ends the program with a message, without a traceback."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look for --json before the command's other options, any of which can be wrong."""
@@ -40,6 +40,12 @@ class Program(click.Group):
             return super().invoke(ctx)
         except HoldallError as error:
             raise Refusal.of(error) from error
+        except BrokenPipeError:
+            raise  # the reader of stdout has enough
+        except FileNotFoundError as error:
+            raise Refusal(f"there is no file {error.filename}", status=ExitStatus.USAGE) from error
+        except OSError as error:
+            raise Refusal(f"{error.filename or 'a file'}: {error.strerror or error}") from error
         except click.UsageError as error:
             text = error.format_message()
             if JSON in ctx.meta:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_LONGEST = timedelta(days=365_000)
 
 
 def moment(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
@@ -30,4 +31,7 @@ def duration(context: click.Context, parameter: click.Parameter, text: str | Non
     found = re.fullmatch(r"([0-9]{1,5})([smhdw])", text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not a duration; write 30m, 12h, 7d or 2w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    length = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if length > _LONGEST:
+        raise click.BadParameter(f"{text!r} is more than a thousand years")
+    return length

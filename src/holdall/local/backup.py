@@ -40,12 +40,17 @@ class BackupDraft:
 def open_backup(target: Any, id: str) -> BackupDraft:
     """Make the directory of a new backup; `InvalidOptionsError` if something is at its place."""
     place = Path(target).absolute()
-    if place.exists():
+    if os.path.lexists(place):
         raise InvalidOptionsError(f"{target} exists already", hint="choose the path of a new directory")
     if not place.parent.is_dir():
         raise InvalidOptionsError(f"there is no directory {place.parent}", hint="create it first")
     draft = BackupDraft(str(target), place, place.with_name(f"{place.name}.partial-{id}"))
-    draft.beside.mkdir()
+    try:
+        draft.beside.mkdir()
+    except OSError as error:
+        raise InvalidOptionsError(
+            f"{target} cannot be created: {error.strerror}", hint="choose another path"
+        ) from None
     draft.listing = (draft.beside / LISTING).open("w", encoding="utf-8")
     return draft
 
