@@ -73,7 +73,7 @@ async def test_what_another_program_changed_in_the_target_is_reported_and_left(r
     rig.put(1, colour="red")
     rig.delete(2)
     report = await rig.copy(delete=True)
-    assert counts(report, "copied", "deleted", "differing") == (0, 0, 2)
+    assert counts(report, "copied", "deleted", "differing", "newer") == (0, 0, 2, 0)
     assert not report.is_complete
     assert report.parts[0].differences[:2] == (
         "Thing#1 / 1: changed in the target, so it was not replaced",
@@ -90,7 +90,7 @@ async def test_items_that_were_in_the_target_before_are_compared(rig: Rig) -> No
     rig.put(0, 1, where=rig.target)
     rig.put(2, where=rig.target, colour="green")
     report = await rig.copy()
-    assert counts(report, "copied", "same", "differing") == (1, 2, 1)
+    assert counts(report, "copied", "same", "differing", "newer") == (1, 2, 1, 0)
     report = await rig.copy(overwrite=True)
     assert counts(report, "copied", "unchanged", "differing") == (1, 3, 0)
     assert items(rig.target) == items(rig.source)
@@ -155,6 +155,23 @@ async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
     assert counts(report, "copied", "verified") == (60, None)
     assert counts(await rig.copy(segments=5), "unchanged", "verified") == (60, 60)
     assert items(rig.target) == items(rig.source)
+
+
+@everywhere
+async def test_the_figures_of_a_check_stay_with_their_database(rig: Rig) -> None:
+    """A check of the target stores its own; the next pass must not take them for a change by another program."""
+    rig.put(1)
+    rig.source.table.create(models=[Parcel])
+    rig.source.doctor(models=[Parcel], only=["items"])
+    assert [figure.model for figure in rig.source.figures()] == ["Parcel"]
+    report = await rig.copy(models=[Parcel])
+    assert counts(report, "copied", "verified", "newer") == (1, 1, 0)
+    assert rig.target.figures() == []
+    rig.target.doctor(models=[Parcel], only=["items"])
+    report = await rig.copy(models=[Parcel], delete=True)
+    assert counts(report, "unchanged", "verified", "deleted") == (1, 1, 0)
+    assert report.is_current
+    assert [figure.model for figure in rig.target.figures()] == ["Parcel"]
 
 
 @everywhere

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from holdall.core.context import Context
@@ -39,6 +40,7 @@ from holdall.maintenance.copy.job import is_following, make_description
 from holdall.maintenance.copy.plan import TablePlan
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.work import PassMarks, Work
+from holdall.maintenance.doctor.figure import FIGURES
 from holdall.transactions.table_run import TableRun, Tally
 
 _PAGE = 1000
@@ -57,12 +59,13 @@ class TableCopy:
         self._work = work
         self._route = route = plan.route
         self._exists = plan.exists or not work.options.dry_run
-        self._holds_jobs = plan.is_main
+        self._is_main = plan.is_main
         self._remarks = plan.remarks
         self._describe = make_description(route.source.partition.name) if plan.is_main else None
         self._place = f"table {route.source.name} to {route.target.name}"
         self._is_blank = False
         self._recorded = 0
+        self._left_alone = 0
         self.part = CopiedPart("table", route.source.name, route.target.name)
 
     async def count(self) -> int:
@@ -88,6 +91,7 @@ class TableCopy:
         await run.work(None if options.dry_run else PassMarks(work, self._place), restart=False)
         self._report(run)
         self._recorded = run.count("recorded")
+        self._left_alone = run.count("left")
 
     def _report(self, run: TableRun) -> CopiedPart:
         counts: dict[str, Any] = {name: run.count(name) for name in _COUNTS}
@@ -140,7 +144,7 @@ class TableCopy:
     def _carry(self, tally: Tally, rows: Sequence[Item]) -> list[Transfer]:
         found, now = [], self._work.source.port.now()
         for item in rows:
-            if self._route.has_expired(item, now):
+            if self._is_left_out(item, now):
                 continue
             try:
                 found.append(self._route.carry(item))
@@ -150,6 +154,11 @@ class TableCopy:
             if self._describe is not None:
                 self._describe(tally, item)
         return found
+
+    def _is_left_out(self, item: Item, now: datetime) -> bool:
+        """Whether an item is not copied: it has expired, or is a figure that `doctor` counted in the source."""
+        is_figure = self._is_main and item[self._route.source.partition.name].get("S") == FIGURES
+        return is_figure or self._route.has_expired(item, now)
 
     async def _compare(
         self, tally: Tally, changed: list[Transfer], known: dict[str, Recorded], kept: dict[str, bytes]
@@ -176,6 +185,7 @@ class TableCopy:
                     wanted.append(each)
                 else:
                     tally.count("differing")
+                    tally.count("left")
                     tally.note(
                         "differences", f"{show_key(each.key)}: changed in the target, so it was not replaced"
                     )
@@ -208,6 +218,7 @@ class TableCopy:
                     failures.append(await self._put(each))
             for transfer, error in (pair for some in failures for pair in some):
                 _fail(tally, self._route.target, transfer.item, error)
+                tally.count("left")
                 del kept[transfer.key]
                 wanted.remove(transfer)
         tally.count("copied", len(wanted))
@@ -292,7 +303,7 @@ class TableCopy:
 
     def _is_following(self, key: Item) -> bool:
         text = key[self._route.target.partition.name].get("S", "")
-        return self._holds_jobs and is_following(text)
+        return self._is_main and is_following(text)
 
     def _parse_key(self, key: str) -> dict[str, Attribute]:
         return {
@@ -310,11 +321,12 @@ class TableCopy:
         self._note_differences(*(f"{line}: changed in the target" for line in target.lines("other")))
         is_short = expected > target.count("equal") + target.count("other")
         missing = await self._find_missing() if is_short else 0
+        unlike = source.count("other") + source.count("new") - self._left_alone
         self.part = self.part._replace(
             verified=target.count("equal"),
             altered=target.count("other"),
             missing=missing,
-            newer=source.count("other") + source.count("new") + max(0, expected - source.count("known")),
+            newer=max(0, unlike) + max(0, expected - source.count("known")),
         )
 
     def _note_differences(self, *lines: str) -> None:
@@ -329,7 +341,7 @@ class TableCopy:
         def measure_all(rows: Sequence[Item]) -> list[Transfer]:
             found, now = [], context.port.now()
             for item in rows:
-                if schema is self._route.source and self._route.has_expired(item, now):
+                if schema is self._route.source and self._is_left_out(item, now):
                     continue
                 with suppress(InvalidValueError):  # counted as failed when it was to be copied
                     found.append(measure(item))

@@ -22,7 +22,8 @@ from holdall.tables.record import Column, Record, number, put_all, text
 from holdall.transactions.binding import Binding
 from holdall.transactions.table_run import TableRun, Tally
 
-_H = "holdall#Figures"
+FIGURES = "holdall#Figures"
+"""The partition key of the figures, in a table whose sort key is a string."""
 
 
 class FigureRecord(Record, type="holdall.Figures"):
@@ -62,7 +63,7 @@ async def store_figures(work: Work, layout: Layout) -> None:
     """Store the figures; without permission to write, they are only reported."""
     records = [
         FigureRecord.new(
-            layout.address(_H, each.model, f"{_H}#{each.model}"),
+            layout.address(FIGURES, each.model, f"{FIGURES}#{each.model}"),
             FigureRecord.model.set(each.model),
             FigureRecord.items.set(each.items),
             FigureRecord.bytes.set(each.bytes),
@@ -82,7 +83,7 @@ async def read_figures(context: Context) -> list[ModelFigure]:
     if description is None:
         return []
     layout, found = layout_of(description, context.settings), list[Any]()
-    cursor = PageCursor(context.port, layout.listing(_H))
+    cursor = PageCursor(context.port, layout.listing(FIGURES))
     while (page := await cursor.next_page()) is not None:
         for item in page.items:
             record = FigureRecord(layout.address_of(item), item)
