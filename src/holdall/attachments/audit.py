@@ -174,9 +174,9 @@ class Audit:
         cursor = _scan(self._context, self._home, "Attachment")
         while (page := await cursor.next_page()) is not None:
             for item in page.items:
-                some = rows.get(str(item.get(AttachmentRow.blob_id.name, {}).get("S")))
-                if some is not None:
-                    some.append(AttachmentRow(self._home.layout.address_of(item), item))
+                row = AttachmentRow(self._home.layout.address_of(item), item)
+                if _is_readable(row) and row.blob_id in rows:
+                    rows[row.blob_id].append(row)
         for id, some in rows.items():
             await self.check_blob(id, some)
 
@@ -269,4 +269,7 @@ class Audit:
 
 def _is_readable(row: AttachmentRow) -> bool:
     """Whether an attachment has the attributes by which it is counted."""
-    return all("S" in row.stored.get(column.name, {}) for column in (AttachmentRow.id, AttachmentRow.blob_id))
+    try:
+        return bool(row.id and row.blob_id)
+    except (KeyError, ValueError):
+        return False

@@ -451,8 +451,8 @@ def test_work_in_progress_has_no_findings(holdall_clock: Clock) -> None:
         db.blobs.continue_upload(begun, 0, b"12345")
         db.files.put(new_key(context.port), b"its transaction has not committed yet")
         db.files.put("versioned-artifacts/__incoming/x", b"its put has not ended yet")
-        job = db.jobs.list(name="doctor_work")[0]
-        assert run(take(context, job, "token", 60)) is not None
+        for each in db.jobs.list(name="doctor_work"):
+            assert run(take(context, each, "token", 60)) is not None
         report = db.doctor(models=MODELS)
         assert report.findings == ()
 

@@ -12,7 +12,9 @@ import pytest
 from doctor_rig import MODELS, Patient, Person, Visit, everywhere, fill
 
 from holdall import Database, Index, Key, Model, has_one_attached
+from holdall.backends.memory import MemoryService
 from holdall.core import PutItem, Scan
+from holdall.core.objects import DescribeService
 from holdall.core.requests import CreateTable, SetTtl
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.errors import EndpointError, HoldallError, InvalidOptionsError
@@ -242,6 +244,33 @@ def test_a_file_service_that_does_not_answer_is_found() -> None:
         db.table.create()
         report = db.doctor(only=["configuration"])
         assert found(report, "configuration") == [("file service main", "the bucket is closed")]
+
+
+class Fading(MemoryService):
+    """A file service that at some point no longer answers."""
+
+    fades = False
+
+    def send_blocking(self, request: Any) -> Any:
+        if self.fades and not isinstance(request, DescribeService):
+            raise EndpointError("the bucket is closed")
+        return super().send_blocking(request)
+
+
+def test_a_file_service_that_no_longer_answers_is_found_once() -> None:
+    files = Fading()
+    with Database("memory:", files=files) as db:
+        db.table.create()
+        for name in ("a", "b"):
+            db.blobs.create_and_upload(b"bytes", filename=name)
+            db.artifacts.put(name, b"bytes")
+        files.fades = True
+        report = db.doctor()
+        assert [each.subject for each in report.findings] == ["file service default"]
+        report = db.doctor(only=["blobs", "artifacts", "orphans"])
+        assert {each.subject for each in report.findings} == {"file service default"}
+        report = db.doctor(only=["artifacts"])
+        assert [each.subject for each in report.findings] == ["file service default"]
 
 
 @pytest.mark.parametrize("only", ["items", [], ["everything"]], ids=["text", "nothing", "unknown"])

@@ -82,14 +82,17 @@ class FileCheck:
 
     async def _check(self, file: FileRecord) -> None:
         key = file.stored_key
-        if key is None or file.deleting is not None or await is_there(self._work, self._home.service, key):
+        if key is None or file.deleting is not None or await self._has(key):
             return
         again = await fetch(self._work.context.port, FileRecord(file.address))
-        if again.item == file.item and not await is_there(self._work, self._home.service, key):
+        if again.item == file.item and not await self._has(key):
             message = (
                 f"its bytes are missing ({self._home.service}:{key}); directories need it: {file.refs:,}"
             )
             await self._work.find("artifacts", "error", f"file {file.sha256}", message)
+
+    async def _has(self, key: str) -> bool:
+        return await is_there(self._work, self._home.service, key) is not False
 
 
 async def check_artifacts(work: Work, home: Home) -> None:
@@ -149,10 +152,10 @@ async def _check_versions(work: Work, home: Home, name: str) -> int:
         for row, note in zip(live, notes, strict=True):
             content = find_content(row, note)
             key = home.object_key(name, row.sk) if content is None else content.key
-            if await is_there(work, home.service, key):
+            if await is_there(work, home.service, key) is not False:
                 continue
             again = await fetch(work.context.port, VersionRow(row.address))
-            if again.item == row.item and not await is_there(work, home.service, key):
+            if again.item == row.item and await is_there(work, home.service, key) is False:
                 subject = f"version {display_version(row.sk)} of {name}"
                 await work.find(
                     "artifacts", "error", subject, f"its bytes are missing ({home.service}:{key})"

@@ -17,11 +17,10 @@ from holdall.attachments.remainder import detach_batches
 from holdall.attachments.stored import list_rows
 from holdall.attachments.upload import GRACE
 from holdall.core.cursor import PageCursor
-from holdall.core.objects import HeadObject
 from holdall.core.values import Item
-from holdall.errors import ObjectNotFoundError
 from holdall.jobs.outbox import enqueue_alone
 from holdall.maintenance.doctor.job import is_enqueued
+from holdall.maintenance.doctor.object import is_there
 from holdall.maintenance.doctor.work import Work, show_key
 from holdall.tables.claim import Claim, service_of
 from holdall.tables.commit.change import Change
@@ -182,11 +181,8 @@ class ClaimCheck:
         service = service_of(self._home.layout.logical(claim.stored)[0])
         if claim.at is None or claim.at > context.port.now() - GRACE or service not in self._work.services:
             return
-        try:
-            await context.port.send(HeadObject(service, claim.key))
+        if await is_there(self._work, service, claim.key) is not False:
             return
-        except ObjectNotFoundError:
-            pass
         if (await fetch(context.port, claim)).item != claim.item:
             return
 

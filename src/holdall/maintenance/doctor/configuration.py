@@ -26,6 +26,7 @@ async def check_services(work: Work) -> None:
         except HoldallError as error:
             if isinstance(error, AccessDeniedError) and is_denial(error):
                 continue  # permissions are another check
+            work.silent.add(name)
             await work.find("configuration", "error", f"file service {name}", error.message)
     for model in work.models:
         for joiner in model._schema.joiners:

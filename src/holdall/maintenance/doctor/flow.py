@@ -159,7 +159,7 @@ async def _read_tables(
 
 async def _check_features(work: Work, artifacts: Home | None, wanted: frozenset[CheckName]) -> None:
     """Make the checks that features bring themselves."""
-    if artifacts is not None:
+    if artifacts is not None and artifacts.service not in work.silent:
         if "artifacts" in wanted:
             await attempt(work, "artifacts", "artifacts", check_artifacts(work, artifacts))
         if "orphans" in wanted:

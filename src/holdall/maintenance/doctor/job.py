@@ -14,6 +14,7 @@ from typing import Any
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Contains, Value
 from holdall.core.frozen import replace
+from holdall.core.requests import GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import MalformedJobError
 from holdall.jobs.declaration import Job, declared_jobs
@@ -104,7 +105,7 @@ class JobCheck:
                 "and no worker has taken it over; is a worker running for this queue?"
             )
             await work.find("jobs", "warning", self._name(job), message)
-        if job.key is not None and job.once_for is None and not job.paused:
+        if job.key is not None and job.once_for is None and job.lease is None and not job.paused:
             await self._check_held(job)
 
     async def _check_queue(self, queue: str) -> None:
@@ -126,17 +127,22 @@ class JobCheck:
         return (await fetch(self._work.context.port, Record(place))).is_stored
 
     async def _check_held(self, job: JobRecord) -> None:
-        """Check that the key of a waiting job keeps out other jobs."""
+        """Check that the key of a waiting job keeps out other jobs; that of a running job is free."""
         assert job.key is not None
-        key = JobKey(locate_key(self._layout, job.name, job.key))
-        if (await fetch(self._work.context.port, key)).is_stored or not await self._read_again(job):
+        port, key = self._work.context.port, JobKey(locate_key(self._layout, job.name, job.key))
+        if (await fetch(port, key)).is_stored:
+            return
+        places = locate_job(self._layout, job), key.address
+        reads = tuple(GetItem(place.table, place.key, True) for place in places)
+        now, held = (await port.send(TransactGet(reads))).items  # as of one moment: a worker may take the job
+        if held is not None or now is None or JobItem(places[0], now).lease is not None:
             return
 
         async def mend() -> bool:
             change = Change(self._work.context)
             change.create(JobKey.of(self._layout, job))
             place = locate_job(self._layout, job)
-            change.require(Record(place), place.exists)
+            change.require(JobItem(place), place.exists & JobItem.lease.absent)
             return await commit_once(change) is None
 
         message = f"its key {job.key!r:.60} is not reserved, so that a second job with it could be enqueued"

@@ -139,12 +139,19 @@ def _parse(key: str) -> str:
     return found[1]
 
 
-async def is_there(work: Work, service: str, key: str) -> bool:
-    """Whether an object exists."""
+async def is_there(work: Work, service: str, key: str) -> bool | None:
+    """Whether an object exists; None if its service does not answer, which is a finding, once."""
+    if service in work.silent:
+        return None
     try:
         await work.context.port.send(HeadObject(service, key))
     except ObjectNotFoundError:
         return False
+    except HoldallError as error:
+        work.silent.add(service)
+        message = f"whether it has an object could not be checked: {error.message}"
+        await work.find("configuration", "error", f"file service {service}", message)
+        return None
     return True
 
 
