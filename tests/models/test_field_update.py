@@ -21,8 +21,8 @@ from holdall.core.expressions import Update
 from holdall.core.values import Attribute
 from holdall.errors import InvalidFieldError
 from holdall.models import FieldUpdate
+from holdall.models.field_options import ABSENT
 from holdall.models.field_update import find_overlap
-from holdall.models.fields import ABSENT
 
 
 class Address(BaseModel):

@@ -28,7 +28,7 @@ from holdall.core.schema import TTL
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item, encode
 from holdall.errors import ConditionFailedError, ConfigurationError, InvalidExpressionError, OutcomeUnknown
-from holdall.models.fields import ABSENT
+from holdall.models.field_options import ABSENT
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdall.lazy import fetch_names
-from holdall.models.fields import Field, Key, SortKey, field
+from holdall.models.field_options import field
+from holdall.models.fields import Field, Key, SortKey
 from holdall.models.handle import FieldHandle
 from holdall.models.keys import KeyMaker, ModelKey
 from holdall.models.model import Model

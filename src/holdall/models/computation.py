@@ -15,7 +15,8 @@ from holdall.core.internal import internal
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, ModelDefinitionError
 from holdall.models.derived import Derived
-from holdall.models.fields import ABSENT, Field, FieldOptions
+from holdall.models.field_options import ABSENT, FieldOptions
+from holdall.models.fields import Field
 from holdall.models.marks import Partial
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from holdall.core.schema import TTL, KeyAttribute
 from holdall.errors import InvalidOptionsError
-from holdall.models.fields import ABSENT, Field
+from holdall.models.field_options import ABSENT
+from holdall.models.fields import Field
 from holdall.models.key_form import AncestorForm, CollectionForm, SharedForm
 from holdall.models.key_part import NO_SORT_KEY
 

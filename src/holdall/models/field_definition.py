@@ -15,7 +15,8 @@ from holdall.errors import HoldallError, ModelDefinitionError
 from holdall.models.annotation import peel
 from holdall.models.codec import Codec, codec_for
 from holdall.models.computation import Computed, ComputedField
-from holdall.models.fields import ABSENT, Field, FieldOptions, Key, SortKey, fold_case
+from holdall.models.field_options import ABSENT, FieldOptions
+from holdall.models.fields import Field, Key, SortKey, fold_case
 from holdall.models.hydrator import Loader
 from holdall.models.ids import IdKey
 from holdall.models.schema import ModelSchema

@@ -41,7 +41,8 @@ from holdall.core.values import Attribute
 from holdall.errors import InvalidExpressionError, InvalidFieldError, InvalidValueError
 from holdall.models.annotation import Bounds, Lengths, lengths_of, peel
 from holdall.models.codec import codec_for
-from holdall.models.fields import ABSENT, Field
+from holdall.models.field_options import ABSENT
+from holdall.models.fields import Field
 from holdall.models.member import Member, find_member
 from holdall.models.stored_form import show
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from holdall.errors import InvalidValueError
 from holdall.models.codec import Codec, codec_for
-from holdall.models.fields import FieldOptions, Key
+from holdall.models.field_options import FieldOptions
+from holdall.models.fields import Key
 from holdall.models.stored_form import show
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

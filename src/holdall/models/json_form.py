@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from holdall.errors import InvalidFieldError
 from holdall.models.adapter import _nodes as nodes_of
-from holdall.models.fields import ABSENT
+from holdall.models.field_options import ABSENT
 from holdall.models.ids import IdKey
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from holdall.core.internal import internal
 from holdall.core.nearest_name import find_nearest
 from holdall.core.numbers import number_text
 from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
-from holdall.models.fields import ABSENT
+from holdall.models.field_options import ABSENT
 from holdall.models.key_part import KeyPart, foreign_part
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidFieldError, InvalidFieldsError, ModelDefinitionError
-from holdall.models.fields import Field, field
+from holdall.models.field_options import field
+from holdall.models.fields import Field
 from holdall.models.handle import FieldHandle
 from holdall.models.item_values import current_values, fill, initial_values, unknown_field
 from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components

@@ -20,7 +20,8 @@ from holdall.core.values import Attribute, Item, encode
 from holdall.errors import InvalidFieldError, QueryNotSupported
 from holdall.models.codec import codec_for
 from holdall.models.conditions import All, Clause, Term, terms
-from holdall.models.fields import Field, FieldOptions
+from holdall.models.field_options import FieldOptions
+from holdall.models.fields import Field
 
 _SEPARATOR = "\x00"
 _AFTER = "\x01"

@@ -28,7 +28,7 @@ from mypy.plugin import ClassDefContext
 METADATA = "holdall"
 
 _COMPUTED = "holdall.models.computation.computed"
-_FIELD = "holdall.models.fields.field"
+_FIELD = "holdall.models.field_options.field"
 _INDEX = "holdall.models.indexes.Index"
 _TEMPLATE = "holdall.models.template.Template"
 _SLOT = re.compile(r"\{(\w+)[^}]*\}")

@@ -142,7 +142,11 @@ async def _plan_table(source: Context, target: Context, name: str, own: str, *, 
     ]
     remarks = [
         f"the target's table lacks the index {index.name}; "
-        + ("DynamoDB can create it only together with the table" if index.local else "pass create=True to add it")
+        + (
+            "DynamoDB can create it only together with the table"
+            if index.local
+            else "pass create=True to add it"
+        )
         for index in lacking
         if index.local or not create
     ]

@@ -12,7 +12,8 @@ from holdall.core.expressions import Add, Condition, Path, Remove, Set, UpdateAc
 from holdall.core.values import Attribute, Item
 from holdall.models.derived import Derived
 from holdall.models.everyday import ItemEncoder
-from holdall.models.fields import ABSENT, Field
+from holdall.models.field_options import ABSENT
+from holdall.models.fields import Field
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock

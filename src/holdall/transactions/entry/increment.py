@@ -13,7 +13,8 @@ from holdall.core.expressions import IfNotExists, Path, Plus, Set, UpdateAction,
 from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.values import Attribute, Item
-from holdall.models.fields import ABSENT, Field
+from holdall.models.field_options import ABSENT
+from holdall.models.fields import Field
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Bound, Demand, Presence
 from holdall.transactions.entry.field_change import former_locks

@@ -17,8 +17,9 @@ from holdall.core.stamp import NO_STAMP, STAMP
 from holdall.core.values import Attribute, Item
 from holdall.errors import Difference, InvalidFieldError
 from holdall.models.derived import Derived
+from holdall.models.field_options import ABSENT
 from holdall.models.field_update import FieldUpdate
-from holdall.models.fields import ABSENT, Field
+from holdall.models.fields import Field
 from holdall.models.keys import check_unchanged, item_key
 from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
