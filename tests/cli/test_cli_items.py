@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from cli_rig import call
+from cli_rig import answer_prompts, call
 from click.shell_completion import ShellComplete
 
 from holdall import Database, job
@@ -119,6 +119,16 @@ def test_items_are_put_changed_and_deleted() -> None:
     assert (kept.exit_code, "no terminal" in kept.stderr) == (5, True)
     assert call("items", "delete", "itemshop:Order", "customer=eve", "number=7", "--yes").exit_code == 0
     assert call("items", "get", "itemshop:Order", "customer=eve", "number=7").exit_code == 3
+
+
+@pytest.mark.parametrize(("typed", "status", "left"), [("n\n", 5, 3), ("y\n", 0, 2)], ids=["no", "yes"])
+def test_at_a_terminal_a_delete_shows_the_item_and_asks(
+    tmp_path: Path, typed: str, status: int, left: int
+) -> None:
+    words = ("items", "delete", "itemshop:Order", "customer=bob", "number=3")
+    ended, seen = answer_prompts(*words, typed=typed, folder=tmp_path, url="embedded:holdall.db")
+    assert (ended, "product   tea" in seen, "Delete it? [y/N]:" in seen) == (status, True, True)
+    assert output("count", "itemshop:Order") == f"{left}\n"
 
 
 def test_a_table_is_read_and_written_as_it_is_stored() -> None:

@@ -227,7 +227,7 @@ def delete(source: str, words: tuple[str, ...], yes: bool) -> None:
         if not yes:
             require_terminal(f"{_name(key)} was not deleted")
             show_pairs(item.texts)
-            if not click.confirm("delete it?", err=True):
+            if not click.confirm("Delete it?", err=True):
                 raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
         shelf.delete(key)
     say(f"{_name(key)} was deleted")
