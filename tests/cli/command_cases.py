@@ -522,7 +522,8 @@ COMMANDS: dict[str, Cases] = {
             Bad("table:holdall sk=x", 2, "the partition key is pk"),
             Bad("table:holdall pk=x --index none", 2, "no index none"),
             Bad("table:holdall pk=x --sort other>1", 2, "sk"),
-            Bad("table:holdall pk=x --after x", 2, "--after"),
+            Bad("table:holdall pk=x --after x", 2, "--after is not a token"),
+            Bad("table:holdall pk=x --after e30", 2, "--after is not a token"),
         ],
     ),
     "items scan": Cases(
@@ -535,6 +536,7 @@ COMMANDS: dict[str, Cases] = {
             Bad("", 2, "SOURCE"),
             Bad("stand:Order --where colour=red", 2, "colour"),
             Bad("stand:Order --only colour", 2, "colour"),
+            Bad("stand:Order --after x", 2, "a scan by a model has no pages"),
             Bad("stand:Order --json --csv", 2, "--csv"),
             Bad("table:none", 3, "there is no table none"),
         ],

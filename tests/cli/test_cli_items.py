@@ -173,6 +173,27 @@ def test_a_value_that_does_not_fit_its_field_does_not_hide_the_others() -> None:
     assert data("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", "table:holdall", "gsi1_pk=Order#by_product#tea", "--index", "gsi1"),
+        ("query", "table:holdall", "pk=Order#ada", "--reverse"),
+        ("scan", "table:holdall", "--only", "number"),
+    ],
+    ids=["index", "partition", "scan"],
+)
+def test_a_table_has_pages_as_it_is_stored(words: tuple[str, ...]) -> None:
+    whole, found = data(*words)["items"], list[object]()
+    after: tuple[str, ...] = ()
+    for _ in range(5):
+        page = data(*words, "--limit", "1", *after)
+        found += page["items"]  # type: ignore[arg-type]
+        if page["next"] is None:
+            break
+        after = ("--after", str(page["next"]))
+    assert found == whole
+
+
 MISTAKES = [
     (("get", "itemshop:Order", "custmer=ada"), 2, "the model has no such field"),
     (("get", "itemshop:Order", "customer=ada"), 2, "number"),

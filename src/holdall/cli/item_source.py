@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -129,6 +129,8 @@ class ModelItems:
 
     def scan(self, wanted: Wanted) -> Listing:
         """Some items of the whole table."""
+        if wanted.after is not None:
+            raise click.UsageError("a scan by a model has no pages: raise --limit, or scan table:NAME")
         where = parse_conditions(self._model, wanted.conditions)
         return _take(
             map(_show_model, self._db.scan(self._model, where=where, only=wanted.only)), wanted.limit
@@ -241,13 +243,11 @@ class StoredItems:
 
     def query(self, wanted: Wanted) -> Listing:
         """The items of one partition."""
-        return self._list(self._query(wanted), wanted.limit)
+        return self._list(self._query(wanted), wanted)
 
     def scan(self, wanted: Wanted) -> Listing:
         """Some items of the whole table."""
-        projection = () if wanted.only is None else tuple(map(path, wanted.only))
-        request = Scan(self._table, filter=_parse_filter(wanted.conditions), projection=projection)
-        return self._list(request, wanted.limit)
+        return self._list(Scan(self._table, filter=_parse_filter(wanted.conditions)), wanted)
 
     def count(self, wanted: Wanted) -> int:
         """How many items there are in one partition, or without a key in the whole table."""
@@ -294,8 +294,6 @@ class StoredItems:
         self._db.send(DeleteItem(self._table, key))
 
     def _query(self, wanted: Wanted) -> Query:
-        if wanted.after is not None:
-            raise click.UsageError("--after is for models; raise --limit")
         texts = split_pairs(wanted.words)
         schema = next((each for each in self._schema.indexes if each.name == wanted.index), None)
         if wanted.index is not None and schema is None:
@@ -315,14 +313,43 @@ class StoredItems:
             KeyCondition(partition.name, parse_attribute(texts[partition.name], partition.type), range_),
             index=wanted.index,
             filter=_parse_filter(wanted.conditions),
-            projection=() if wanted.only is None else tuple(map(path, wanted.only)),
             reverse=wanted.reverse,
             consistent=wanted.index is None,
         )
 
-    def _list(self, request: Query | Scan, limit: int) -> Listing:
-        pages: Iterator[Page] = self._db.pages(request)
-        return _take((_show_stored(item) for page in pages for item in page.items), limit)
+    def _list(self, request: Query | Scan, wanted: Wanted) -> Listing:
+        """Some items; the token is the key of the last one, in the table and in the index."""
+        index = request.index if isinstance(request, Query) else None
+        keys = [key.name for each in self._schema.indexes if each.name == index for key in each.keys]
+        keys = list(dict.fromkeys([*(key.name for key in self._schema.keys), *keys]))
+        only = wanted.only
+        projection = () if only is None else tuple(map(path, dict.fromkeys([*only, *keys])))
+        after = None if wanted.after is None else _read_token(wanted.after, keys)
+        pages: Iterator[Page] = self._db.pages(replace(request, projection=projection, start_after=after))
+        found = list(islice((item for page in pages for item in page.items), wanted.limit + 1))
+        more, found = len(found) > wanted.limit, found[: wanted.limit]
+        token = _make_token({name: found[-1][name] for name in keys}) if more else None
+        if only is not None:
+            found = [{name: item[name] for name in only if name in item} for item in found]
+        return Listing(list(map(_show_stored, found)), more, token)
+
+
+def _make_token(key: Item) -> str:
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(json.dumps(key, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def _read_token(token: str, names: Sequence[str]) -> Item:
+    from base64 import urlsafe_b64decode
+
+    try:
+        key = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except ValueError:
+        key = None
+    if not isinstance(key, dict) or key.keys() != {*names}:
+        raise click.UsageError("--after is not a token that this command has printed")
+    return key
 
 
 def _compare(name: str, operator: str, attribute: Any) -> Any:

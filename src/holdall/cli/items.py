@@ -69,6 +69,7 @@ def _listing_options(function: F) -> F:
             show_default=True,
             help="The most items.",
         ),
+        click.option("--after", metavar="TOKEN", help="Continue after an earlier page."),
         click.option("--only", metavar="NAME,...", help="Only these fields."),
         _where_option,
     ):
@@ -100,7 +101,6 @@ def get(source: str, words: tuple[str, ...], as_json: bool) -> None:
 )
 @_index_option
 @click.option("--reverse", is_flag=True, help="The last items first.")
-@click.option("--after", metavar="TOKEN", help="Continue after an earlier page.")
 @_listing_options
 @url_option
 def query(
@@ -132,14 +132,20 @@ def query(
 @_listing_options
 @url_option
 def scan(
-    source: str, conditions: tuple[str, ...], only: str | None, limit: int, as_json: bool, as_csv: bool
+    source: str,
+    conditions: tuple[str, ...],
+    only: str | None,
+    after: str | None,
+    limit: int,
+    as_json: bool,
+    as_csv: bool,
 ) -> None:
     """List items by reading the whole table, in no order.
 
     For a model in the database's table, this reads, and you pay for, the items of all models.
     """
     _check_form(as_json, as_csv)
-    wanted = Wanted(conditions=conditions, only=_split(only), limit=limit)
+    wanted = Wanted(conditions=conditions, only=_split(only), limit=limit, after=after)
     with open_database() as db:
         listing = open_source(db, source).scan(wanted)
     _show_items(listing, as_json=as_json, as_csv=as_csv)
