@@ -29,12 +29,8 @@ AsyncTargets: TypeAlias = Iterable[M | ModelKey[M]] | AsyncIterable[M | ModelKey
 """Keys, and items that stand for their keys, as an iterable or an async one."""
 
 
-class Bulk(Generic[M]):
-    """Writes and deletes items of a model in batches of 25, without conditions and outside any transaction.
-
-    Nothing is locked: a put replaces whatever is stored under the key, and a later write wins. Writes are sent while
-    you add more; the rest is sent at the end of the ``with`` block, or dropped if the block raises an error.
-    """
+class BulkWrites:
+    """What the sync and the async form of bulk writes have in common."""
 
     @internal
     def __init__(self, context: Context, batches: Batches) -> None:
@@ -47,15 +43,30 @@ class Bulk(Generic[M]):
         """How many items are known to be written and deleted so far."""
         return self._batches.report
 
+    def _check_open(self, method: str) -> None:
+        if not self._open:
+            raise InvalidRequestError(
+                f"{method} was called outside a with block, which would send its last batch",
+                hint=f"write `with db.bulk(Model) as bulk:` (`async with` for AsyncDatabase), or use {method}_all",
+            )
+
+
+class Bulk(BulkWrites, Generic[M]):
+    """Writes and deletes items of a model in batches of 25, without conditions and outside any transaction.
+
+    Nothing is locked: a put replaces whatever is stored under the key, and a later write wins. Writes are sent while
+    you add more; the rest is sent at the end of the ``with`` block, or dropped if the block raises an error.
+    """
+
     def put(self, item: M) -> None:
         """Write a new item, ``Order(...)``, replacing any item with its key. It is encoded now and sent later."""
-        _check_open(self._open, "put")
+        self._check_open("put")
         if self._batches.put(item):
             run(self._batches.flush(), self._context)
 
     def delete(self, target: M | ModelKey[M]) -> None:
         """Delete the item under a key, whether or not it exists; an item stands for its key."""
-        _check_open(self._open, "delete")
+        self._check_open("delete")
         if self._batches.delete(target):
             run(self._batches.flush(), self._context)
 
@@ -91,33 +102,22 @@ class Bulk(Generic[M]):
         run(self._batches.finish(error), self._context)
 
 
-class AsyncBulk(Generic[M]):
+class AsyncBulk(BulkWrites, Generic[M]):
     """Writes and deletes items of a model in batches of 25, without conditions and outside any transaction.
 
     Nothing is locked: a put replaces whatever is stored under the key, and a later write wins. Writes are sent while
     you add more; the rest is sent at the end of the ``async with`` block, or dropped if the block raises an error.
     """
 
-    @internal
-    def __init__(self, context: Context, batches: Batches) -> None:
-        self._context = context
-        self._batches = batches
-        self._open = False
-
-    @property
-    def report(self) -> BulkReport:
-        """How many items are known to be written and deleted so far."""
-        return self._batches.report
-
     async def put(self, item: M) -> None:
         """Write a new item, ``Order(...)``, replacing any item with its key. It is encoded now and sent later."""
-        _check_open(self._open, "put")
+        self._check_open("put")
         if self._batches.put(item):
             await wait(self._batches.flush(), self._context)
 
     async def delete(self, target: M | ModelKey[M]) -> None:
         """Delete the item under a key, whether or not it exists; an item stands for its key."""
-        _check_open(self._open, "delete")
+        self._check_open("delete")
         if self._batches.delete(target):
             await wait(self._batches.flush(), self._context)
 
@@ -156,11 +156,3 @@ class AsyncBulk(Generic[M]):
     ) -> None:
         self._open = False
         await wait(self._batches.finish(error), self._context)
-
-
-def _check_open(is_open: bool, method: str) -> None:
-    if not is_open:
-        raise InvalidRequestError(
-            f"{method} was called outside a with block, which would send its last batch",
-            hint=f"write `with db.bulk(Model) as bulk:` (`async with` for AsyncDatabase), or use {method}_all",
-        )
