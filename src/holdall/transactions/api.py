@@ -48,6 +48,11 @@ class Writes:
     _outer: Any = None  # the transaction in whose body this one's block runs
     _witness: Witness | None = None  # set when the block is entered
 
+    @internal
+    def __init__(self, context: Context, unit: Unit) -> None:
+        self._context = context
+        self._unit = unit
+
     @overload
     def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
     @overload
@@ -258,11 +263,6 @@ class Transaction(Writes, Reader):
 
     _unit: Unit
 
-    @internal
-    def __init__(self, context: Context, unit: Unit) -> None:
-        self._context = context
-        self._unit = unit
-
     if TYPE_CHECKING:
 
         @overload
@@ -333,11 +333,6 @@ class AsyncTransaction(Writes, AsyncReader):
     """A transaction: all changes made in it are written together, or none of them. Methods that read are awaited."""
 
     _unit: Unit
-
-    @internal
-    def __init__(self, context: Context, unit: Unit) -> None:
-        self._context = context
-        self._unit = unit
 
     if TYPE_CHECKING:
 
