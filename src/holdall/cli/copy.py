@@ -60,7 +60,9 @@ def _parse_bandwidth(context: click.Context, parameter: click.Parameter, text: s
     show_default=True,
     help="How many parts of a table to copy in parallel.",
 )
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write per second.")
+@click.option(
+    "--rate", type=click.FloatRange(0, min_open=True), help="The most items to write or delete per second."
+)
 @click.option(
     "--bandwidth",
     metavar="SIZE",

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from copy_rig import Rig, Way, everywhere, items, opening
+from rig.clock import Clock, TimedPort
 from rig.colour import finish
 from rig.servers import sign_in
 
@@ -155,6 +156,23 @@ async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
     assert counts(report, "copied", "verified") == (60, None)
     assert counts(await rig.copy(segments=5), "unchanged", "verified") == (60, 60)
     assert items(rig.target) == items(rig.source)
+
+
+@pytest.mark.parametrize("colour", ["blocking", "awaiting"])
+def test_the_rate_limits_writes_and_deletions(colour: Any) -> None:
+    with opening(Way("file-to-file", colour)) as rig:
+        rig.put(*range(100))
+        clock = Clock()
+        db: Any = rig.target if colour == "blocking" else rig.target.aio
+        db._context = replace(db._context, port=TimedPort(db._context.port, clock))
+        source: Any = rig.source if colour == "blocking" else rig.source.aio
+        options: dict[str, Any] = {"rate": 10, "segments": 1, "manifest": rig.folder / "m", "delete": True}
+        for waited in (7.5, 15):  # all batches of 25 but the first of each pass
+            result = source.copy_to(db, **options)
+            report = result if colour == "blocking" else finish(colour, result)
+            assert report.is_current
+            assert sum(clock.waits) == pytest.approx(waited)
+            rig.delete(*range(100))
 
 
 @everywhere

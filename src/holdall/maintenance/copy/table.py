@@ -41,6 +41,7 @@ from holdall.maintenance.copy.plan import TablePlan
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.work import PassMarks, Work
 from holdall.maintenance.doctor.figure import FIGURES
+from holdall.transactions.pace import Pace
 from holdall.transactions.table_run import TableRun, Tally
 
 _PAGE = 1000
@@ -61,6 +62,7 @@ class TableCopy:
         self._exists = plan.exists or not work.options.dry_run
         self._is_main = plan.is_main
         self._remarks = plan.remarks
+        self._pace = Pace(work.options.rate)  # of deletions, which no segments share
         self._describe = make_description(route.source.partition.name) if plan.is_main else None
         self._place = f"table {route.source.name} to {route.target.name}"
         self._is_blank = False
@@ -294,7 +296,9 @@ class TableCopy:
                 ended.append(key)
                 doomed.append(DeleteItem(self._route.target.name, keys[key]))
         for start in range(0, len(doomed), BatchWrite.most):
-            await work.target.port.send(BatchWrite(tuple(doomed[start : start + BatchWrite.most])))
+            batch = BatchWrite(tuple(doomed[start : start + BatchWrite.most]))
+            await self._pace.wait(work.target.port, len(batch.actions))
+            await work.target.port.send(batch)
         await work.source.port.offload(forget_things, work.manifest, self._place, ended)
         part = self.part
         self.part = part._replace(
