@@ -28,12 +28,10 @@ __all__ = ["HOSTILE", "Screen", "check_access", "make_page", "opened_screen", "t
 HOSTILE = {
     "markup": (
         """</title></textarea></pre></script>'"><script>document.title = "evil"</script>"""
-        """<img src=x onerror="evil()"><svg onload="evil()">"""
+        """<img src=x onerror="evil()"><svg onload="evil()">{{ 7 * 7 }}{% include 'x' %}"""
     ),
-    "direction": "\u202egnp.exe\u2066",
-    "header": "line\r\nSet-Cookie: a=b\r\n\r\n",
+    "control": "line\r\nSet-Cookie: a=b\r\n\r\n\u202egnp.exe\u2066",
     "huge": "long" * 2000,
-    "template": "{{ 7 * 7 }}{% include 'base.html' %}",
 }
 """What attackers write."""
 
@@ -94,6 +92,9 @@ def check_access(page: Page, path: str) -> None:
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": _DESK[0], "height": _DESK[1]})
     page.goto(path)
+    page.locator("[data-reload]").wait_for(
+        state="detached", timeout=60_000
+    )  # the page would load itself again
     page.evaluate((browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
     faults = _find_faults(page, "{}")
     page.emulate_media(color_scheme="dark")  # only colours change

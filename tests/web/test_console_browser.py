@@ -31,7 +31,7 @@ PAGES = {
     "overview": ["./", "nothing"],
     "models": [
         "models",
-        "models/console_rig:Order?key-customer=ada&op-number=ge&from-number=1",
+        "models/console_rig:Order?key-customer=ada&op-number=ge&from-number=9",
         "models/console_rig:Order?key-customer=ada&op-number=ge&from-number=wrong",
         "models/console_rig:Customer?browse=1",
         ORDER % "",

@@ -8,11 +8,10 @@ from starlette.responses import Response
 
 from holdall.artifacts import Alias
 from holdall.errors import AliasNotFoundError
-from holdall.web.console.rollout import find_rollout, list_moves
+from holdall.web.console.rollout import BY, find_rollout, list_moves
 from holdall.web.console.rollout_start import can_begin
 from holdall.web.console.visit import RefusedVisitError, Visit
 
-_BY = "console"
 _CHOICES = 5
 _CHANGES = 50
 _TONES = 6
@@ -143,7 +142,7 @@ async def move_alias(visit: Visit) -> Response:
         wanted,
         weights=weights,
         expect_revision=visit.form.get("revision") or None,
-        by=_BY,
+        by=BY,
         reason=visit.form.get("reason") or None,
     )
     return _report(visit, alias, "Moved")
@@ -160,7 +159,7 @@ async def roll_back_alias(visit: Visit) -> Response:
         wanted,
         to=int(to) if to else None,
         expect_revision=visit.form.get("revision") or None,
-        by=_BY,
+        by=BY,
     )
     return _report(visit, alias, "Rolled back")
 

@@ -11,7 +11,8 @@ from holdall.artifacts import Rollout
 from holdall.errors import RolloutError
 from holdall.web.console.visit import RefusedVisitError, Visit
 
-_BY = "console"
+BY = "console"
+"""Who makes the changes, for the history of an alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,10 @@ async def move_rollout(visit: Visit) -> Response:
         )
     if name == "advance":
         rollout = await artifacts.advance_rollout(
-            artifact, alias, expect_revision=visit.form.get("revision", ""), by=_BY, reason=reason
+            artifact, alias, expect_revision=visit.form.get("revision", ""), by=BY, reason=reason
         )
     elif name == "abort":
-        rollout = await artifacts.abort_rollout(artifact, alias, by=_BY, reason=reason)
+        rollout = await artifacts.abort_rollout(artifact, alias, by=BY, reason=reason)
     elif name == "pause":
         rollout = await artifacts.pause_rollout(artifact, alias)
     else:

@@ -8,10 +8,10 @@ from starlette.responses import Response
 
 from holdall.artifacts import Alias, Rollout
 from holdall.errors import InvalidRequestError
+from holdall.web.console.rollout import BY
 from holdall.web.console.search import explain_problem
 from holdall.web.console.visit import RefusedVisitError, Visit
 
-_BY = "console"
 _VERSIONS = 25
 _PARTS = ("percent", "time", "unit")
 UNITS: Mapping[str, int | None] = {"minutes": 60, "hours": 3600, "days": 86_400, "until approved": None}
@@ -69,7 +69,7 @@ async def start_rollout(visit: Visit) -> Response:
             _read_stages(form),
             approve="approve" in form,
             expect_revision=form.get("revision") or None,
-            by=_BY,
+            by=BY,
             reason=form.get("reason") or None,
         )
     except (InvalidRequestError, RefusedVisitError) as error:
