@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import time
@@ -133,6 +134,7 @@ async def _measure_page(app: Any, name: str, address: str, cookie: str) -> tuple
     while "data-reload" in body:  # it is still counting beside the page
         await asyncio.sleep(0.1)
         body = await _fetch(app, address, cookie)
+    gc.collect()  # what the page before, or a count beside it, has left behind
     taken, worked = [], []
     for _ in range(WARMUPS + SLICES):
         start, before = time.perf_counter(), time.process_time()

@@ -71,6 +71,7 @@ class Screen:
         self.resize(_PHONE)
         for path in paths:
             reply = self.page.goto(path)
+            self.page.locator("[data-reload]").wait_for(state="detached", timeout=60_000)
             assert reply is not None
             assert reply.status in statuses, path
             assert "set-cookie" not in reply.all_headers()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
@@ -13,6 +13,7 @@ from console_rig import TOKEN, Customer, Order, make_picture
 from playwright.sync_api import expect
 from starlette.routing import compile_path
 
+from holdall.web.console import keeper
 from holdall.web.console.section import Section, list_sections
 
 ORDER = "models/console_rig:Order/item%s?key-customer=ada&key-number=0"
@@ -191,7 +192,9 @@ def test_the_policy_stops_scripts_and_styles_of_a_page(screen: Screen) -> None:
 # --- items ----------------------------------------------------------------------------------------------------
 
 
-def test_the_overview_counts_items(screen: Screen) -> None:
+def test_the_overview_counts_items(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_FRESH", timedelta(0))
+    monkeypatch.setattr(keeper, "_PATIENCE", 600)
     page, db = screen.page, screen.db
     page.goto("./")
     count = db.table.describe().item_count
