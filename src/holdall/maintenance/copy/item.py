@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
-from json import JSONEncoder
+from json import JSONEncoder, loads
 
 from holdall.core.frozen import dataclass
 from holdall.core.schema import TableSchema
@@ -98,6 +98,11 @@ def plan_route(
     pairs = zip(source.keys, target.keys, strict=True)
     names = {ours.name: own.name for ours, own in pairs if ours.name != own.name}
     return Route(source, target, names, convert, ttl)
+
+
+def show_key(key: str) -> str:
+    """A key of the manifest, in messages."""
+    return " / ".join(str(*part.values()) for part in loads(key))
 
 
 def _show_keys(schema: TableSchema) -> str:

@@ -35,7 +35,8 @@ from holdall.local.manifest import (
     record_things,
     settle_intents,
 )
-from holdall.maintenance.copy.item import Transfer
+from holdall.maintenance.copy.comparison import compare_table
+from holdall.maintenance.copy.item import Transfer, show_key
 from holdall.maintenance.copy.job import is_following, make_description
 from holdall.maintenance.copy.plan import TablePlan
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
@@ -340,7 +341,6 @@ class TableCopy:
         self, context: Context, schema: TableSchema, measure: Callable[[Item], Transfer]
     ) -> TableRun:
         """Compare the items of a table with what this pass has recorded."""
-        work, turn = self._work, self._work.manifest.turn
 
         def measure_all(rows: Sequence[Item]) -> list[Transfer]:
             found, now = [], context.port.now()
@@ -351,39 +351,13 @@ class TableCopy:
                     found.append(measure(item))
             return found
 
-        async def visit(tally: Tally, rows: Sequence[Item]) -> None:
-            transfers = await context.port.offload(measure_all, rows)
-            keys = [each.key for each in transfers]
-            known = await context.port.offload(find_recorded, work.manifest, self._place, keys)
-            for each in transfers:
-                recorded = known.get(each.key)
-                if recorded is None or recorded.turn != turn:
-                    tally.count("new")
-                elif recorded.origin == each.digest:
-                    tally.count("known")
-                    tally.count("equal")
-                else:
-                    tally.count("known")
-                    tally.count("other")
-                    tally.note("other", show_key(each.key))
-
         def report(run: TableRun) -> CopyReport:
             self.part = self.part._replace(checked=before + run.count("scanned"))
-            return work.account.collect(self.part)
+            return self._work.account.collect(self.part)
 
         before = self.part.checked
-        run = TableRun(
-            context,
-            Scan(schema.name, limit=_PAGE, consistent=True),
-            visit,
-            segments=work.options.segments,
-            rate=None,
-            report=report,
-            progress=work.account.progress,
-        )
-        await run.work(None, restart=False)
-        report(run)
-        return run
+        scan = Scan(schema.name, limit=_PAGE, consistent=True)
+        return await compare_table(self._work, context, scan, self._place, measure_all, report)
 
     async def _find_missing(self) -> int:
         """Count what the target lost. It is forgotten, so that the next pass copies it again.
@@ -402,11 +376,6 @@ class TableCopy:
                 missing += len(gone)
                 self._note_differences(*(f"{show_key(key)}: missing in the target" for key in gone))
         return missing
-
-
-def show_key(key: str) -> str:
-    """A key of the manifest, in messages."""
-    return " / ".join(str(*part.values()) for part in json.loads(key))
 
 
 def _fail(tally: Tally, schema: TableSchema, item: Item, error: HoldallError) -> None:

@@ -1,0 +1,59 @@
+"""Comparing the items of a table with what a pass has recorded, to verify a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdall.core.context import Context
+from holdall.core.requests import Scan
+from holdall.core.values import Item
+from holdall.local.manifest import find_recorded
+from holdall.maintenance.copy.item import Transfer, show_key
+from holdall.maintenance.copy.report import CopyReport
+from holdall.maintenance.copy.work import Work
+from holdall.transactions.table_run import TableRun, Tally
+
+
+async def compare_table(
+    work: Work,
+    context: Context,
+    scan: Scan,
+    place: str,
+    measure: Callable[[Sequence[Item]], Sequence[Transfer]],
+    report: Callable[[TableRun], CopyReport],
+) -> TableRun:
+    """Read a table of the source or the target; ``measure`` returns items in the form of the target.
+
+    The run that is returned has counted the items that this pass recorded as ``known``, each ``equal`` or ``other``,
+    and those that it did not as ``new``. It has noted the keys of the first of the others.
+    """
+    turn = work.manifest.turn
+
+    async def visit(tally: Tally, rows: Sequence[Item]) -> None:
+        transfers = await context.port.offload(measure, rows)
+        keys = [each.key for each in transfers]
+        known = await context.port.offload(find_recorded, work.manifest, place, keys)
+        for each in transfers:
+            recorded = known.get(each.key)
+            if recorded is None or recorded.turn != turn:
+                tally.count("new")
+                continue
+            tally.count("known")
+            if recorded.origin == each.digest:
+                tally.count("equal")
+            else:
+                tally.count("other")
+                tally.note("other", show_key(each.key))
+
+    run = TableRun(
+        context,
+        scan,
+        visit,
+        segments=work.options.segments,
+        rate=None,
+        report=report,
+        progress=work.account.progress,
+    )
+    await run.work(None, restart=False)
+    report(run)
+    return run
