@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_a_hint_names_settings_and_options_instead_of_arguments(monkeypatch: pyt
         ExitStatus.USAGE,
         "hint: set HOLDALL_FILES=s3://BUCKET or file:PATH",
     )
+
+
+def test_a_message_of_several_lines_is_printed_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("CONFIG_FILE", "SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(f"AWS_{name}", "nothing")
+    ended = call("jobs", "list", "--url", "dynamodb://table")
+    first, second, *_ = ended.stderr.splitlines()
+    assert (first, second) == ("error: no AWS region was found", "  argument region: not given")
 
 
 def test_what_was_not_confirmed_is_refused() -> None:

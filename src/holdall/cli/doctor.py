@@ -139,7 +139,8 @@ def _show_findings(report: DoctorReport) -> None:
     rows = []
     for each in report.findings:
         done = f"done: {each.repair}" if each.repaired else each.repair or "–"
-        rows.append((each.severity, each.check, each.subject, each.message, done))
+        fault = each.message.replace("\n  ", "; ")
+        rows.append((each.severity, each.check, each.subject, fault, done))
     show_table(("SEVERITY", "CHECK", "SUBJECT", "FAULT", "REPAIR"), rows)
     if report.found > len(rows):
         show(f"… and {report.found - len(rows):,} more\n")

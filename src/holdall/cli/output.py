@@ -70,7 +70,10 @@ class Refusal(click.ClickException):
             facts = {"code": self.code, "message": self.message, "hint": self.hint}
             click.echo(json.dumps({"error": facts}), file=file, err=True)
             return
-        click.echo(f"error: {escape(self.message)}", file=file, err=True)
+        lines = map(
+            escape, self.message.split("\n  ")
+        )  # what was tried, for example: one indented line for each
+        click.echo("error: " + "\n  ".join(lines), file=file, err=True)
         if self.hint is not None:
             click.echo(f"hint: {escape_lines(self.hint)}", file=file, err=True)
 
