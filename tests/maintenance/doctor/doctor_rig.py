@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
-from rig.colour import Colour, here_and_elsewhere, run_in
+import pytest
+from rig.colour import Colour, here_and_elsewhere, run_in, take_turns
 from rig.files import bucket_service
 from rig.servers import ENVIRONMENT, sign_in, started
+from rig.torture import TORTURE
 
 from holdall import Database, Index, Key, Model, SortKey, field
 from holdall.core import DeleteItem, GetItem, Item, PutItem, Scan, encode_item
@@ -140,3 +142,38 @@ def list_wards(name: str) -> list[Ward]:
 
 
 everywhere = run_in(list_wards, opening)
+
+
+# --- planted faults -----------------------------------------------------------------------------------------
+
+
+class Fault(NamedTuple):
+    """A fault: how to plant it, the check that finds it, words of its message, and whether it can be repaired."""
+
+    plant: Callable[[Any], Any]
+    check: str
+    words: str
+    repairable: bool
+
+
+def list_cases(faults: Mapping[str, Fault]) -> list[Any]:
+    """Each fault in memory or in a file, in one colour, by turns; under torture in all ways."""
+    cases = []
+    for name, fault in faults.items():
+        here = [Ward(*each) for each in here_and_elsewhere(["file"], name)]
+        chosen = list_wards(name) if TORTURE else [here[take_turns("where", name)]]
+        cases += [pytest.param(ward, fault, id=f"{ward}-{name}") for ward in chosen]
+    return cases
+
+
+async def confirm_fault(patient: Patient, fault: Fault) -> None:
+    """Plant a fault: it is found, nothing is changed, and a repair removes it if it can be repaired."""
+    fault.plant(patient)
+    report = await patient.examine()
+    assert any(fault.words in each.message for each in report.findings), report.findings
+    assert {each.check for each in report.findings} == {fault.check}
+    assert not any(each.repaired for each in report.findings)
+    assert (await patient.examine()).findings == report.findings, "it has changed something"
+    repaired = await patient.examine(repair=True)
+    assert repaired.repaired == (repaired.found if fault.repairable else 0), repaired.findings
+    assert (await patient.examine()).is_healthy is fault.repairable
