@@ -63,6 +63,18 @@ def data(*words: str) -> dict[str, object]:
     return found
 
 
+def test_sets_are_printed_in_order(tmp_path: Path) -> None:
+    """In every process, a set of texts has another order."""
+    source = (
+        "from holdall import Key, Model\n\nclass MarkedCrate(Model):\n    id: Key[str]\n    marks: set[str]\n"
+    )
+    (tmp_path / "itemsets.py").write_text(source, encoding="utf-8")
+    marks = [f"mark {number:02}" for number in range(20)]
+    found = data("put", "itemsets:MarkedCrate", "id=1", f"marks={json.dumps(marks[::-1])}")
+    assert found["marks"] == marks
+    assert output("get", "itemsets:MarkedCrate", "id=1") == f"id     1\nmarks  {json.dumps(marks)}\n"
+
+
 def test_an_item_is_shown_and_typed_by_its_model() -> None:
     assert output("get", "itemshop:Order", "customer=ada", "number=1").splitlines() == [
         "customer  ada",
@@ -202,6 +214,7 @@ MISTAKES = [
     (("get", "itemshop:Order", "number=1", "number=2"), 2, "given twice"),
     (("get", "itemshop:Nothing", "a=b"), 2, "Nothing"),
     (("get", "itemshop", "a=b"), 2, "does not name a model"),
+    (("get", "customer=a b", "itemshop:Order"), 2, "write MODULE:CLASS, as in app.models:Order"),
     (("query", "itemshop:Order", "customer=ada", "--sort", "number"), 2, "is not a condition"),
     (("query", "itemshop:Order", "customer=ada", "--after", "forged"), 2, "token"),
     (("query", "itemshop:Order", "customer=ada", "--index", "by_x"), 2, "no index"),

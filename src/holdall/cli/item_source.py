@@ -196,6 +196,8 @@ def _show_model(item: Model) -> Shown:
         for name, content in values.items()
     }
     data = to_jsonable_python(values | dict.fromkeys(unreadable), bytes_mode="base64", fallback=str)
+    for name in (name for name, content in values.items() if isinstance(content, (set, frozenset))):
+        data[name].sort(key=json.dumps)  # a set has another order in every process
     return Shown(data, texts | dict.fromkeys(unreadable, "(unreadable)"))
 
 

@@ -49,6 +49,8 @@ def load_model(name: str) -> type[Model]:
     if ":" not in name:
         place, _, last = name.rpartition(".")
         like = f"{place or 'app.models'}:{last}" if last[:1].isupper() else f"{name}:Order"
+        if not all(map(str.isidentifier, name.split("."))):  # such as a field's value before the model
+            like = "app.models:Order"
         raise click.UsageError(f"{name!r} does not name a model; write MODULE:CLASS, as in {like}")
     return load_models([name])[0]
 
