@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_rig import call
+from rig.servers import ENVIRONMENT, started
 
 from holdall import Database, job
 from holdall.core import PutItem, encode_item
@@ -35,6 +36,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def put(db: Database, *numbers: int, **values: object) -> None:
     for number in numbers:
         db.send(PutItem("holdall", encode_item({"pk": "thing", "sk": str(number), **values})))
+
+
+def test_a_target_without_files_is_refused_with_the_option_that_names_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    ended = call(
+        "copy", SOURCE, f"dynamodb://copy-without-files?endpoint={started('ministack')}", "--dry-run"
+    )
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines() == [
+        "error: the source has files in the service default, and the target has no service default, or any other",
+        "hint: pass --target-files s3://BUCKET, or leave out files (--no-files)",
+    ]
 
 
 def test_everything_is_copied_and_the_summary_is_data() -> None:

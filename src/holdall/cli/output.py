@@ -83,6 +83,9 @@ def _translate_hint(hint: str) -> str:
     hint = _FILES.sub(
         "set HOLDALL_FILES=s3://BUCKET or file:PATH", hint.removeprefix("pass service=..., or ")
     )
+    hint = hint.replace(
+        'open the target with files={"default": "s3://BUCKET"}', "pass --target-files s3://BUCKET"
+    )
     hint = hint.replace("(files=False)", "(--no-files)")
     return _ARGUMENTS.sub(lambda found: f"--{(found[1] or found[2]).replace('_', '-')}", hint)
 

@@ -62,9 +62,9 @@ async def list_services(source: Side, target: Side) -> dict[str, str]:
                     await side.context.port.send(ListObjects(name, limit=1))
                 found[name] = f"files {name} from {_name_place(ours)} to {_name_place(theirs)}"
         elif (await source.context.port.send(ListObjects(name, limit=1))).objects:
-            known = ", ".join(target.services) or "none"
+            known = f"only: {', '.join(target.services)}" if target.services else "or any other"
             raise ConfigurationError(
-                f"the source has files in the service {name}, and the target has no service {name}, only: {known}",
+                f"the source has files in the service {name}, and the target has no service {name}, {known}",
                 hint=f'open the target with files={{"{name}": "s3://BUCKET"}}, or leave out files (files=False)',
             )
     return found
