@@ -180,7 +180,8 @@ class Head(Note, type="holdall.Artifact"):
     ``counter`` is the highest number ever reserved; ``reserving`` has a mark for each number that is being published,
     by its slot, and ``reserved`` has the numbers. ``coming`` has the manifest of each directory that is about to become
     LATEST. ``purging`` describes the object of a purged LATEST that has not been deleted yet. ``published`` is the
-    number that was published last; ``listed``: the name is in the list of all names.
+    number that was published last; ``listed``: the name is in the list of all names. ``purged_at`` is when the last
+    purge of all versions began.
     """
 
     __slots__ = ()
@@ -191,6 +192,7 @@ class Head(Note, type="holdall.Artifact"):
     purging = mapping("purging", None)
     published = number("published", None)
     listed = flag("listed", False)
+    purged_at = moment("purged_at")
 
     @classmethod
     def of(cls, home: Home, name: str) -> Self:

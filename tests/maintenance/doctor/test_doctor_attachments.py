@@ -229,6 +229,10 @@ def test_a_picture_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holda
         library.forget(as_entity="Blob", as_id=source)
         subjects = [each.subject for each in db.doctor(models=[Album], only=["blobs"]).findings]
         assert any(each.startswith("variant ") for each in subjects)
+        row = library.forget(as_entity="Attachment", as_name="image")  # a purge deletes it before the slot
+        subjects = [each.subject for each in db.doctor(models=[Album], only=["blobs"]).findings]
+        assert not any(each.startswith("slot image") for each in subjects)
+        library.write(row)
         hour = {"pk": "holdall#Unattached", "sk": f"{holdall_clock.now():%Y%m%dT%H}"}
         library.put(**hour, _type="holdall.UnattachedHour", hour=hour["sk"])
         library.put(f"holdall#Unattached#{hour['sk']}#{source[-1]}", source, blob_id=source)

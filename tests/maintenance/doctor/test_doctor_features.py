@@ -449,6 +449,18 @@ def test_work_in_progress_has_no_findings(holdall_clock: Clock) -> None:
         assert report.findings == ()
 
 
+def test_a_purge_that_is_about_to_end_is_not_a_finding(holdall_clock: Clock) -> None:
+    with opening(Ward("memory", "blocking")) as clinic:
+        db = clinic.db
+        db.artifacts.put("brief", b"x")
+        db.artifacts.purge("brief")
+        clinic.put("holdall#Artifacts", "brief", _type="holdall.ArtifactName")  # the last step of the purge
+        assert db.doctor(models=MODELS).findings == ()
+        holdall_clock.advance(3601)
+        (finding,) = db.doctor(models=MODELS, repair=True).findings
+        assert (finding.subject, finding.repaired) == ("artifact brief", True)
+
+
 def test_files_in_use_have_no_findings(tmp_path: Path) -> None:
     with open_store("file", tmp_path) as db:
         db.table.create(models=MODELS)
@@ -469,6 +481,8 @@ def test_files_in_use_have_no_findings(tmp_path: Path) -> None:
                     db.artifacts.put("app", str(number).encode())
                     db.artifacts.publish("app")
                     db.artifacts.put_alias("app", "prod", version=number + 3)
+                    db.artifacts.put(f"brief {number}", b"x")
+                    db.artifacts.purge(f"brief {number}")
             except HoldallError as error:
                 failures.append(error)
 

@@ -150,8 +150,9 @@ class _Purge:
                     allow_protected=self._allow_protected,
                     reason="the artifact was purged",
                 )
-        if not self._dry_run:  # its row may be missing because a process died
-            await self.purge_version(LATEST)
+        if not self._dry_run:
+            await self._note_begin()
+            await self.purge_version(LATEST)  # its row may be missing because a process died
         pages = Pages(context, home, VersionRow, home.query(name, reverse=True, limit=100))
         while (rows := await pages.next()) is not None:
             for row in rows:
@@ -161,6 +162,14 @@ class _Purge:
             await self._forget_notes()
             await clean(context, home, name)
             await unlist(context, home, name)
+
+    async def _note_begin(self) -> None:
+        """Note when the purge began: until it ends, the artifact may be listed without versions."""
+        head, change = await fetch(self._context.port, Head.of(self._home, self._name)), Change(self._context)
+        if head.is_stored:
+            now = self._context.port.now()
+            change.update(head, Head.purged_at.set(now), expect=[head.address.exists])
+            await commit_once(change)
 
     async def _forget_notes(self) -> None:
         """Delete notes about versions whose rows are missing: versioned purges only its own rows."""

@@ -16,6 +16,7 @@ from holdall.artifacts.version.latest import unlist
 from holdall.artifacts.version.purge import finish_mark
 from holdall.artifacts.version.reservation import clean
 from holdall.artifacts.version.vacancy import finish_purge
+from holdall.core.requests import GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.alias import AliasCheck
@@ -95,6 +96,16 @@ class FileCheck:
         return await is_there(self._work, self._home.service, key) is not False
 
 
+async def _is_unlisted(work: Work, home: Home, entry: NameEntry) -> bool:
+    """Whether an artifact has a version, but is not listed, as of one moment: it may just have been purged."""
+    rows = await Pages(work.context, home, VersionRow, home.query(entry.sk, limit=1)).next()
+    if not rows:
+        return False
+    reads = tuple(GetItem(home.table, each.address.key, True) for each in (rows[0], entry))
+    version, listed = (await work.context.port.send(TransactGet(reads))).items
+    return version is not None and listed is None
+
+
 async def check_artifacts(work: Work, home: Home) -> None:
     """Find faults of aliases, versions without bytes, names without versions, and what dead processes left."""
     pages = NamePages(work.context, deleted=True)
@@ -106,7 +117,7 @@ async def check_artifacts(work: Work, home: Home) -> None:
 async def _check_listed(work: Work, home: Home, names: Sequence[str]) -> None:
     entries = [NameEntry.of(home, name) for name in names]
     for entry, found in zip(entries, await fetch_all(work.context.port, entries), strict=True):
-        if found.is_stored:
+        if found.is_stored or not await _is_unlisted(work, home, entry):
             continue
 
         async def mend(entry: NameEntry = entry) -> bool:
@@ -126,10 +137,12 @@ async def _check_artifact(work: Work, home: Home, name: str) -> None:
 
 
 async def _check_entry(work: Work, home: Home, name: str) -> None:
-    """Find a name that is listed without an artifact; a purge that is about to end removes it."""
-    entry = await fetch(work.context.port, NameEntry(NameEntry.of(home, name).address))
+    """Find a name that is listed without an artifact, unless a purge is about to remove it from the list."""
+    port, began = work.context.port, work.context.port.now() - _OLD
+    head = await fetch(port, Head.of(home, name))
     versions = await Pages(work.context, home, VersionRow, home.query(name, limit=1)).next()
-    if versions or not entry.is_stored:
+    entry = await fetch(port, NameEntry(NameEntry.of(home, name).address))
+    if versions or not entry.is_stored or (head.purged_at is not None and head.purged_at > began):
         return
 
     async def mend() -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdall.attachments.derived import variant_owner
+from holdall.attachments.derived import is_derived, is_variant, parse_variant_id, variant_owner
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.intent import locate_parts, plan_end
 from holdall.attachments.purge import delete_picture
@@ -57,7 +57,7 @@ class SlotCheck:
         row = await fetch(self._port, row)
         if row.is_stored and row.blob_id == slot.blob_id:
             return
-        if await self._has_changed(slot):
+        if await self._is_going(owner) or await self._has_changed(slot):
             return
         if row.is_stored:
             message = f"it names blob {slot.blob_id}, but its attachment has blob {row.blob_id}"
@@ -113,6 +113,13 @@ class SlotCheck:
         else:
             message = f"it names the intent {intent}, which does not exist"
             await self._work.find("blobs", "notice", subject, message, "remove the name", end)
+
+    async def _is_going(self, owner: Owner) -> bool:
+        """Whether an owner is a picture whose source was purged: its slot is deleted after its attachment."""
+        if not is_derived(owner):
+            return False
+        id = parse_variant_id(owner.record_id)[0] if is_variant(owner) else owner.record_id
+        return not (await fetch(self._port, BlobRow(self._home.blob(id)))).is_stored
 
     async def _has_changed(self, slot: Slot) -> bool:
         return (await fetch(self._port, slot)).item != slot.item

@@ -128,7 +128,7 @@ class Work:
         """Examine a stored record; if its attributes cannot be read, that is a finding."""
         try:
             await flow
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             await self.find(check, "error", subject, f"it cannot be read: {why}")
 
