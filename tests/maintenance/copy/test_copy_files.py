@@ -100,6 +100,25 @@ async def test_a_dry_run_copies_no_files(rig: Rig) -> None:
     assert files(rig.target) == {}
 
 
+@everywhere
+async def test_a_dry_run_after_an_interrupted_pass_counts_what_would_be_deleted(rig: Rig) -> None:
+    put(rig.source, "a", "b", "c")
+    put(rig.target, "a", body=b"theirs")
+    await rig.copy()
+    rig.source.files.delete("c")
+
+    def stop(report: CopyReport) -> None:
+        if report.parts[-1].kind == "files" and report.parts[-1].checked:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        await rig.copy(progress=stop)  # while it is verified, so that nothing is left to copy
+    report = await rig.copy(dry_run=True, delete=True)
+    assert counts(report, "scanned", "unchanged", "deleted") == (2, 1, 1)
+    report = await rig.copy()
+    assert counts(report, "differences") == (("a: changed in the target, so it was not replaced",),)
+
+
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_the_bandwidth_limits_how_many_bytes_are_read_per_second(colour: Any) -> None:
     with opening(Way("file-to-file", colour)) as rig:

@@ -34,7 +34,7 @@ from holdall.local.manifest import (
 )
 from holdall.maintenance.copy.object import ObjectCopy, Result, make_print, was_begun
 from holdall.maintenance.copy.report import CopiedPart
-from holdall.maintenance.copy.work import PassMarks, Side, Work
+from holdall.maintenance.copy.work import PassMark, PassMarks, Side, Work
 
 _LANES = 8
 _TOGETHER = 64
@@ -123,8 +123,9 @@ class FileCopy:
         """Copy what differs."""
         work, dry = self._work, self._work.options.dry_run
         marks = PassMarks(work, self._place)
-        mark = await marks.get(0)
-        self.part = self.part._replace(**dict(mark.counted))
+        # a dry run looks at everything, because it counts what the source no longer has
+        mark = PassMark(0, None, False, {}) if dry else await marks.get(0)
+        self._restore(mark.counted)
         after: Any = mark.after
         if mark.done:
             return
@@ -143,6 +144,11 @@ class FileCopy:
         names = ("scanned", "copied", "unchanged", "same", "differing", "failed", "copied_bytes")
         lines = {name: getattr(self.part, name) for name in ("differences", "problems")}
         return {name: getattr(self.part, name) for name in names} | lines
+
+    def _restore(self, counted: Mapping[str, Any]) -> None:
+        """Continue with what was counted before an interruption."""
+        lists = {name: tuple(value) for name, value in counted.items() if isinstance(value, list)}
+        self.part = self.part._replace(**{**counted, **lists})
 
     async def _copy_page(self, page: ObjectPage) -> None:
         work, port = self._work, self._work.source.port
