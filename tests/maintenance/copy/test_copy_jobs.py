@@ -84,6 +84,18 @@ async def test_copies_follow_their_originals_until_they_are_resumed(rig: Rig) ->
 
 
 @everywhere
+async def test_a_resumed_job_keeps_its_key_when_its_original_is_deleted(rig: Rig) -> None:
+    original = rig.source.jobs.enqueue(greet, "later", key="one", delay=3600)
+    await rig.copy()
+    assert rig.target.jobs.resume() == 1
+    rig.source.jobs.delete(original.id)
+    for delete in (False, True):
+        report = await rig.copy(delete=delete)
+        assert report.parts[0].deleted == 0
+        assert not rig.target.jobs.enqueue(greet, "new", key="one").added
+
+
+@everywhere
 async def test_a_paused_job_gives_way_to_a_waiting_one_with_its_key(rig: Rig) -> None:
     held = rig.source.jobs.enqueue(greet, "held", key="one")
     lend(rig.source, held.id)  # which frees the key

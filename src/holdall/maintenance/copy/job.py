@@ -1,19 +1,25 @@
 """Jobs on their way to another database: they arrive paused, so that no worker there runs what the source still may.
 
-Pure. A job that a worker holds loses its lease, and is reported: it may end in the source, and then it must not be
-resumed. So the copies of jobs, and the items of their keys, follow the source in every pass: those of jobs that are
-over there are deleted, unless they were resumed.
+A job that a worker holds loses its lease, and is reported: it may end in the source, and then it must not be resumed.
+So the copies of jobs, and the items of their keys, follow the source in every pass: those of jobs that are over there
+are deleted, unless they were resumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import replace
 from holdall.core.values import Item
-from holdall.jobs.record import LEASE, JobItem, pause_item
+from holdall.jobs.listing import queues
+from holdall.jobs.record import LEASE, JobItem, JobKey, job_partition, pause_item, shard_of
+from holdall.tables.flow import discover
 from holdall.transactions.table_run import Tally
 
-_FOLLOWING = ("holdall#PausedJob#", "holdall#JobKey#")
+_KEY = "holdall#JobKey#"
+_FOLLOWING = ("holdall#PausedJob#", _KEY)
 
 
 def make_conversion(partition: str) -> Callable[[Item], Item]:
@@ -43,3 +49,17 @@ def make_description(partition: str) -> Callable[[Tally, Item], None]:
 def is_following(partition: str) -> bool:
     """Whether an item with this partition key, copied earlier, is deleted once it is no longer in the source."""
     return partition.startswith(_FOLLOWING)
+
+
+async def is_key_in_use(context: Context, partition: str, item: Item) -> bool:
+    """Whether an item with this partition key is the key of a job that was resumed and has not ended."""
+    if not partition.startswith(_KEY):
+        return False
+    id, layout = item.get(JobKey.job.name, {}).get("S", ""), await discover(context)
+    for queue in await queues(context) if id else ():
+        listing = layout.listing(job_partition(queue, shard_of(id)))
+        cursor = PageCursor(context.port, replace(listing, filter=JobItem.id.equals(id)))
+        while (page := await cursor.next_page()) is not None:
+            if page.items:
+                return True
+    return False

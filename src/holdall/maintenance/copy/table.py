@@ -37,7 +37,7 @@ from holdall.local.manifest import (
 )
 from holdall.maintenance.copy.comparison import compare_table
 from holdall.maintenance.copy.item import Transfer, show_key
-from holdall.maintenance.copy.job import is_following, make_description
+from holdall.maintenance.copy.job import is_following, is_key_in_use, make_description
 from holdall.maintenance.copy.plan import TablePlan
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.work import PassMarks, Work
@@ -293,6 +293,8 @@ class TableCopy:
             elif self._route.measure(item).digest != recorded.origin:
                 self._note_differences(f"{show_key(key)}: changed in the target, so it was not deleted")
                 differing += 1
+            elif self._is_main and await is_key_in_use(work.target, self._partition_of(keys[key]), item):
+                ended.append(key)  # from now on it belongs to the target
             else:
                 ended.append(key)
                 doomed.append(DeleteItem(self._route.target.name, keys[key]))
@@ -307,8 +309,10 @@ class TableCopy:
         )
 
     def _is_following(self, key: Item) -> bool:
-        text = key[self._route.target.partition.name].get("S", "")
-        return self._is_main and is_following(text)
+        return self._is_main and is_following(self._partition_of(key))
+
+    def _partition_of(self, key: Item) -> str:
+        return str(key[self._route.target.partition.name].get("S", ""))
 
     def _parse_key(self, key: str) -> dict[str, Attribute]:
         return {
