@@ -18,11 +18,11 @@ from deadly_store import Deadly
 from move_models import OldProduct, Product
 from race_models import FirstThing, Thing, initial_size
 
-from holdall import Database
+from holdall import Database, Model
 from holdall.core import Item, Scan
 
 ITEMS = 7
-MODELS = {"migrate": [Thing], "move": [OldProduct, Product]}
+MODELS: dict[str, list[type[Model]]] = {"migrate": [Thing], "move": [OldProduct, Product]}
 """The arguments of each kind of run."""
 CHANGING = {"_w", "_moved", "made_at", "changed_at"}
 """The ids and times of a run."""
