@@ -220,6 +220,15 @@ def test_every_table_has_a_resource_of_its_own(names: list[str]) -> None:
     assert all(re.fullmatch("[A-Za-z0-9]+", name) for name in tables)
 
 
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [([], "The table app,"), ([Number], "app and 1 table of models"), (MODELS, "app and 2 tables of models")],
+    ids=["none", "one", "two"],
+)
+def test_the_description_counts_the_tables_of_models(models: list[NeedsTable], words: str) -> None:
+    assert words in exported(models=models)["Description"]
+
+
 def test_existing_tables_of_models_are_exported_as_they_are() -> None:
     old = IndexSchema("old", KeyAttribute("x"))
     with Database("memory:", table_name="app") as db:

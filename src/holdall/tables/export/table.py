@@ -35,7 +35,7 @@ def describe_tables(tables: Sequence[ExportedTable]) -> str:
     first, *more = tables
     if not more:
         return f"table {first.schema.name}"
-    return f"table {first.schema.name} and {len(more)} tables of models"
+    return f"table {first.schema.name} and {len(more)} {'table' if len(more) == 1 else 'tables'} of models"
 
 
 def _name_resource(table: ExportedTable, tables: Sequence[ExportedTable]) -> str:
