@@ -6,12 +6,14 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from cli_rig import call
 from rig.servers import ENVIRONMENT, started
 
 from holdall import Database, job
+from holdall.cli.progress import run_progress
 from holdall.core import PutItem, encode_item
 
 SOURCE, TARGET = "embedded:app.db?durability=normal", "embedded:copy.db?durability=normal"
@@ -155,6 +157,20 @@ def test_progress_has_the_rate_and_the_time_left() -> None:
     first, *_, last = told
     assert first == "copy: 1,000 items read, 1,000 copied"
     assert re.fullmatch(r"copy: 3,[0-9]{3} items read, 1,201 copied, [0-9,]+/s, 0:0[0-9]:[0-9]{2} left", last)
+
+
+def test_without_a_terminal_a_long_run_prints_few_lines_of_progress(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Seen(NamedTuple):
+        scanned: int
+
+    with run_progress("copy", None, lambda seen: "read") as update:
+        for thousands in range(1, 2001):
+            update(Seen(thousands * 1000))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["copy: 1,000 items read, read", "copy: 2,000 items read, read"]
+    assert 10 < len(lines) < 100
 
 
 # --- dump and load ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdall import Database, Model
 
 _LINE_EVERY = 1000
-"""Items between two lines of progress when there is no terminal."""
+"""Items between the first lines of progress when there is no terminal; later, a line comes with every tenth more."""
 
 
 class RunReport(Protocol):
@@ -107,7 +107,7 @@ def _print_lines(name: str, phrase: Callable[[R], str], lock: Any) -> Callable[[
     def update(report: R) -> None:
         nonlocal printed
         with lock:
-            if report.scanned - printed >= _LINE_EVERY:
+            if report.scanned - printed >= max(_LINE_EVERY, printed // 10):
                 printed = report.scanned
                 say(f"{name}: {report.scanned:,} items read, {phrase(report)}")
 
