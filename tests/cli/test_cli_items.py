@@ -63,6 +63,15 @@ def data(*words: str) -> dict[str, object]:
     return found
 
 
+def test_columns_are_straight_with_wide_characters() -> None:
+    for number, product in enumerate(("日本", "Kaffee", "e\u0301te\u0301")):
+        fields = ("customer=zoe", f"number={number}", f"product={product}", "note=x")
+        assert data("put", "itemshop:Order", *fields)["product"] == product
+    listed = output("query", "itemshop:Order", "customer=zoe", "--only", "product,note")
+    ends = [line[len("customer  number  ") :] for line in listed.splitlines()]
+    assert ends == ["product  note", "日本     x", "Kaffee   x", "e\u0301te\u0301      x"]
+
+
 def test_sets_are_printed_in_order(tmp_path: Path) -> None:
     """In every process, a set of texts has another order."""
     source = (

@@ -171,17 +171,29 @@ def format_json(data: Any, indent: int | None = None) -> str:
 def show_pairs(pairs: Mapping[str, str]) -> None:
     """Print names and values in two columns."""
     pairs = {escape(name): escape(text) for name, text in pairs.items()}
-    width = max(map(len, pairs))
-    show("".join(f"{name:<{width}}  {text}\n" for name, text in pairs.items()))
+    width = max(map(_measure, pairs))
+    show("".join(f"{_pad(name, width)}  {text}\n" for name, text in pairs.items()))
 
 
 def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns, under their headings."""
     rows = [[escape(text) for text in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    widths = [max(map(_measure, column)) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
-        cells = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]
-        show("  ".join(cells).rstrip() + "\n")
+        show("  ".join(map(_pad, row, widths)).rstrip() + "\n")
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _measure(text))
+
+
+def _measure(text: str) -> int:
+    """The columns of a terminal that a text takes; a Chinese character takes two, an accent of its own none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def format_time(moment: datetime) -> str:
