@@ -1,7 +1,7 @@
 """Claims of objects' keys, stored in the table, for file services that cannot refuse to replace an object.
 
 A claim is one item, ``holdall#Claim#<service>#<digest of the key>``, held by one id. It is written before the
-object, and deleted with it. Claiming a key again with the same id has no effect, so a lost reply does no harm.
+object, and deleted with it. Claiming a key again with the same id only changes its time, so a lost reply does no harm.
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ import pytest
 from doctor_rig import Fault, Patient, Ward, confirm_fault, list_cases, open_store
 from PIL import Image
 from rig.colour import finish
+from rig.recorder import Recorder
 
 from holdall import Attachable, Database, Key, Model, Variant, has_many_attached, has_one_attached
-from holdall.core import PutItem, Scan
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import PutItem, Scan, TransactWrite
 from holdall.core.port import run
 from holdall.maintenance import DoctorReport
 from holdall.tables.claim import claim
@@ -260,3 +262,22 @@ def test_a_claim_is_released_once_its_put_must_be_dead(holdall_clock: Clock) -> 
         assert db.doctor(models=[Album], only=["blobs"], repair=True).is_healthy
         assert run(claim(db._context, service, "claimed", "second"))
         assert not run(claim(db._context, service, "stored", "second"))
+
+
+def test_a_claim_that_is_made_again_meanwhile_is_not_released(holdall_clock: Clock) -> None:
+    table = Recorder(EmbeddedBackend(None))
+    with Database("memory:", backend=table) as db:
+        db.table.create()
+        (service,) = db._services.urls
+        assert run(claim(db._context, service, "claimed", "first"))
+        holdall_clock.advance(2 * 86400)
+
+        def claim_again(request: Any) -> None:
+            if isinstance(request, TransactWrite):
+                table.before = lambda _: None
+                assert run(claim(db._context, service, "claimed", "first"))
+
+        table.before = claim_again
+        (finding,) = db.doctor(models=[Album], only=["blobs"], repair=True).findings
+        assert not finding.repaired
+        assert not run(claim(db._context, service, "claimed", "second"))

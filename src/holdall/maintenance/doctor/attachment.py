@@ -195,7 +195,7 @@ class ClaimCheck:
 
         async def mend() -> bool:
             change = Change(context)
-            change.delete(claim, expect=[claim.same(Claim.id)])
+            change.delete(claim, expect=[claim.same(Claim.id, Claim.at)])
             return await commit_once(change) is None
 
         subject = f"key {claim.key!r:.120} of file service {service}"
