@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rig.recorder import Recorder
 
 from holdall import Database, Key, Model, has_one_attached
 from holdall.attachments.upload import new_key
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import Scan
 from holdall.core.port import run
+from holdall.files.upkeep import Listing
 from holdall.maintenance.doctor import object as objects
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.object import BlobObjectCheck
@@ -88,15 +93,22 @@ def test_objects_that_records_lead_to_are_not_reported(db: Database, holdall_clo
     assert find(db) == []
 
 
-def test_many_suspects_are_judged_in_turns(
-    db: Database, holdall_clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_objects_of_another_program_do_not_have_the_table_read_again_and_again(
+    holdall_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "_MOST", 1)
-    for _ in range(5):
-        db.files.put(make_key(db), b"1")
-    holdall_clock.advance(3 * DAY)
-    ((_, message, _, _),) = find(db)
-    assert "5 (5 bytes)" in message
+    monkeypatch.setattr(objects, "_MOST", 3)
+    monkeypatch.setattr(objects, "Listing", partial(Listing, limit=2))
+    table = Recorder(EmbeddedBackend(None))
+    with Database("memory:", backend=table) as db:
+        db.table.create()
+        for count, shown, scans in ((2, "2 (2 bytes)", 2), (20, "at least 4 (4 bytes)", 2)):
+            for number in range(count):
+                db.files.put(f"{number:028}", b"1")
+            holdall_clock.advance(3 * DAY)
+            table.forget()
+            ((_, message, _, _),) = find(db)
+            assert f"in this table: {shown}, the first" in message
+            assert len(table.sent(Scan)) == scans
 
 
 def test_what_the_filter_lacks_is_confirmed_by_the_table(db: Database, holdall_clock: Clock) -> None:

@@ -33,6 +33,8 @@ from holdall.tables.record import TYPE, fetch, fetch_all
 from holdall.transactions.table_run import TableRun, Tally
 
 _MOST = 10_000
+"""How many objects are compared with the table at a time, each time by reading all of it. If so many have no record,
+the others are not compared, because another program probably stores its files in the same place."""
 _PAGE = 100
 _BLOB = re.compile(rf"(?:variants/|uploads/)?([0-9a-z]{{{KEY_LENGTH}}})(?:/.*)?", re.DOTALL)
 _MARKERS = [{"S": Marker.type}, {"S": UploadRecord.type}]
@@ -80,20 +82,21 @@ class BlobObjectCheck:
         try:
             if (await context.port.send(DescribeService(service))).mirrors:
                 return  # the services that it consists of have their own names
-            while (page := await listing.next_page()) is not None:
+            while litter.count < _MOST and (page := await listing.next_page()) is not None:
                 for found in page.objects:
                     key = _BLOB.fullmatch(found.key)
                     if key is not None and found.modified < before and key[1] not in self._known:
                         suspects[found.key] = found
-                        if len(suspects) >= _MOST:
-                            await self._judge(service, suspects, litter)
+                if len(suspects) >= _MOST:
+                    await self._judge(service, suspects, litter)
                 await self._work.show()
             await self._judge(service, suspects, litter)
         except HoldallError as error:
             message = f"its objects could not be compared with the table: {error.message}"
             await self._work.find("orphans", "error", f"file service {service}", message)
         if litter.count:
-            message = f"objects that look like those of blobs, but have none in this table: {litter}"
+            least = "at least " if litter.count >= _MOST else ""
+            message = f"objects that look like those of blobs, but have none in this table: {least}{litter}"
             await self._work.find("orphans", "notice", f"file service {service}", message)
 
     async def _judge(self, service: str, suspects: dict[str, ListedObject], litter: _Litter) -> None:
