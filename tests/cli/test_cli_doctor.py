@@ -10,7 +10,7 @@ import pytest
 from cli_rig import call
 
 from holdall import Database, Key, Model, field
-from holdall.core import DeleteItem, encode_item
+from holdall.core import DeleteItem, PutItem, encode_item
 
 URL = "embedded:app.db"
 
@@ -79,7 +79,18 @@ def test_a_repair_is_planned_confirmed_and_done(db: Database) -> None:
     result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes")
     assert result.exit_code == 0
     assert "done: reserve the value" in result.stdout
+    assert result.stderr == "2 items read: 1 fault repaired\n"
     assert db.get_by(Account, email="ada@example.com") is not None
+
+
+def test_what_a_repair_left_is_counted(db: Database) -> None:
+    harm(db)
+    unreadable = {"pk": "DoctorAccount#eve", "sk": "#"}
+    db.send(PutItem("holdall", encode_item({**unreadable, "_type": "DoctorAccount"})))
+    result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes")
+    assert result.exit_code == 1
+    assert "done: reserve the value" in result.stdout
+    assert result.stderr.splitlines()[-1] == "error: 1 fault was not repaired"
 
 
 def test_a_repair_can_be_reported_as_json(db: Database) -> None:

@@ -105,8 +105,10 @@ def doctor(
         if not repair and any(each.repair for each in report.findings):
             words = "".join(f" --models {name}" for name in names)
             hint = f"run {command_text(f'doctor --repair{words}')} to repair what can be repaired"
-        raise Refusal(f"{format_count(left, 'fault')} {'was' if left == 1 else 'were'} found", hint)
-    say(f"{format_count(report.scanned, 'item')} read: nothing is wrong")
+        outcome = "found" if report.found == left else "not repaired"
+        raise Refusal(f"{format_count(left, 'fault')} {'was' if left == 1 else 'were'} {outcome}", hint)
+    healthy = f"{format_count(report.repaired, 'fault')} repaired" if report.repaired else "nothing is wrong"
+    say(f"{format_count(report.scanned, 'item')} read: {healthy}")
 
 
 def _examine(db: Database, options: dict[str, Any]) -> DoctorReport:
