@@ -14,7 +14,7 @@ from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import DescribeTable, Request
 from holdall.errors import AccessDeniedError
 from holdall.web.console import keeper
-from holdall.web.console.figure import FigureKeeper
+from holdall.web.console.figure import FigureKeeper, Figures
 
 R = TypeVar("R")
 
@@ -67,6 +67,27 @@ async def test_a_store_that_refuses_is_reported() -> None:
         while (found := await figures.get()) is None:
             pass
     assert found.problem == "not permitted: DescribeTable"
+
+
+@awaited
+async def test_figures_that_could_not_be_counted_after_a_page_was_shown_are_reported_on_the_next_page() -> (
+    None
+):
+    go = asyncio.Event()
+
+    async def count() -> Figures:
+        await go.wait()
+        go.clear()
+        raise AccessDeniedError("not permitted: Query")
+
+    figures = keeper.Keeper(count)
+    for _ in range(2):
+        assert await figures.get() is None
+        go.set()
+        while go.is_set():
+            await asyncio.sleep(0)
+        with pytest.raises(AccessDeniedError):
+            await figures.get()
 
 
 class Parcel(Model, name="ConsoleParcel", indexes=[Index("by_place", key=["place"])]):

@@ -32,14 +32,22 @@ class Keeper(Generic[T]):
 
     async def get(self) -> T | None:
         """Return the figures; None if they are still being counted for the first time."""
+        self._settle()
         is_old = self._last is None or datetime.now(UTC) - self._last.counted_at > _FRESH
-        if is_old and (self._task is None or self._task.done()):
+        if self._task is None and is_old:
             self._task = asyncio.ensure_future(self._renew())
-        if self._task is not None and not self._task.done():
+        if self._task is not None:
             await asyncio.wait([self._task], timeout=_PATIENCE)
-        if self._task is not None and self._task.done() and not self._task.cancelled():
-            self._task.result()  # raises the error of a failure
+            self._settle()
         return self._last
+
+    def _settle(self) -> None:
+        """Forget a task that has ended, and raise its error if it failed, perhaps after a page was shown."""
+        task = self._task
+        if task is not None and task.done():
+            self._task = None
+            if not task.cancelled():
+                task.result()
 
     async def _renew(self) -> None:
         self._last = await self._fetch()
