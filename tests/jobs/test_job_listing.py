@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -153,4 +153,6 @@ async def test_wrong_options_are_refused(db: Rig) -> None:
             await db.jobs.page(**{"state": "waiting", **options})
     with pytest.raises(InvalidOptionsError, match="at must be a datetime with a time zone"):
         await db.jobs.get("x", at="now")  # type: ignore[arg-type]
+    with pytest.raises(InvalidOptionsError, match="at must be in the years 1 to 9999 in UTC"):
+        await db.jobs.get("x", at=datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))))
     assert await queues(db.context) == ["default"]

@@ -174,7 +174,8 @@ def test_the_address_of_a_job_leads_to_it_without_a_search(
     assert found is not None
     address = found[1].replace("&amp;", "&")
     assert ERROR.splitlines()[-1] in visitor.get(address).text
-    for wrong in ("at=x", "at=2026-01-01", "at=2026-01-01T00:00:00%2B00:00", "queue=other"):
+    moments = ("x", "2026-01-01", "2026-01-01T00:00:00%2B00:00", "0001-01-01T00:00:00%2B01:00")
+    for wrong in (*(f"at={each}" for each in moments), "queue=other"):
         reply = visitor.get(f"{address}&{wrong}")
         assert reply.status_code == (404 if wrong == "queue=other" else 200)
 

@@ -296,13 +296,12 @@ async def find_item(
     """The item of a job; see `find`."""
     if not isinstance(id, str) or not id or len(id) > _LONGEST_ID:
         raise InvalidOptionsError(f"{id!r:.60} is not the id of a job")
-    if at is not None:
-        check_moment(at, "at")
+    moment = None if at is None else check_moment(at, "at")
     layout = await discover(context)
     wanted = await choose_queues(context, queue)
     homes = [h for each in wanted for h in list_homes(each, id)]
-    if at is not None:
-        places = [locate_job_in(layout, h, at.astimezone(UTC), id) for h in homes]
+    if moment is not None:
+        places = [locate_job_in(layout, h, moment, id) for h in homes]
         distinct = {place.identity: JobItem(place) for place in places}  # in mode B, all are one
         for found in await fetch_all(context.port, [*distinct.values()]):
             if found.is_stored and any(each.attributes.items() <= found.stored.items() for each in places):
@@ -348,13 +347,17 @@ def make_filter(state: JobState | None, name: str | None) -> Condition | None:
     )
 
 
-def check_moment(moment: object, name: str) -> None:
-    """Refuse what is not a time with a time zone."""
+def check_moment(moment: object, name: str) -> datetime:
+    """Return a time in UTC; refuse what is not a time with a time zone."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidOptionsError(
             f"{name} must be a datetime with a time zone, not {moment!r:.60}",
             hint="pass, for example, datetime.now(timezone.utc)",
         )
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidOptionsError(f"{name} must be in the years 1 to 9999 in UTC, not {moment}") from None
 
 
 async def _each_page(context: Context, query: Query, take: Callable[[Page], object]) -> None:

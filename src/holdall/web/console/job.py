@@ -117,9 +117,9 @@ async def _find(visit: Visit) -> JobRecord:
 def _read_moment(visit: Visit) -> datetime | None:
     try:
         found = datetime.fromisoformat(visit.query("at"))
-    except ValueError:
+        return found.astimezone(UTC) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    return found if found.tzinfo is not None else None
 
 
 async def _show(visit: Visit) -> Response:
