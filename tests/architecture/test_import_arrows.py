@@ -108,7 +108,8 @@ def facts_of(module: Path) -> Facts:
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name != "_asdict"
+    documented = ("_asdict", "_exit")  # of named tuples and of os
+    return name.startswith("_") and not name.startswith("__") and name not in documented
 
 
 def test_the_card_has_every_room_and_no_other() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import click
@@ -205,6 +210,65 @@ def test_bash_completes_what_was_typed(tmp_path: Path) -> None:
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert dict(zip(TYPED, map(str.split, ended.stdout.splitlines()), strict=True)) == TYPED
+
+
+def test_a_shell_does_not_wait_for_a_database_that_stops_answering(tmp_path: Path) -> None:
+    """The table is described, but no query is answered while the program runs."""
+    assert INSTALLED is not None
+    with silent_table() as url:
+        ended = subprocess.run(
+            [INSTALLED],
+            cwd=tmp_path,
+            env={
+                **bare_environment(tmp_path),
+                "AWS_ACCESS_KEY_ID": "x",
+                "AWS_SECRET_ACCESS_KEY": "x",
+                "HOLDALL_URL": url,
+                "HOLDALL_FILES": f"file:{tmp_path}",
+                "_HOLDALL_COMPLETE": "bash_complete",
+                "COMP_WORDS": "holdall alias show model ",
+                "COMP_CWORD": "",
+            },
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
+
+
+@contextmanager
+def silent_table() -> Iterator[str]:
+    """The URL of a table that can be described, and whose other requests are never answered."""
+    ended = threading.Event()
+    keys = [("pk", "HASH"), ("sk", "RANGE")]
+    table = {
+        "TableName": "holdall",
+        "TableStatus": "ACTIVE",
+        "KeySchema": [{"AttributeName": name, "KeyType": role} for name, role in keys],
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            if not self.headers["x-amz-target"].endswith(".DescribeTable"):
+                ended.wait()
+                return
+            reply = json.dumps({"Table": table}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"dynamodb://holdall?region=here&endpoint=http://127.0.0.1:{server.server_port}"
+        finally:
+            ended.set()
+            server.shutdown()
 
 
 # --- weight ---

@@ -9,6 +9,17 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command given in this process's arguments."""
+    import os
+    import sys
+
     from holdall.cli.program import program
 
-    program.main(prog_name="holdall")
+    try:
+        program.main(prog_name="holdall")
+    except SystemExit as ended:
+        if "_HOLDALL_COMPLETE" not in os.environ:
+            raise
+        sys.stdout.flush()
+        os._exit(
+            0 if ended.code == 0 else 1
+        )  # without waiting for a database that does not answer the completion

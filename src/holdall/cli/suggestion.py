@@ -1,7 +1,7 @@
 """What the shell suggests for arguments: models, artifacts, their versions and aliases, and queues.
 
 A suggestion is a help, so if anything goes wrong here (no table, no credentials, a module with an error), or if it
-takes too long, nothing is suggested and nothing is printed.
+takes too long, only what was found before is suggested, and nothing is printed.
 """
 
 from __future__ import annotations
@@ -76,4 +76,4 @@ suggest_artifact = _suggest(lambda db, given, start: db.artifacts.names(start))
 suggest_version = _suggest(_list_versions)
 suggest_alias = _suggest(_list_aliases)
 suggest_reference = _suggest(_list_references)
-suggest_queue = _suggest(lambda db, given, start: db.jobs.counts())
+suggest_queue = _suggest(lambda db, given, start: db.jobs.queues())
