@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -66,6 +67,16 @@ def test_consoles_on_two_ports_of_one_host_keep_their_sessions_apart(db: Databas
         jar.update(asked(app, "POST", "/console/sign-in", data={"token": console.token}).cookies)
     headers = {"cookie": "; ".join(f"{name}={value}" for name, value in jar.items())}
     assert [asked(app, "GET", "/console/", headers=headers).status_code for app in apps] == [200, 200]
+
+
+def test_pages_name_the_file_of_an_embedded_database(db: Database, tmp_path: Path) -> None:
+    """Two consoles, of a database and its copy, show the same table."""
+    with Database(f"embedded:{tmp_path}/<b>copy.db") as copy:
+        copy.table.create()
+        page = make_visitor(copy).sign_in().get("/").text
+    assert "in &lt;b&gt;copy.db</span>" in page
+    assert str(tmp_path) not in page
+    assert "copy.db" not in make_visitor(db).sign_in().get("/").text
 
 
 def test_a_forged_or_expired_cookie_and_one_of_another_token_are_refused() -> None:
