@@ -57,7 +57,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "scope": {"asyncio"},
     "worker": {"asyncio", "os", "queue", "random", "threading", "time"},
     "testing": {"asyncio", "http", "os", "random", "threading"},
-    "cli": {"asyncio", "pathlib", "signal", "threading", "time"},
+    "cli": {"asyncio", "os", "pathlib", "signal", "threading", "time"},
     "web": {"asyncio", "http", "os", "queue", "threading"},
 }
 """Which rooms may import modules that wait, or touch files, threads, clocks, chance or the network. Others: none."""

@@ -20,6 +20,5 @@ def main() -> None:
         if "_HOLDALL_COMPLETE" not in os.environ:
             raise
         sys.stdout.flush()
-        os._exit(
-            0 if ended.code == 0 else 1
-        )  # without waiting for a database that does not answer the completion
+        # a shell must not wait for threads whose requests a database does not answer
+        os._exit(0 if ended.code == 0 else 1)
