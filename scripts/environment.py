@@ -2,7 +2,8 @@
 
 uv installs the packages: in seconds, because it links files from its cache. If there is no uv on the path, pip first
 installs one into the environment. If uv cannot be installed or fails, pip does the work. An environment that was made
-with the same arguments, and the same content of the files that they name, stays as it is.
+with the same arguments, and the same content of the files that they name, stays as it is. One that another Python made,
+or whose installation was interrupted, is made anew.
 """
 
 from __future__ import annotations
@@ -31,14 +32,29 @@ SETTINGS = {
 def make_environment(home: Path, arguments: list[str]) -> None:
     """Make it unless it is up to date, while no other process does."""
     wanted = "\n".join([sys.version, *arguments, *read_files(arguments)])
-    mark = home / "installed.txt"  # written last: an interrupted installation starts again
+    mark = home / "installed.txt"  # exists while the installation is complete
+    making = home / ".making"  # .lock is uv's own
     home.mkdir(parents=True, exist_ok=True)
-    with (home / ".making").open("w") as lock:  # .lock is uv's own
+    was_begun = making.exists()
+    with making.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
+        made = mark.read_text(encoding="utf-8") if mark.exists() else None
+        if made != wanted:
+            mark.unlink(missing_ok=True)
+            if was_begun and not (made or "").startswith(sys.version):
+                clear(home)
             venv.create(home, symlinks=True)
             install(home, arguments)
         mark.write_text(wanted, encoding="utf-8")
+
+
+def clear(home: Path) -> None:
+    """Delete what an interrupted installation or another Python left: uv and pip would take it for installed."""
+    for path in (home / name for name in ("bin", "include", "lib", "lib64")):
+        if path.is_symlink():
+            path.unlink()
+        elif path.exists():
+            shutil.rmtree(path)
 
 
 def read_files(arguments: list[str]) -> Iterator[str]:

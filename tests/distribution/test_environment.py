@@ -74,6 +74,25 @@ def test_an_environment_is_made_again_when_a_file_of_its_packages_changes(
     assert make("-r", str(pinned)) is not None
 
 
+@pytest.mark.parametrize("mark", [None, "3.1\nsix"], ids=["interrupted", "another Python"])
+def test_an_interrupted_environment_and_one_of_another_python_are_made_anew(
+    make: Maker, mark: str | None
+) -> None:
+    assert make("six") is not None
+    installed, python = make.home / "installed.txt", make.home / "bin" / "python"
+    half = make.home / "lib" / "half.py"
+    half.touch()
+    python.unlink()
+    python.symlink_to("missing")
+    installed.unlink() if mark is None else installed.write_text(mark)
+    assert make("six") is not None
+    assert not half.exists()
+    subprocess.run([python, "-c", ""], check=True)
+    half.touch()
+    assert make("six", "attrs") is not None
+    assert half.exists(), "a complete environment keeps what it has"
+
+
 if TORTURE:  # pip fetches itself first, which takes seconds
 
     def test_pip_takes_over_when_uv_fails(make: Maker) -> None:
