@@ -14,17 +14,22 @@ import pytest
 from doctor_rig import Fault, Patient, Ward, confirm_fault, list_cases, list_wards, open_store
 from rig.colour import finish as finish_in
 from rig.colour import run_in
+from rig.recorder import Recorder
 
 from holdall import Archive, Database, Key, Model, field, has_one_attached, job
 from holdall.artifacts import ArtifactSettings
 from holdall.attachments.upload import new_key
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core import DeleteItem, encode_item
+from holdall.core import DeleteItem, Query, Scan, encode_item
 from holdall.core.port import run
 from holdall.errors import HoldallError
 from holdall.jobs.flow import enqueue_next
 from holdall.jobs.lease import finish, take
 from holdall.maintenance import DoctorReport
+from holdall.maintenance.doctor import job as doctor_job
+from holdall.maintenance.doctor.key_filter import KeyFilter
+from holdall.maintenance.doctor.work import Work
+from holdall.tables.flow import discover
 from holdall.testing.clock import Clock
 
 
@@ -389,6 +394,33 @@ def test_what_only_the_whole_table_shows_is_found_once_with_segments() -> None:
         assert [each.subject for each in report.findings] == ["queue default", "key of doctor_work two"]
         assert clinic.db.doctor(models=MODELS, segments=5, repair=True).repaired == 2
         assert clinic.db.doctor(models=MODELS, segments=5).findings == ()
+
+
+@pytest.mark.parametrize("most", [10_000, 5])
+def test_the_jobs_of_keys_are_not_looked_up_one_by_one(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_job, "_MOST", most)
+    table = Recorder(EmbeddedBackend(None))
+    with Database("memory:", backend=table) as db:
+        db.table.create()
+        with db.transaction() as tx:
+            for number in range(40):
+                tx.enqueue(work, number, key=str(number))
+        run(enqueue_next(db._context, rare))
+        assert db.doctor(only=["jobs"]).findings == ()
+        Patient(db, "blocking").forget(**JOBS, job_key="17")
+        rows = [item for page in db.pages(Scan(db.table.name, consistent=True)) for item in page.items]
+        rows.sort(key=lambda item: item["pk"]["S"].startswith("holdall#Job#"))  # each key before its job
+        table.forget()
+        visit = Work(db._context, [], {}, repair=True, segments=1, rate=None, progress=None)
+        check = doctor_job.JobCheck(visit, run(discover(db._context)), KeyFilter())
+        for item in rows:
+            run(check.visit([item]))
+        run(check.finish([check]))
+        (finding,) = visit.report().findings
+        assert (finding.subject, finding.repaired) == ("key of doctor_work 17", True)
+        assert len(table.sent(Scan)) == (0 if most > 40 else 1)
+        read = sum(page.scanned for request, page in table.exchanges if isinstance(request, Query))
+        assert read < 40
 
 
 def test_files_that_nothing_refers_to_are_found_once_they_are_old(holdall_clock: Clock) -> None:

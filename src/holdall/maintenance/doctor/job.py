@@ -37,6 +37,7 @@ from holdall.jobs.record import (
     partitions,
     shard_of,
 )
+from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
@@ -54,16 +55,21 @@ _SCHEDULE = "holdall#Schedule#"
 
 
 class JobCheck:
-    """Looks at jobs, and at the keys that keep out others."""
+    """Looks at jobs, and at the keys that keep out others.
 
-    def __init__(self, work: Work, layout: Layout) -> None:
+    ``known`` gets the ids of all jobs that were seen, so that few jobs are looked up: there is no index by id.
+    """
+
+    def __init__(self, work: Work, layout: Layout, known: KeyFilter) -> None:
         self._work = work
         self._layout = layout
+        self._known = known
         # in mode B, other programs' items may lack the key of the index
         self._list_name = (layout.index or layout).partition.name
         self._queues: set[str] | None = None
         self._unlisted: set[str] = set()
         self._suspects: list[JobKey] = []
+        self._has_more = False
         self._lost: list[Occurrence] = []
 
     async def visit(self, rows: Sequence[Item]) -> None:
@@ -71,6 +77,8 @@ class JobCheck:
         for item in rows:
             h = str(item.get(self._list_name, {}).get("S", ""))
             if h.startswith(_JOBS):
+                r = self._layout.logical(item)[1]
+                self._known.add(item.get(JobItem.id.name, {}).get("S") or r.rpartition("#")[2])
                 await self._check_item(item)
             elif h.startswith(_KEY):
                 key = JobKey(self._layout.address_of(item), item)
@@ -154,17 +162,39 @@ class JobCheck:
         for queue in sorted(unlisted):
             await self._check_queue(queue)
         self._queues = {*unlisted, *await queues(self._work.context)}
+        suspects = [key for part in parts for key in part._suspects if key.job not in self._known]
+        if any(part._has_more for part in parts):
+            suspects = await self._find_suspects()
+        for key in suspects:
+            await self._check_key(key)
         for part in parts:
-            for key in part._suspects:
-                await self._check_key(key)
             for occurrence in part._lost:
                 await self._check_occurrence(occurrence)
         for job in sorted(declared_jobs().values(), key=lambda job: job.name):
             await self._check_schedule(job)
 
     async def _suspect_key(self, key: JobKey) -> None:
-        if key.until is None and len(self._suspects) < _MOST and not await self._exists(key.job):
+        """Keep a key whose job was not seen; it may be seen later."""
+        if key.until is not None or key.job in self._known:
+            return
+        if len(self._suspects) < _MOST:
             self._suspects.append(key)
+        else:
+            self._has_more = True
+
+    async def _find_suspects(self) -> list[JobKey]:
+        """Read all keys again, and return the first of those whose job was not seen."""
+        found: list[JobKey] = []
+
+        def look(rows: Sequence[Item]) -> None:
+            for item in rows:
+                if str(item.get(self._list_name, {}).get("S", "")).startswith(_KEY):
+                    id = item.get(JobKey.job.name, {}).get("S")  # a key without one was reported before
+                    if id and JobKey.until.name not in item and id not in self._known and len(found) < _MOST:
+                        found.append(JobKey(self._layout.address_of(item), item))
+
+        await self._work.read_again(self._layout.table, look)
+        return found
 
     async def _check_key(self, seen: JobKey) -> None:
         """Find a key that keeps out jobs for the sake of one that no longer exists."""

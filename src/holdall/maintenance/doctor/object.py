@@ -22,7 +22,6 @@ from holdall.artifacts.record import Head, PurgeMark, VersionRow
 from holdall.attachments.record import BlobRow, Marker, UploadRecord
 from holdall.attachments.upload import GRACE, KEY_LENGTH
 from holdall.core.objects import DescribeService, HeadObject, ListedObject
-from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import HoldallError, ObjectNotFoundError
 from holdall.files.upkeep import Listing
@@ -30,7 +29,6 @@ from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.layout import Layout
 from holdall.tables.record import TYPE, fetch, fetch_all
-from holdall.transactions.table_run import TableRun, Tally
 
 _MOST = 10_000
 """How many objects are compared with the table at a time, each time by reading all of it. If so many have no record,
@@ -106,21 +104,10 @@ class BlobObjectCheck:
         work, known = self._work, set[str]()
         wanted = {_parse(key) for key in suspects}
 
-        async def visit(tally: Tally, rows: Sequence[Item]) -> None:
-            await tally.pace.wait(work.context.port, len(rows))
+        def look(rows: Sequence[Item]) -> None:
             known.update(key for key in _list_keys(rows) if key in wanted)
 
-        scan = Scan(self._layout.table, limit=work.page_size, consistent=True)
-        run = TableRun(
-            work.context,
-            scan,
-            visit,
-            segments=work.segments,
-            rate=work.rate,
-            report=lambda run: work.report(),
-            progress=work.progress,
-        )
-        await run.work(None, restart=False)
+        await work.read_again(self._layout.table, look)
         for key, found in suspects.items():
             if _parse(key) not in known and await is_there(work, service, key):
                 litter.add(found)

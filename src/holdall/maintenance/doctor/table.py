@@ -67,7 +67,7 @@ class TableCheck:
             settings = work.context.settings
             home = Home(layout, settings.namespace, settings.separator)
             if "jobs" in wanted:
-                found.append(JobCheck(work, layout))
+                found.append(JobCheck(work, layout, self._known))
             if "blobs" in wanted:
                 found += [BlobCheck(work, home), SlotCheck(work, home), VariantCheck(work, home)]
                 found.append(ClaimCheck(work, home))

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from holdall.core.context import Context, State
 from holdall.core.frozen import replace
+from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import (
@@ -19,6 +20,7 @@ from holdall.maintenance.doctor.report import (
     UntriedAction,
 )
 from holdall.models.model import Model
+from holdall.transactions.table_run import TableRun, Tally
 
 _MOST = 1000
 _PAGE = 500
@@ -142,6 +144,24 @@ class Work:
         found, repaired = sum(each.found for each in self._all), sum(each.repaired for each in self._all)
         scanned += self.scanned
         return DoctorReport(kept, found, repaired, scanned, self.figures, tuple(self.untried))
+
+    async def read_again(self, table: str, look: Callable[[Sequence[Item]], None]) -> None:
+        """Read a table once more; ``look`` is called with the items of each page, maybe in several threads."""
+
+        async def visit(tally: Tally, rows: Sequence[Item]) -> None:
+            await tally.pace.wait(self.context.port, len(rows))
+            look(rows)
+
+        run = TableRun(
+            self.context,
+            Scan(table, limit=self.page_size, consistent=True),
+            visit,
+            segments=self.segments,
+            rate=self.rate,
+            report=lambda run: self.report(),
+            progress=self.progress,
+        )
+        await run.work(None, restart=False)
 
     async def show(self) -> None:
         """Call the user's function with the report so far."""
