@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,6 +143,13 @@ def test_bad_input_is_explained(words: tuple[str, ...], status: int, message: st
     ended = call("copy", *words)
     assert (ended.exit_code, message in ended.stderr) == (status, True), ended.stderr
     assert not Path("copy.db").exists() or status
+
+
+def test_what_a_copy_leaves_out_is_counted() -> None:
+    with Database(SOURCE) as db:
+        put(db, 3, _ttl=int(time.time()) - 10)
+    lines = call("copy", SOURCE, TARGET, "--no-files").stdout.splitlines()
+    assert lines[0] == "table holdall: 4 items, 3 copied, 1 left out"
 
 
 def test_files_can_be_elsewhere() -> None:

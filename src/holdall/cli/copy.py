@@ -25,6 +25,7 @@ _COUNTS = {
     "same": ("already there", "already there"),
     "differing": ("changed in the target", "changed in the target and left alone"),
     "failed": ("would fail", "failed"),
+    "left_out": ("left out", "left out"),
     "deleted": ("would be deleted from the target", "deleted from the target"),
     "gone": ("only in the target now", "only in the target now"),
 }

@@ -183,7 +183,7 @@ async def test_the_figures_of_a_check_stay_with_their_database(rig: Rig) -> None
     rig.source.doctor(models=[Parcel], only=["items"])
     assert [figure.model for figure in rig.source.figures()] == ["Parcel"]
     report = await rig.copy(models=[Parcel])
-    assert counts(report, "copied", "verified", "newer") == (1, 1, 0)
+    assert counts(report, "scanned", "copied", "left_out", "verified", "newer") == (2, 1, 1, 1, 0)
     assert rig.target.figures() == []
     rig.target.doctor(models=[Parcel], only=["items"])
     report = await rig.copy(models=[Parcel], delete=True)
@@ -199,7 +199,7 @@ async def test_expired_items_are_not_copied(rig: Rig) -> None:
     rig.put(2, _ttl=1)  # not a time that a store takes for an expiry
     rig.put(3, _ttl=int(time.time()) + 1000)
     report = await rig.copy()
-    assert counts(report, "copied", "verified", "missing", "newer") == (2, 2, 0, 0)
+    assert counts(report, "copied", "left_out", "verified", "missing", "newer") == (2, 1, 2, 0, 0)
     assert sorted(item["sk"]["S"] for item in items(rig.target)) == ["2", "3"]
 
 

@@ -10,8 +10,9 @@ class CopiedPart(NamedTuple):
 
     ``name`` is the table or service in the source, ``target`` the one in the target. ``scanned`` items or objects were
     read. Of those, ``copied`` were written, ``unchanged`` are as an earlier pass copied them, ``same`` were already in
-    the target, ``differing`` were changed in the target and left alone, and ``failed`` could not be copied.
-    ``gone`` are no longer in the source, but still in the target; ``deleted`` were deleted from the target.
+    the target, ``differing`` were changed in the target and left alone, ``failed`` could not be copied, and
+    ``left_out`` are not copied: expired items, and the figures of models that a check has counted. ``gone`` are no
+    longer in the source, but still in the target; ``deleted`` were deleted from the target.
 
     ``copied_bytes`` is the size of what was written, ``write_units`` an estimate of what DynamoDB bills for it.
     ``paused`` jobs arrived paused, ``leased`` of them were held by a worker. After verification, ``verified`` is how
@@ -29,6 +30,7 @@ class CopiedPart(NamedTuple):
     same: int = 0
     differing: int = 0
     failed: int = 0
+    left_out: int = 0
     gone: int = 0
     deleted: int = 0
     copied_bytes: int = 0

@@ -49,7 +49,7 @@ _PAGE = 1000
 _LANES = 4
 _MOST_LINES = 20
 _COUNTS = (
-    *("scanned", "copied", "unchanged", "same", "differing", "failed"),
+    *("scanned", "copied", "unchanged", "same", "differing", "failed", "left_out"),
     *("copied_bytes", "write_units", "paused", "leased"),
 )
 
@@ -148,6 +148,7 @@ class TableCopy:
         found, now = [], self._work.source.port.now()
         for item in rows:
             if self._is_left_out(item, now):
+                tally.count("left_out")
                 continue
             try:
                 found.append(self._route.carry(item))
