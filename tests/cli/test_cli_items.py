@@ -63,6 +63,20 @@ def data(*words: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("source", "key"),
+    [("itemshop:Order", ("customer=ada", "number=1")), ("table:holdall", ("pk=Order#ada", "sk={}"))],
+    ids=["model", "table"],
+)
+def test_put_reads_what_get_prints_as_json(source: str, key: tuple[str, ...], tmp_path: Path) -> None:
+    sk = data("query", "table:holdall", "pk=Order#ada")["items"][0]["sk"]["S"]  # type: ignore[index]
+    key = tuple(word.format(sk) for word in key)
+    printed = output("get", source, *key, "--json")
+    (tmp_path / "item.json").write_text(printed, encoding="utf-8")
+    output("put", source, "--file", str(tmp_path / "item.json"), "--replace")
+    assert {**json.loads(output("get", source, *key, "--json")), "_w": 0} == {**json.loads(printed), "_w": 0}
+
+
 def test_columns_are_straight_with_wide_characters() -> None:
     for number, product in enumerate(("日本", "Kaffee", "e\u0301te\u0301")):
         fields = ("customer=zoe", f"number={number}", f"product={product}", "note=x")
