@@ -281,6 +281,16 @@ def forget_things(manifest: Manifest, place: str, keys: Iterable[str]) -> None:
         connection.execute("COMMIT")
 
 
+def forget_place(manifest: Manifest, place: str) -> None:
+    """Forget everything that was recorded of a place."""
+    with _connect(manifest) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for table in ("things", "intents"):
+            connection.execute(f"DELETE FROM {table} WHERE place = ?", (place,))
+        connection.execute("DELETE FROM positions WHERE substr(place, 1, ?) = ?", (len(place), place))
+        connection.execute("COMMIT")
+
+
 def list_things(
     manifest: Manifest, place: str, after: str, seen: bool, limit: int = 1000
 ) -> list[tuple[str, Recorded]]:

@@ -13,7 +13,7 @@ from rig.colour import finish
 from rig.servers import sign_in
 
 from holdall import Database, Index, Key, Model
-from holdall.core import CreateTable, DescribeTtl, PutItem, SetTtl, encode_item
+from holdall.core import CreateTable, DeleteTable, DescribeTtl, PutItem, SetTtl, encode_item
 from holdall.core.frozen import replace
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
@@ -63,6 +63,21 @@ async def test_what_is_gone_stays_in_the_target_unless_it_should_be_deleted(rig:
     report = await rig.copy(delete=True)
     assert counts(report, "gone", "deleted") == (0, 2)
     rig.delete(100, where=rig.target)  # it did not come from the source, so it was left alone
+    assert items(rig.target) == items(rig.source)
+
+
+@everywhere
+async def test_a_table_that_was_deleted_in_the_target_is_filled_again(rig: Rig) -> None:
+    rig.put(*range(5))
+    await rig.copy()
+    rig.delete(4)
+    rig.target.send(DeleteTable(rig.target.table.name))
+    rig.target._context.forget_tables()
+    rig.target.aio._context.forget_tables()
+    report = await rig.copy(dry_run=True, delete=True)
+    assert counts(report, "copied", "unchanged", "deleted") == (4, 0, 0)
+    report = await rig.copy(verify=False)
+    assert counts(report, "copied", "unchanged", "gone") == (4, 0, 0)
     assert items(rig.target) == items(rig.source)
 
 

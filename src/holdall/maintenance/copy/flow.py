@@ -96,9 +96,10 @@ def _check_bandwidth(bandwidth: Any) -> None:
 async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Mapping[str, str]) -> CopyReport:
     """One pass, or the rest of one that was interrupted."""
     dry_run, account = work.options.dry_run, work.account
-    for plan in plans if not dry_run else ():
-        await plan.ensure(work.target)
-    copies: list[TableCopy | FileCopy] = [TableCopy(work, plan) for plan in plans]
+    tables = [TableCopy(work, plan) for plan in plans]
+    for table in tables if not dry_run else ():
+        await table.prepare()
+    copies: list[TableCopy | FileCopy] = [*tables]
     copies += [FileCopy(work, name, place) for name, place in services.items()]
     if account.progress is not None:
         total = sum([await each.count() for each in copies])

@@ -27,6 +27,7 @@ from holdall.local.manifest import (
     find_fact,
     find_intents,
     find_recorded,
+    forget_place,
     forget_things,
     list_intents,
     list_things,
@@ -60,6 +61,7 @@ class TableCopy:
     def __init__(self, work: Work, plan: TablePlan) -> None:
         self._work = work
         self._route = route = plan.route
+        self._plan = plan
         self._exists = plan.exists or not work.options.dry_run
         self._is_main = plan.is_main
         self._remarks = plan.remarks
@@ -70,6 +72,13 @@ class TableCopy:
         self._recorded = 0
         self._left_alone = 0
         self.part = CopiedPart("table", route.source.name, route.target.name)
+
+    async def prepare(self) -> None:
+        """Create the target's table, or what it lacks."""
+        work = self._work
+        if not self._plan.exists:  # what was recorded is of a table that has been deleted since
+            await work.source.port.offload(forget_place, work.manifest, self._place)
+        await self._plan.ensure(work.target)
 
     async def count(self) -> int:
         """About how many items there are, as the store counts them."""
@@ -128,7 +137,9 @@ class TableCopy:
         port = work.source.port
         transfers = await port.offload(self._carry, tally, rows)
         keys = [each.key for each in transfers]
-        known = await port.offload(find_recorded, work.manifest, self._place, keys)
+        known: dict[str, Recorded] = {}
+        if self._exists:
+            known = await port.offload(find_recorded, work.manifest, self._place, keys)
         changed = [
             each for each in transfers if each.key not in known or known[each.key].origin != each.digest
         ]
@@ -253,7 +264,7 @@ class TableCopy:
         work = self._work
         if not work.options.dry_run:
             await self._settle_intents()
-        if self.part.failed:
+        if self.part.failed or not self._exists:
             return  # what failed may be what seems to be gone
         if work.options.dry_run:
             recorded = await work.source.port.offload(count_things, work.manifest, self._place, False)
