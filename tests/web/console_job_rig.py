@@ -45,10 +45,12 @@ def store_jobs(db: Database) -> dict[str, JobRecord]:
     }
 
 
-def store_malformed(db: Database, queue: str = "default", **attributes: Any) -> JobRecord:
-    """Store an item in the place of a job that cannot be read as one."""
+def store_malformed(
+    db: Database, queue: str = "default", died: datetime | None = None, **attributes: Any
+) -> JobRecord:
+    """Store an item in the place of a job, or of a dead one, that cannot be read as one."""
     db.jobs.enqueue("another", queue=queue)
-    job = store_job(db, queue=queue)
+    job = store_job(db, queue=queue, died=died)
     layout = db.table.layout()
     stored = encode_job(layout, job).stored
     db.send(PutItem(layout.table, {**stored, "job_args": {"S": '{"no": "list"}'}, **attributes}))

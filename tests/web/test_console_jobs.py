@@ -155,7 +155,7 @@ def test_an_item_that_is_not_a_job_is_shown_as_it_was_stored(visitor: Visitor, d
     job = store_malformed(db)
     assert find_ids(visitor.get("/jobs?state=dead").text) == []
     page = visitor.get("/jobs").text
-    assert "1 cannot be read as a job." in page
+    assert "1 cannot be read as a job. A worker moves such an item to the dead jobs:" in page
     assert job.id in find_ids(page)
     page = visitor.get(f"/jobs/job?id={job.id}").text
     assert "It could not be read as a job." in page
@@ -178,6 +178,15 @@ def test_the_address_of_a_job_leads_to_it_without_a_search(
     for wrong in (*(f"at={each}" for each in moments), "queue=other"):
         reply = visitor.get(f"{address}&{wrong}")
         assert reply.status_code == (404 if wrong == "queue=other" else 200)
+
+
+def test_no_worker_is_promised_to_move_an_item_that_is_among_the_dead_jobs(
+    visitor: Visitor, db: Database
+) -> None:
+    job = store_malformed(db, died=datetime.now(UTC))
+    page = visitor.get("/jobs?state=dead").text
+    assert job.id in find_ids(page)
+    assert "1 cannot be read as a job:" in page
 
 
 def test_a_dead_job_is_retried_after_a_confirmation(
