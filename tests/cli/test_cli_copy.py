@@ -116,7 +116,7 @@ def test_jobs_are_paused_until_they_are_resumed() -> None:
     with Database(SOURCE) as db:
         db.jobs.enqueue(nothing)
     ended = call("copy", SOURCE, TARGET)
-    assert "1 waiting job, paused in the target" in ended.stdout.splitlines()
+    assert "1 waiting job, paused in the target until resumed" in ended.stdout.splitlines()
     assert f"run: holdall --url '{TARGET}' jobs resume" in ended.stderr
     assert call("--url", TARGET, "jobs", "list", "--state", "paused").stdout.count("cli-copied") == 1
     assert call("--url", TARGET, "jobs", "resume", "--queue", "other").stderr == "0 jobs resumed\n"

@@ -168,7 +168,7 @@ def _summarise(part: CopiedPart, dry_run: bool) -> str:
     lines = [", ".join([f"{part.kind} {part.name}: {format_count(part.scanned, noun)}", *counts])]
     if part.paused:
         held = f"; {part.leased:,} of them held by a worker in the source" if part.leased else ""
-        lines.append(f"{format_count(part.paused, 'waiting job')}, paused in the target{held}")
+        lines.append(f"{format_count(part.paused, 'waiting job')}, paused in the target until resumed{held}")
     if part.verified is not None:
         lines.append(f"verified: {format_count(part.verified, noun)} equal on both sides")
         if part.newer:
