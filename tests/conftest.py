@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
+from rig.huge_pages import use_huge_pages
 
 TESTS = Path(__file__).parent
 # every folder with tests, so that a room's rig is imported by its name, also from the folders in that room
@@ -106,10 +107,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests are not garbage: collections, and forks after them, skip them."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of tests are not garbage: collections skip them, and forks copy them in large pages."""
     gc.enable()
     gc.freeze()
+    if hasattr(session.config, "workerinput"):
+        use_huge_pages()
     gc.set_threshold(10_000, 20, 20)
 
 
