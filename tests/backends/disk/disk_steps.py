@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import md5, sha256
 from pathlib import Path
@@ -38,6 +38,7 @@ __all__ = [
     "ROUNDS",
     "SEED",
     "SEEDED",
+    "STEPS",
     "Change",
     "Child",
     "Version",
@@ -216,9 +217,11 @@ CHANGES = [
 
 
 @contextmanager
-def at_each_step(meet: Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None]) -> Iterator[None]:
-    """Before each change to the disk, tell its number (from 1 on), its name, the function and its arguments."""
-    real = {name: getattr(os, name) for name in STEPS}
+def at_each_step(
+    meet: Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None], steps: Sequence[str] = STEPS
+) -> Iterator[None]:
+    """Before each change to the disk, pass its number (from 1 on), its name, the function and its arguments."""
+    real = {name: getattr(os, name) for name in steps}
     count = 0
 
     def watched(name: str) -> Callable[..., Any]:
@@ -231,7 +234,7 @@ def at_each_step(meet: Callable[[int, str, Callable[..., Any], tuple[Any, ...]],
 
         return call
 
-    for name in STEPS:
+    for name in steps:
         setattr(os, name, watched(name))
     try:
         yield
