@@ -94,9 +94,12 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path, "--no-console") as (address, server):
         assert address.startswith("http://127.0.0.1:")
         assert httpx.get(f"{address}/console/sign-in").status_code == 404
-        ended = start("serve", "--port", address.rpartition(":")[2], folder=tmp_path)
+        port = address.rpartition(":")[2]
+        ended = start("serve", "--port", port, folder=tmp_path)
         assert ended.returncode == 4
-        assert "error: cannot listen on port" in ended.stderr
+        first, second = ended.stderr.splitlines()
+        assert first == f"error: cannot listen on port {port} of 127.0.0.1: Address already in use"
+        assert second.startswith("hint: another program may use the port")
         server.terminate()
         server.communicate(timeout=60)
 

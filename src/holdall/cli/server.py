@@ -101,6 +101,8 @@ def _lead_to(path: str) -> Any:
 
 def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:
     """Return a server for an application, and the socket that it listens on."""
+    from logging import getLogger
+
     try:
         import uvicorn
     except ModuleNotFoundError:
@@ -115,16 +117,21 @@ def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:
             yield
 
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="off", ws="none")
+    logger = getLogger("uvicorn.error")
+    logger.disabled = True  # it would log the reason, too
     try:
         listening = config.bind_socket()
         listening.listen()  # before the address is printed: its reader may connect at once
-    except SystemExit:  # uvicorn has logged the reason
+    except (SystemExit, OSError) as error:
+        reason = error.__context__ if isinstance(error, SystemExit) else error
         raise Refusal(
-            f"cannot listen on port {port} of {host}",
+            f"cannot listen on port {port} of {host}: {getattr(reason, 'strerror', None) or 'uvicorn refused'}",
             "another program may use the port, or this machine may not have the address; choose others with --port "
             "and --host",
             status=ExitStatus.CONFLICT,
         ) from None
+    finally:
+        logger.disabled = False
     return Server(config), listening
 
 
