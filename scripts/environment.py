@@ -101,5 +101,5 @@ def translate_settings() -> dict[str, str]:
 if __name__ == "__main__":
     try:
         make_environment(Path(sys.argv[1]), sys.argv[2:])
-    except subprocess.CalledProcessError as error:
-        sys.exit(f"{' '.join(error.cmd[1:5])} … failed")
+    except subprocess.CalledProcessError:
+        sys.exit(f"{sys.argv[1]} is not complete, because pip failed; its messages are above")
