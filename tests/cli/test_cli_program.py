@@ -156,6 +156,19 @@ def test_the_url_nearest_to_the_command_counts(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("*.db")] == ["inner.db"]
 
 
+def test_a_deleted_working_directory_is_reported(tmp_path: Path) -> None:
+    assert INSTALLED is not None
+    script = f"mkdir gone; cd gone; rmdir ../gone; exec '{INSTALLED}' table describe"
+    ended = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, text=True
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == [
+        "error: No such file or directory",
+        "hint: the working directory may have been deleted",
+    ]
+
+
 # --- completion ---
 
 

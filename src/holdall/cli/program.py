@@ -43,7 +43,11 @@ class Program(click.Group):
         except BrokenPipeError:
             raise  # the reader of stdout has enough
         except FileNotFoundError as error:
-            raise Refusal(f"there is no file {error.filename}", status=ExitStatus.USAGE) from error
+            if error.filename is None:
+                problem, hint = error.strerror or str(error), "the working directory may have been deleted"
+            else:
+                problem, hint = f"there is no file {error.filename}", None
+            raise Refusal(problem, hint, status=ExitStatus.USAGE) from error
         except OSError as error:
             raise Refusal(f"{error.filename or 'a file'}: {error.strerror or error}") from error
         except click.UsageError as error:
