@@ -94,14 +94,15 @@ class Binding:
 
 
 class Bindings(Kept):
-    """Where each model's items are stored, and the indexes, by table and name, that were checked.
+    """Where each model's items are stored, and the indexes, by table, that were checked.
 
-    An index that fits is true if it holds whole items, false if they must be fetched by their keys.
+    Several models may use one index of a table, each with other attributes, so each is checked. An index that fits is
+    true if it holds whole items, false if they must be fetched by their keys.
     """
 
     def __init__(self) -> None:
         self.of_models: dict[ModelSchema, Binding] = {}
-        self.fit_indexes: dict[tuple[str, str], bool] = {}
+        self.fit_indexes: dict[tuple[str, BoundIndex], bool] = {}
 
 
 def _plain(attribute: Attribute) -> Any:
@@ -135,8 +136,8 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> b
     """
     wanted = index.schema
     fit = context.state.of(Bindings).fit_indexes
-    known = fit.get((binding.table, wanted.name))
-    if known is not None and (known or index.fetches):
+    known = fit.get((binding.table, index))
+    if known is not None:
         return known
     if context.settings.manage_table and not wanted.local:
         description = await ensure_index(context, binding.table, wanted)
@@ -157,7 +158,7 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> b
         problem = f"{where} is still being created"
         hint = "wait until it is active, then try again"
     else:
-        fit[binding.table, wanted.name] = whole
+        fit[binding.table, index] = whole
         return whole
     raise ConfigurationError(
         f"{binding.schema.name} cannot use its index {index.name!r}: {problem}",

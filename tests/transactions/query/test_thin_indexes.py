@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import contended
 
-from holdall import Key, Model, SortKey, Template, col, field
+from holdall import Index, Key, Model, SortKey, Template, col, field
 from holdall.core import (
     CreateTable,
     DeleteItem,
@@ -18,6 +19,7 @@ from holdall.core import (
     TableSchema,
     encode_item,
 )
+from holdall.errors import ConfigurationError
 
 SECRET = "a long random text that nobody knows"
 LAYOUT = Template(pk="C#{customer}", sk="O#{number:04d}", gsi1=("S#{status}", "{number:04d}"), type="entity")
@@ -29,6 +31,32 @@ class Docket(Model, table="dockets", layout=LAYOUT, ttl="until"):
     status: str = "open"
     weight: int = 0
     until: datetime | None = field(default=None, stored="epoch")
+
+
+class Docketed(
+    Model,
+    table="dockets",
+    layout="plain",
+    indexes=[Index("gsi1", key=["gsi1pk"], sort_key=["gsi1sk"], include=["size"])],
+):
+    pk: Key[str]
+    sk: SortKey[str]
+    gsi1pk: str
+    gsi1sk: str
+    size: int = 0
+
+
+class Weighed(
+    Model,
+    table="dockets",
+    layout="plain",
+    indexes=[Index("gsi1", key=["gsi1pk"], sort_key=["gsi1sk"], include=["weight"])],
+):
+    pk: Key[str]
+    sk: SortKey[str]
+    gsi1pk: str
+    gsi1sk: str
+    weight: int = 0
 
 
 async def fill(db: Db, projection: Projection = Projection("KEYS_ONLY")) -> None:  # noqa: B008 - it is immutable
@@ -98,6 +126,16 @@ async def test_items_that_expired_or_changed_are_left_out(db: Db) -> None:
     await db.update(Docket.key(customer="ada", number=0), until=db.clock.now() - timedelta(hours=1))
     await db.send(DeleteItem(db.table_of(Docket), encode_item({"pk": "C#bob", "sk": "O#0001"})))
     assert numbers(await db.query(Docket, index="gsi1", status="open", limit=2).all()) == [2, 3]
+
+
+@in_memory
+async def test_each_model_that_uses_an_index_is_checked(db: Db) -> None:
+    await fill(db, Projection("INCLUDE", ("size",)))
+    for _ in range(2):
+        assert numbers(await db.query(Docket, index="gsi1", status="done").all()) == [10, 11]
+        assert [item.size for item in await db.query(Docketed, index="gsi1", gsi1pk="S#done").all()] == [0, 0]
+        with pytest.raises(ConfigurationError, match="does not include all attributes"):
+            await db.query(Weighed, index="gsi1", gsi1pk="S#done").all()
 
 
 @in_memory
