@@ -24,6 +24,8 @@ from holdall import Database
 from holdall.core import Scan
 from holdall.errors import TableNotFoundError
 
+pytestmark = pytest.mark.torture
+
 GUIDES = ROOT / "docs" / "guides"
 TABLES = ("orders", "accounts", "shop")
 

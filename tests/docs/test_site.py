@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.torture
+
 ROOT = Path(__file__).resolve().parents[2]
 # What a browser fetches by itself; where a link leads is the reader's choice.
 _FETCHED = re.compile(

@@ -24,6 +24,8 @@ from holdall.core.schema import TableNeeds
 from holdall.tables.export.code import quote_hcl
 from holdall.tables.export.policy import ACTIONS
 
+pytestmark = pytest.mark.torture
+
 TOOLS = Path(__file__).parent / "export"
 
 

@@ -12,6 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from rig.browser import opened_browser
 
+pytestmark = pytest.mark.torture
+
 ALBUM = Path(__file__).parents[2] / "examples" / "album"
 
 WATCH = """

@@ -16,6 +16,8 @@ from starlette.routing import compile_path
 from holdall.web.console import keeper
 from holdall.web.console.section import Section, list_sections
 
+pytestmark = pytest.mark.torture
+
 ORDER = "models/console_rig:Order/item%s?key-customer=ada&key-number=0"
 
 

@@ -17,6 +17,8 @@ from playwright.sync_api import expect
 from holdall import Archive, Key, Model
 from holdall.core import Set, Update, UpdateItem, Value, path
 
+pytestmark = pytest.mark.torture
+
 
 class Trap(Model, name="ConsoleTrap", archive=Archive(after_days=1, timestamp="at")):
     __doc__ = HOSTILE["markup"]

@@ -24,6 +24,8 @@ from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
 
+pytestmark = pytest.mark.torture
+
 WORKERS = 6
 
 
