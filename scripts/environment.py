@@ -16,9 +16,10 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+QUIETLY = ["--disable-pip-version-check", "--quiet", "install"]
 SETTINGS = {
     "index-url": ("UV_DEFAULT_INDEX", " "),
     "extra-index-url": ("UV_INDEX", " "),
@@ -67,18 +68,26 @@ def read_files(arguments: list[str]) -> Iterator[str]:
 
 def install(home: Path, arguments: list[str]) -> None:
     """Install into the environment, with uv or else with the newest pip."""
-    theirs = [*PIP, "--python", str(home), "install"]
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is None:
-        subprocess.run([*theirs, "--no-deps", "--no-compile", "--only-binary", ":all:", "uv"], check=False)
+        run_pip(home, "--no-deps", "--no-compile", "--only-binary", ":all:", "uv", check=False)
         uv = shutil.which("uv", path=str(home / "bin"))
     if uv is not None:
         command = [uv, "pip", "install", "--quiet", "--python", str(home), *arguments]
         if subprocess.run(command, env={**translate_settings(), **os.environ}, check=False).returncode == 0:
             return
         print("uv failed; pip tries the same", file=sys.stderr)
-    subprocess.run([*theirs, "pip"], check=True)  # ours may be too old for --group
-    subprocess.run([str(home / "bin" / "python"), *PIP[1:], "install", *arguments], check=True)
+    run_pip(home, "pip")  # ours may be too old for --group
+    subprocess.run([str(home / "bin" / "python"), "-m", "pip", *QUIETLY, *arguments], check=True)
+
+
+def run_pip(home: Path, *arguments: str, check: bool = True) -> None:
+    """Install into the environment with this Python's pip, which may be older than its option ``--python``."""
+    pip = find_spec("pip")
+    if pip is None or pip.origin is None:
+        sys.exit(f"{sys.executable} has no pip")
+    command = [str(home / "bin" / "python"), str(Path(pip.origin).parent), *QUIETLY, "--ignore-installed"]
+    subprocess.run([*command, *arguments], check=check)
 
 
 def translate_settings() -> dict[str, str]:

@@ -93,6 +93,22 @@ def test_an_interrupted_environment_and_one_of_another_python_are_made_anew(
     assert half.exists(), "a complete environment keeps what it has"
 
 
+OLD_PIP = """import os, sys
+with open(os.environ["RUNS"], "a") as runs:
+    print(*sys.argv[1:], file=runs)
+sys.exit("--python" in sys.argv)
+"""
+
+
+def test_a_pip_without_the_option_python_takes_over_when_uv_fails(make: Maker, tmp_path: Path) -> None:
+    pip, runs = tmp_path / "old" / "pip", tmp_path / "runs"
+    pip.mkdir(parents=True)
+    (pip / "__init__.py").touch()
+    (pip / "__main__.py").write_text(OLD_PIP)
+    assert make("six", STATUS="2", PYTHONPATH=str(pip.parent), RUNS=str(runs)) is not None
+    assert [line.split()[-1] for line in runs.read_text().splitlines()] == ["pip", "six"]
+
+
 if TORTURE:  # pip fetches itself first, which takes seconds
 
     def test_pip_takes_over_when_uv_fails(make: Maker) -> None:
