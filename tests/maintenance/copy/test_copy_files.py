@@ -64,6 +64,23 @@ async def test_only_what_differs_is_copied_and_the_rest_deleted(rig: Rig) -> Non
 
 
 @everywhere
+async def test_nothing_is_deleted_if_the_source_seems_to_have_no_files(rig: Rig) -> None:
+    put(rig.source, "a", "b")
+    await rig.copy()
+    for key in "ab":  # or its disk is not mounted
+        rig.source.files.delete(key)
+    for dry_run in (True, False):
+        report = await rig.copy(delete=True, dry_run=dry_run)
+        assert counts(report, "deleted", "gone") == (0, 2)
+        assert counts(report, "problems")[0][0].startswith("the source lists no files")
+        assert not report.is_current
+    assert sorted(files(rig.target)) == ["a", "b"]
+    put(rig.source, "c")
+    assert counts(await rig.copy(delete=True), "deleted", "gone", "problems") == (2, 0, ())
+    assert sorted(files(rig.target)) == ["c"]
+
+
+@everywhere
 async def test_files_that_another_program_changed_in_the_target_are_left(rig: Rig) -> None:
     put(rig.source, "a", "b", "c")
     put(rig.target, "c")

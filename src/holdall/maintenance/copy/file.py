@@ -204,6 +204,11 @@ class FileCopy:
 
     # --- deleting -------------------------------------------------------------------------------------------
 
+    @property
+    def _deletes(self) -> bool:
+        """Whether objects are deleted: not if the source seems to have none, because its disk may not be mounted."""
+        return self._work.options.delete and self.part.scanned > 0
+
     async def delete(self) -> None:
         """Delete from the target what an earlier pass copied and this one did not find in the source."""
         work = self._work
@@ -213,7 +218,8 @@ class FileCopy:
             return
         if work.options.dry_run:
             recorded = await work.source.port.offload(count_things, work.manifest, self._place, False)
-            self._add(**{"deleted" if work.options.delete else "gone": recorded - self._recorded})
+            self._add(**{"deleted" if self._deletes else "gone": recorded - self._recorded})
+            self._explain_kept()
             return
         after = ""
         while page := await work.source.port.offload(list_things, work.manifest, self._place, after, False):
@@ -230,6 +236,12 @@ class FileCopy:
             gone = [key for (key, _), how in zip(page, ended, strict=True) if how in ("deleted", "missing")]
             await work.source.port.offload(forget_things, work.manifest, self._place, gone)
             await work.show(self.part)
+        self._explain_kept()
+
+    def _explain_kept(self) -> None:
+        if self.part.gone and self._work.options.delete:
+            line = "the source lists no files, so none were deleted; if it should be empty, delete them in the target"
+            self.part = self.part._replace(problems=(*self.part.problems, line)[:_MOST_LINES])
 
     async def _settle_intents(self) -> None:
         """Record what was written before an interruption and is no longer in the source."""
@@ -245,7 +257,7 @@ class FileCopy:
         there = await find_object(self._work.target, self._service, key)
         if there is None:
             return "missing"
-        if not self._work.options.delete:
+        if not self._deletes:
             return "gone"
         if there.etag != recorded.copy:
             return "differing"
