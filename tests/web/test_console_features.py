@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -85,7 +86,8 @@ def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen, kind:
 def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
     page, db = screen.page, screen.db
     text = HOSTILE[kind]
-    job = store_malformed(db, queue="odd", job_args={"S": text}, **{text[:200]: {"S": text}})
+    attributes: dict[str, Any] = {"job_args": {"S": text}, text[:200]: {"S": text}}
+    job = store_malformed(db, queue="odd", **attributes)
     screen.check_hostile(["jobs?queue=odd", f"jobs/job?id={job.id}", f"jobs/job/delete?id={job.id}"])
     page.goto("jobs?queue=odd")
     page.get_by_role("link", name=job.id).click()
