@@ -285,6 +285,23 @@ async def test_an_aborted_rollout_leaves_the_alias_as_it_was_for_good(shop: Shop
 
 
 @in_one
+async def test_a_rollout_of_another_id_is_left_alone(shop: Shop) -> None:
+    artifacts = shop.artifacts
+    first = await shop.start()
+    await artifacts.pause_rollout("model", "prod", expect_id=first.id)
+    await artifacts.resume_rollout("model", "prod", expect_id=first.id)
+    await artifacts.abort_rollout("model", "prod", expect_id=first.id)
+    second = await shop.start(version=3)
+    for move in (artifacts.pause_rollout, artifacts.abort_rollout):
+        with pytest.raises(ArtifactChangedError, match=second.id):
+            await move("model", "prod", expect_id=first.id)
+    await artifacts.pause_rollout("model", "prod")
+    with pytest.raises(ArtifactChangedError, match=second.id):
+        await artifacts.resume_rollout("model", "prod", expect_id=first.id)
+    assert (await artifacts.rollout("model", "prod")).state == "paused"
+
+
+@in_one
 async def test_what_a_rollout_is_not_in_the_state_for_is_refused(shop: Shop) -> None:
     artifacts = shop.artifacts
     with pytest.raises(RolloutError):

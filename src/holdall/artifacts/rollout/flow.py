@@ -174,12 +174,17 @@ async def abort_rollout(
     alias: str,
     *,
     allow_protected: bool = False,
+    expect_id: str | None = None,
     by: str | None = None,
     reason: str | None = None,
 ) -> Rollout:
-    """Abort a rollout: its alias serves only the version that it served before."""
+    """Abort a rollout: its alias serves only the version that it served before.
+
+    With ``expect_id``, it does so only if the rollout still has that id; otherwise `ArtifactChangedError`.
+    """
 
     def plan(rollout: Rollout, now: datetime) -> Move:
+        _check_id(rollout, expect_id)
         check_state(rollout, "running", "waiting", "paused", "failed")
         back = ((encode_version_sk(rollout.base), 100),)
         return Move(replace(rollout, state="aborted", due=None, left=None), back)
@@ -187,10 +192,14 @@ async def abort_rollout(
     return await change_rollout(context, name, alias, plan, allow_protected, by, reason)
 
 
-async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
-    """Pause a rollout at its current stage until it is resumed or aborted."""
+async def pause_rollout(context: Context, name: str, alias: str, *, expect_id: str | None = None) -> Rollout:
+    """Pause a rollout at its current stage until it is resumed or aborted.
+
+    With ``expect_id``, it does so only if the rollout still has that id; otherwise `ArtifactChangedError`.
+    """
 
     def plan(rollout: Rollout, now: datetime) -> Move:
+        _check_id(rollout, expect_id)
         check_state(rollout, "running", "waiting")
         left = None if rollout.due is None else max(0.0, (rollout.due - now).total_seconds())
         return Move(replace(rollout, state="paused", due=None, left=left))
@@ -198,10 +207,14 @@ async def pause_rollout(context: Context, name: str, alias: str) -> Rollout:
     return await change_rollout(context, name, alias, plan)
 
 
-async def resume_rollout(context: Context, name: str, alias: str) -> Rollout:
-    """Resume a paused rollout; the stage continues for the time that it had left."""
+async def resume_rollout(context: Context, name: str, alias: str, *, expect_id: str | None = None) -> Rollout:
+    """Resume a paused rollout; the stage continues for the time that it had left.
+
+    With ``expect_id``, it does so only if the rollout still has that id; otherwise `ArtifactChangedError`.
+    """
 
     def plan(rollout: Rollout, now: datetime) -> Move:
+        _check_id(rollout, expect_id)
         check_state(rollout, "paused")
         if rollout.left is None:
             return Move(replace(rollout, state="waiting"))
@@ -209,3 +222,11 @@ async def resume_rollout(context: Context, name: str, alias: str) -> Rollout:
         return Move(replace(rollout, state="running", due=due, left=None))
 
     return await change_rollout(context, name, alias, plan)
+
+
+def _check_id(rollout: Rollout, expect_id: str | None) -> None:
+    if expect_id is not None and rollout.id != expect_id:
+        raise ArtifactChangedError(
+            f"another rollout has begun, that of version {rollout.version} with the id {rollout.id}",
+            hint="read it again, then decide",
+        )

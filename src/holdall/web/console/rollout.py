@@ -119,24 +119,17 @@ async def move_rollout(visit: Visit) -> Response:
     """Make a move, if the rollout is still the one that the person saw; advance it only from the stage they saw."""
     (name, move), artifact, alias = _read_move(visit), visit.query("name"), visit.query("alias")
     artifacts, reason = visit.db.artifacts, visit.form.get("reason") or None
-    seen = await artifacts.rollout(artifact, alias)
-    if visit.form.get("id") != seen.id:
-        raise RefusedVisitError(
-            409,
-            "Conflict",
-            "Another rollout has begun since you opened the page, so nothing was changed.",
-            "go back and reload the page",
-        )
+    id = visit.form.get("id", "")
     if name == "advance":
         rollout = await artifacts.advance_rollout(
             artifact, alias, expect_revision=visit.form.get("revision", ""), by=BY, reason=reason
         )
     elif name == "abort":
-        rollout = await artifacts.abort_rollout(artifact, alias, by=BY, reason=reason)
+        rollout = await artifacts.abort_rollout(artifact, alias, expect_id=id, by=BY, reason=reason)
     elif name == "pause":
-        rollout = await artifacts.pause_rollout(artifact, alias)
+        rollout = await artifacts.pause_rollout(artifact, alias, expect_id=id)
     else:
-        rollout = await artifacts.resume_rollout(artifact, alias)
+        rollout = await artifacts.resume_rollout(artifact, alias, expect_id=id)
     percent = 0 if rollout.state == "aborted" else rollout.percent
     return visit.redirect(
         visit.url("artifacts", "alias", name=artifact, alias=alias),
