@@ -91,7 +91,7 @@ def measure(db: Database) -> Iterator[Figure]:
 async def _measure(db: Database) -> AsyncIterator[Figure]:
     app = create_app(db, console=Console(models=[Purchase, Shopper], token=TOKEN, read_only=False))
     headers, _ = await _ask(app, "POST", "/sign-in", f"token={quote(TOKEN)}")
-    cookie = search(r"holdall_console=[^;]+", headers["set-cookie"])
+    cookie = search(r"holdall_console[^=;]*=[^;]+", headers["set-cookie"])
     assert cookie is not None
     values = {
         "model": f"{Purchase.__module__}:Purchase",
