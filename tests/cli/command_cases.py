@@ -317,7 +317,7 @@ COMMANDS: dict[str, Cases] = {
             Bad("none", 2, "none"),
             Bad("note.txt", 2, "note.txt"),
             Bad("backup", 2, "has the table holdall already"),
-            Bad("empty", 2, "is not a complete backup"),
+            Bad("empty --url embedded:second.db", 2, "is not a complete backup"),
             Bad("backup --url memory:", 2, "is not an embedded database"),
         ],
     ),
@@ -392,7 +392,7 @@ COMMANDS: dict[str, Cases] = {
             Bad("embedded:holdall.db mysql://here", 2, "is not a database URL"),
             Bad("embedded:holdall.db embedded:holdall.db", 2, "same"),
             Bad("embedded:holdall.db embedded:copy.db --models nothing", 2, "there is no module nothing"),
-            Bad("embedded:holdall.db embedded:copy.db --table none --dry-run", 3, "none"),
+            Bad("embedded:holdall.db embedded:copy.db --table none", 3, "none"),
         ],
     ),
     "doctor": Cases(
