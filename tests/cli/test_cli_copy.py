@@ -142,7 +142,13 @@ def test_jobs_are_paused_until_they_are_resumed() -> None:
 def test_bad_input_is_explained(words: tuple[str, ...], status: int, message: str) -> None:
     ended = call("copy", *words)
     assert (ended.exit_code, message in ended.stderr) == (status, True), ended.stderr
-    assert not Path("copy.db").exists() or status
+    assert not Path("copy.db").exists()
+
+
+def test_a_url_before_the_command_is_refused() -> None:
+    ended = call("--url", SOURCE, "copy", SOURCE, TARGET)
+    assert (ended.exit_code, Path("copy.db").exists()) == (2, False)
+    assert "--url is not an option of this command; name both databases as SRC and DST" in ended.stderr
 
 
 def test_what_a_copy_leaves_out_is_counted() -> None:

@@ -14,7 +14,7 @@ from holdall.cli.module import load_models, models_option
 from holdall.cli.output import Refusal, json_option, say, show, show_json
 from holdall.cli.phrase import format_count, format_duration, format_size, parse_size
 from holdall.cli.progress import interruptible, run_progress
-from holdall.cli.session import open_at
+from holdall.cli.session import open_at, refuse_url
 
 if TYPE_CHECKING:
     from holdall.maintenance import CopiedPart, CopyReport
@@ -100,6 +100,7 @@ def copy_database(
 
     The exit status is 1 if something could not be copied, was changed in DST by another program, or is missing there.
     """
+    refuse_url("name both databases as SRC and DST")
     models = load_models(names)
     with (
         open_at(source, files=source_files, missing="refuse") as ours,
