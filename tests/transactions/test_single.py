@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import UTC, datetime
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
@@ -20,6 +21,8 @@ from holdall.errors import (
     UniqueViolationError,
 )
 from holdall.testing import Fault
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 class Account(Model):
@@ -52,6 +55,7 @@ class Sealed(Model):
     count: int = 0
     note: str | None = None
     maker: str | None = field(default=None, read_only=True)
+    made: datetime = field(now="create")
     version: int = field(default=0, version=True)
 
 
@@ -64,6 +68,11 @@ async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> 
     assert (found.version, found.count, found.note) == (2, 2, None)
     with failing(InvalidModelUpdateError, "maker is read-only"):
         await db.put(Sealed(name="a", count=3, maker="bo"))
+    await db.put(Sealed(name="b"))
+    for maker in ("ada", "ada"):  # it was never stored, so the put can set it
+        await db.put(Sealed(name="b", maker=maker, made=NOON))
+    found = await db.get_one(Sealed, "b")
+    assert (found.maker, found.made, found.version) == ("ada", NOON, 2)
 
 
 @everywhere

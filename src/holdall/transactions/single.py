@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import InvalidModelUpdateError, InvalidOptionsError
 from holdall.models.keys import ModelKey
+from holdall.models.marks import Marks
 from holdall.models.model import Model
 from holdall.transactions.read import fetch, get_one
 from holdall.transactions.target import model_schema
@@ -85,15 +86,23 @@ def _replace_values(found: Model, item: Model) -> None:
             f"{found.key!r} is stored as a {type(found).__name__}, so it cannot become a {type(item).__name__}",
             hint="delete it first",
         )
+    assert found._stored is not None
     values = item.to_dict(hidden=True)
     for field in item._schema.plain:
+        value = values.get(field.name)
         if not field.fixed:
-            setattr(found, field.name, values.get(field.name))
-        elif field.options.read_only and getattr(found, field.name) != values.get(field.name):
-            raise InvalidModelUpdateError(
-                f"{found.key!r}.{field.name} is read-only: the put has another value than the stored one",
-                hint="put the stored value, or read the item and change its other fields",
-            )
+            setattr(found, field.name, value)
+        elif field.options.read_only and field.stored in found._stored:
+            if getattr(found, field.name) != value:
+                raise InvalidModelUpdateError(
+                    f"{found.key!r}.{field.name} is read-only: the put has another value than the stored one",
+                    hint="put the stored value, or read the item and change its other fields",
+                )
+        elif value is not None and (field.options.read_only or field.now == "create"):
+            assert isinstance(found._marks, Marks)
+            found._marks.change(found)
+            found.__dict__[field.name] = value
+            found._marks.wrote(field.name)
 
 
 async def assign_values(tx: Writes, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:

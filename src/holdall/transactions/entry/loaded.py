@@ -287,7 +287,7 @@ class Loaded(Entry):
             old, new = stored.get(field.stored), field.form(value)
             if is_same(old, new) or (not assigned and is_same(self._as_shown(field, old), new)):
                 continue
-            if field.fixed:
+            if field.fixed and not assigned:
                 raise field.refusal("it is read-only, but was changed in place")
             found.append((field, old, field.encode(value) if field.foreign else new))
         return found
