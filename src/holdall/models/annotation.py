@@ -16,16 +16,21 @@ from holdall.core.frozen import dataclass
 from holdall.core.numbers import Number
 
 _NUMBERS = (int, float, Decimal)
+_PYDANTIC = "pydantic.main"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits in a number's annotation, set by ``Ge`` and the like or by pydantic's ``Field(ge=...)``."""
+    """The limits in a number's annotation, set by ``Ge`` and the like or by pydantic's ``Field(ge=...)``.
+
+    ``more``: the annotation demands something else, too, such as ``MultipleOf`` or a validator.
+    """
 
     ge: Number | None = None
     gt: Number | None = None
     le: Number | None = None
     lt: Number | None = None
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +101,37 @@ def bounds_of(form: Form) -> Bounds | None:
         return None
     known = sys.modules.get("annotated_types")  # if it is not loaded, no annotation can have a bound
     if known is None:
-        return Bounds()
+        return Bounds(more=any(map(means_something, form.notes)))
     found: dict[str, list[Any]] = {"ge": [], "gt": [], "le": [], "lt": []}
+    more = False
     for note in _flat(form.notes):
-        for name, limits in found.items():
-            if isinstance(note, getattr(known, name.capitalize())):
-                limits.append(getattr(note, name))
+        kinds = [name for name in found if isinstance(note, getattr(known, name.capitalize()))]
+        for name in kinds:
+            found[name].append(getattr(note, name))
+        more = more or (not kinds and means_something(note))
     tightest = {"ge": max, "gt": max, "le": min, "lt": min}
-    return Bounds(**{name: tightest[name](limits) for name, limits in found.items() if limits})
+    return Bounds(**{name: tightest[name](limits) for name, limits in found.items() if limits}, more=more)
+
+
+def has_rules(annotation: Any) -> bool:
+    """Whether a type demands anything of the whole value, besides what it demands of the values inside it."""
+    form = peel(annotation)
+    if any(map(means_something, form.notes)):
+        return True
+    validators = getattr(form.base, "__pydantic_decorators__", None)
+    kinds = ("validators", "field_validators", "root_validators", "model_validators")
+    config = getattr(form.base, "model_config", None) or getattr(form.base, "__pydantic_config__", None)
+    own = {
+        name
+        for each in getattr(form.base, "__mro__", ())
+        if each.__module__ != _PYDANTIC
+        for name in vars(each)
+    }
+    return (
+        any(getattr(validators, kind, None) for kind in kinds)
+        or any(name.startswith("str_") for name in config or ())
+        or bool(own & {"__post_init__", "model_post_init", "__get_pydantic_core_schema__"})
+    )
 
 
 @dataclass(frozen=True, slots=True)

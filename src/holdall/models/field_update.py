@@ -37,9 +37,9 @@ from holdall.core.expressions import (
 )
 from holdall.core.internal import internal
 from holdall.core.numbers import add, number_text
-from holdall.core.values import Attribute
-from holdall.errors import InvalidExpressionError, InvalidFieldError, InvalidValueError
-from holdall.models.annotation import Bounds, Lengths, lengths_of, peel
+from holdall.core.values import Attribute, Item
+from holdall.errors import InvalidFieldError, InvalidValueError
+from holdall.models.annotation import Bounds, Lengths, has_rules, lengths_of, peel
 from holdall.models.codec import codec_for
 from holdall.models.field_options import ABSENT
 from holdall.models.fields import Field
@@ -55,7 +55,7 @@ _SETS = (set, frozenset)
 class FieldUpdate:
     """A change of a field, or of a value inside it, that does not depend on a read."""
 
-    __slots__ = ("_lengths", "_member", "attribute", "field", "inside", "value", "verb")
+    __slots__ = ("_lengths", "_member", "_ruled", "attribute", "field", "inside", "value", "verb")
 
     @internal
     def __init__(
@@ -75,14 +75,12 @@ class FieldUpdate:
                 "so it can only be set as a whole",
                 hint="use set(...), or read the item and change it",
             )
-        if field.codec.stored_as is not None and (inside or verb not in ("set", "remove")):
-            raise field.refusal(
-                f'it is stored in another form (stored="{field.codec.stored_as}"), so only the whole value can be set',
-                hint="read the item and change the value, or set the whole field",
-            )
+        self._member = Member(field.codec.annotation, field.absent_value() is ABSENT, False)
+        self._ruled = False
         try:
-            start = Member(field.codec.annotation, field.absent_value() is ABSENT, False)
-            self._member = reduce(lambda member, part: find_member(member.annotation, part), inside, start)
+            for part in inside:
+                self._ruled = self._ruled or has_rules(self._member.annotation)
+                self._member = find_member(self._member.annotation, part)
         except InvalidValueError as error:
             raise self._refuse(error) from None
         _PREPARATIONS[verb](self, values)
@@ -182,12 +180,13 @@ class FieldUpdate:
     def _prepare_increment(self, values: Sequence[Any]) -> None:
         (amount,) = values
         if isinstance(amount, bool) or not isinstance(amount, int | float | Decimal):
-            raise self._refuse(f"cannot be incremented by {show(amount)}")
-        base = peel(self._member.annotation).base
-        if self._bounds is None and base is not Any:
+            raise self._refuse(f"cannot be incremented by {self._show_given(amount)}")
+        base, bounds = peel(self._member.annotation).base, self._bounds
+        if bounds is None and base is not Any:
             raise self._refuse("only a number can be incremented")
+        self._ruled = self._ruled or (bounds is not None and bounds.more)
         if base is int and not isinstance(amount, int):
-            raise self._refuse(f"an int cannot be incremented by {show(amount)}")
+            raise self._refuse(f"an int cannot be incremented by {self._show_given(amount)}")
         self.value = amount
         try:
             self.attribute = {"N": number_text(amount)}
@@ -218,6 +217,9 @@ class FieldUpdate:
             hint, problem = problem.hint, problem.problem
         return self.field.refusal(f"{where}: {problem}" if where else problem, hint=hint)
 
+    def _show_given(self, value: Any) -> str:
+        return "this value" if self.field.hidden else show(value)
+
     def _show(self, attribute: Attribute) -> str:
         return "" if self.field.hidden else f" {show(dict(attribute))}"
 
@@ -225,8 +227,13 @@ class FieldUpdate:
 
     @internal
     def demands(self) -> list[Condition]:
-        """The conditions on the stored item under which `action` does what the update means."""
+        """The conditions on the stored item under which `action` does what the update means.
+
+        No item meets them if the type has rules that only the whole value can be checked against.
+        """
         path = self.path
+        if self._ruled:
+            return [Exists(path), NotExists(path)]
         found: list[Condition] = []
         if len(path.parts) > 1:
             if self.verb == "set" and isinstance(path.parts[-1], int):
@@ -322,29 +329,21 @@ class FieldUpdate:
 
         `InvalidFieldError` if there is nothing that could be changed so, or the result does not fit the field's type.
         """
-        if self.is_whole:
-            return self.attribute
-        item = {} if stored is None else {self.field.stored: stored}
-        if self.inside and stored is None:
-            start = self.field.absent_value()
-            if start is not None and start is not ABSENT:
-                item = {self.field.stored: self.field.codec.encode(start)}
+        return apply_all([self], stored)
+
+    def _settle(self, item: Item) -> list[UpdateAction]:
+        """The action that gives the value what the update makes of it; none if it stays as it is."""
         path = self.path
         present = resolve(path, item)
         if self.verb == "set" and isinstance(path.parts[-1], int) and present is None:
             raise self._refuse("there is nothing at this position")
         new = self._outcome(present)
         if new == present:
-            return stored
-        if self.inside:
-            change = Remove(path) if new is None else Set(path, Value(new))
-            try:
-                new = apply_update(Update((change,)), item)[self.field.stored]
-            except InvalidExpressionError:
-                raise self._refuse("the stored value has no member that could contain it") from None
-        if new is not None:
-            self._check(self.field.codec.annotation, new)
-        return new
+            return []
+        around = resolve(Path(path.parts[:-1]), item) if self.inside else None
+        if self.inside and ("L" if isinstance(path.parts[-1], int) else "M") not in (around or {}):
+            raise self._refuse("the stored value has no member that could contain it")
+        return [Remove(path) if new is None else Set(path, Value(new))]
 
     @internal
     def apply_to(self, value: Any) -> Any:
@@ -377,7 +376,7 @@ class FieldUpdate:
             return None
         return self.field.encode(self.apply_to(self.field.decode(start)))
 
-    def _check(self, annotation: Any, attribute: Attribute) -> None:
+    def _check(self, annotation: Any, attribute: Attribute, shown: str | None = None) -> None:
         try:
             codec_for(annotation).decode(attribute)
             if self.field.foreign:
@@ -386,8 +385,9 @@ class FieldUpdate:
                 check_safe(attribute)
         except InvalidValueError as error:
             place = f"{error.place}: " if error.place else ""
+            problem = "" if self.field.hidden else f": {place}{error.problem}"
             raise self._refuse(
-                f"{self!r} would leave a value that does not fit: {place}{error.problem}"
+                f"{shown or repr(self)} would leave a value that does not fit{problem}"
             ) from None
 
 
@@ -399,6 +399,28 @@ _PREPARATIONS: dict[Verb, Any] = {
     "append": FieldUpdate._prepare_append,
     "increment_by": FieldUpdate._prepare_increment,
 }
+
+
+def apply_all(updates: Sequence[FieldUpdate], stored: Attribute | None) -> Attribute | None:
+    """The attribute of a field after updates that do not overlap, all made of this one; None if absent.
+
+    `InvalidFieldError` if there is nothing that could be changed so, or the result does not fit the field's type.
+    """
+    first, field = updates[0], updates[0].field
+    if first.is_whole:
+        return first.attribute
+    start = field.absent_value() if stored is None and first.inside else None
+    if start is not None and start is not ABSENT:
+        item = {field.stored: field.codec.encode(start)}
+    else:
+        item = {} if stored is None else {field.stored: stored}
+    actions = [action for update in updates for action in update._settle(item)]
+    if not actions:
+        return stored
+    new = apply_update(Update(tuple(actions)), item).get(field.stored)
+    if new is not None:
+        first._check(field.codec.annotation, new, " and ".join(map(repr, updates)))
+    return new
 
 
 def find_overlap(updates: Sequence[FieldUpdate]) -> tuple[FieldUpdate, FieldUpdate] | None:

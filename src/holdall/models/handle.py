@@ -29,11 +29,12 @@ class FieldHandle:
         """Add to a number without locking it: concurrent increments are all kept.
 
         The stored result must still be within the bounds of the field's type (``Ge``, ``Le``, ...). After an assignment
-        in the same transaction, or on a new item, this assigns the sum.
+        in the same transaction, on a new item, or if the type has other rules, this assigns the sum.
         """
         field, item = self._field, self._item
         if isinstance(amount, bool) or not isinstance(amount, int | float | Decimal):
-            raise field.refusal(f"it can be incremented only by a number, not by {amount!r}")
+            given = "this value" if field.hidden else repr(amount)
+            raise field.refusal(f"it can be incremented only by a number, not by {given}")
         if field.codec.number is None:
             raise field.refusal("it is not a number, so it cannot be incremented")
         if field.fixed:
@@ -44,7 +45,8 @@ class FieldHandle:
         total = field.validate(_sum(current, amount))
         field.encode(total)  # refuse a sum that cannot be stored
         marks = item._marks
-        if marks is None or item.is_new or field.name in marks.written or field.name in item._schema.locked:
+        unlocked = field.name not in item._schema.locked and not field.codec.number.more
+        if marks is None or item.is_new or field.name in marks.written or not unlocked:
             setattr(item, field.name, total)
             return
         marks.change(item)

@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 from holdall.core.frozen import dataclass
+from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidValueError
 from holdall.models.annotation import peel
 from holdall.models.stored_form import show
@@ -46,7 +47,7 @@ def find_member(annotation: Any, part: str | int) -> Member:
             hint="read the item and change the value, or set the whole field",
         )
     if part not in members:
-        raise InvalidValueError(f"it has no member {show(part)}", hint=f"it has {', '.join(members)}")
+        raise InvalidValueError(f"it has no member {show(part)}", hint=suggest_name(part, members, "members"))
     return members[part]
 
 

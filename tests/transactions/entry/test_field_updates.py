@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
-from annotated_types import Ge, Le, MaxLen
+from annotated_types import Ge, Le, MaxLen, MultipleOf
 from pydantic import BaseModel
 from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import contended, failing, given, meanwhile
@@ -44,6 +44,8 @@ class Note(Model):
     counts: dict[str, int] = field(default_factory=dict)
     address: Address | None = None
     kept: bool | None = None
+    ranks: Annotated[dict[str, int], MaxLen(2)] = field(default_factory=dict)
+    steps: Annotated[int, MultipleOf(5)] = 0
 
 
 class OwnNote(Model, table="notes"):
@@ -181,17 +183,31 @@ async def test_values_inside_a_field_are_set_incremented_and_removed(db: Db) -> 
 
 @everywhere
 async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_written(db: Db) -> None:
-    await given(db, Note(id="a", views=3, last=["a"]))
+    await given(db, Note(id="a", views=3, last=["a"], ranks={"x": 1, "y": 2}))
     for refused in (
         col(Note.address)["city"].set("Paris"),
         col(Note.views).increment_by(-4),
         col(Note.score).increment_by(1),
         col(Note.last).append("b", "c"),
+        col(Note.ranks)["z"].set(3),
+        col(Note.steps).increment_by(4),
     ):
         with failing(InvalidFieldError):
             await update(db, Note.key("a"), refused, col(Note.text).set("changed"))
     assert (await db.get_one(Note, "a")).text == ""
     await update(db, Note.key("a"), col(Note.last).append("b"), col(Note.views).increment_by(-3))
+    await update(
+        db,
+        Note.key("a"),
+        *(col(Note.ranks)["x"].remove(), col(Note.ranks)["z"].set(3)),
+        col(Note.steps).increment_by(5),
+    )
+    found = await db.get_one(Note, "a")
+    assert (found.ranks, found.steps) == ({"y": 2, "z": 3}, 5)
+    with contended():  # a number whose type has other rules than limits is locked
+        async with db.transaction() as tx:
+            (await tx.get_one(Note, "a")).field("steps").increment_by(5)
+            await meanwhile(db, Note.key("a"), steps=10)
 
 
 @everywhere

@@ -13,7 +13,7 @@ from holdall.core.expressions import Condition, In, Path, Update, UpdateAction, 
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError, InvalidRequestError
-from holdall.models.field_update import FieldUpdate
+from holdall.models.field_update import FieldUpdate, apply_all
 from holdall.models.fields import Field
 from holdall.models.item_values import unknown_field
 from holdall.models.keys import ModelKey, make_key
@@ -26,7 +26,6 @@ from holdall.transactions.entry.base import Entry
 from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import (
     FieldChange,
-    apply_all,
     build_item,
     build_update,
     count_write,

@@ -9,12 +9,11 @@ from holdall.core.values import Attribute
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.models.conditions import Clause
 from holdall.models.field_options import ABSENT
-from holdall.models.field_update import FieldUpdate, find_overlap
+from holdall.models.field_update import FieldUpdate, apply_all, find_overlap
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey
 from holdall.models.schema import ModelSchema
 from holdall.transactions.entry.blind import BlindUpdate, find_field
-from holdall.transactions.entry.field_change import apply_all
 from holdall.transactions.entry.requirement import Requirement
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.comparison import equal
@@ -156,8 +155,3 @@ def is_same(left: Attribute | None, right: Attribute | None) -> bool:
 def is_usual(updates: Iterable[FieldUpdate], stored: Item) -> bool:
     """Whether the store's own actions do what the updates of a field mean."""
     return all(holds(demand, stored) for update in updates for demand in update.demands())
-
-
-def apply_all(updates: Iterable[FieldUpdate], stored: Attribute | None) -> Attribute | None:
-    """The attribute of a field after its updates."""
-    return reduce(lambda attribute, update: update.apply(attribute), updates, stored)
