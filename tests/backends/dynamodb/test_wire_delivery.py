@@ -306,6 +306,7 @@ def test_an_endpoint_that_cannot_be_reached_is_named_and_nothing_is_unknown(
         ours.ask(request_)
     assert url in str(refusal.value)
     assert refusal.value.retryable
+    assert ours.pace.sleeps == [0.05, 0.1, 0.2, 0.4, 0.8]  # it has never answered, so its address may be wrong
 
 
 @pytest.mark.parametrize("request_", [PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__)
@@ -326,6 +327,7 @@ def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
     ):
         ours.finish(flow)
     assert server.operations == ["DescribeTable", "GetItem"]
+    assert sum(ours.pace.sleeps) > 20  # it has answered before, and may come back
 
 
 # --- replies that are JSON, but not the service's ---

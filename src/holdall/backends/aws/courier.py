@@ -46,6 +46,8 @@ _PASSING = frozenset({"unsent", "throttle", "conflict", "again", "server"})
 
 BASE_SECONDS = 0.05
 LONGEST_PAUSE = 5.0
+FIRST_CONTACT = 2.0
+"""Seconds during which connections to a service are attempted that has never answered: its address may be wrong."""
 
 
 class Pace(Protocol):
@@ -168,6 +170,7 @@ class Courier(Generic[C, A]):
         self._source = source
         self._limits = limits
         self._skew = 0.0
+        self._has_answered = False
 
     async def deliver(
         self, pace: Pace, call: C, manner: Manner = "repeat", course: Course | None = None
@@ -188,9 +191,9 @@ class Courier(Generic[C, A]):
             try:
                 credentials = self._source.peek() or await pace.credentials(self._source, limit)
                 parcel = service.render(call, credentials, time() + self._skew)
-                return service.judge(
-                    call, await pace.exchange(service.transport, limit, *parcel), credentials
-                )
+                reply = await pace.exchange(service.transport, limit, *parcel)
+                self._has_answered = True
+                return service.judge(call, reply, credentials)
             except (Failure, Unsent, Broken) as caught:
                 trouble = caught
             except Exception as error:
@@ -276,8 +279,10 @@ class Courier(Generic[C, A]):
             return None
         pause = pace.random() * min(LONGEST_PAUSE, BASE_SECONDS * 2 ** (course.attempts - 1))
         # large bodies extend the limit, but not the time for attempts
-        spent = pace.now() + pause - course.began
-        return pause if spent < self._limits.total_timeout and pause < course.limit.left else None
+        spent, most = pace.now() + pause - course.began, self._limits.total_timeout
+        if failure.remedy == "unsent" and not self._has_answered:
+            most = min(most, FIRST_CONTACT)
+        return pause if spent < most and pause < course.limit.left else None
 
 
 def _explain(service: Service[Any, Any], call: Call, trouble: Failure | Unsent | Broken) -> Failure:
