@@ -306,7 +306,7 @@ def test_an_endpoint_that_cannot_be_reached_is_named_and_nothing_is_unknown(
         ours.ask(request_)
     assert url in str(refusal.value)
     assert refusal.value.retryable
-    assert ours.pace.sleeps == [0.05, 0.1, 0.2, 0.4, 0.8]  # it has never answered, so its address may be wrong
+    assert ours.pace.sleeps == [0.05, 0.1, 0.2, 0.4, 0.8]  # it never answered: its address may be wrong
 
 
 @pytest.mark.parametrize("request_", [PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__)
