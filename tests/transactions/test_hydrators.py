@@ -23,7 +23,8 @@ from holdall.errors import (
 )
 from holdall.models.hydrator import Joining
 from holdall.tables.commit.change import Change, Participant
-from holdall.tables.record import Address, Record
+from holdall.tables.layout import Address
+from holdall.tables.record import Record
 
 KEY: ModelKey[Letter] = Letter.key(writer="ada", number=1)
 

@@ -26,8 +26,10 @@ from holdall.errors import (
     TransactionTooLarge,
     WriteAttemptedInReadOnlyTxError,
 )
+from holdall.tables.column import number
 from holdall.tables.commit.change import Change, Participant
-from holdall.tables.record import Address, Record, number
+from holdall.tables.layout import Address
+from holdall.tables.record import Record
 from holdall.testing import Fault, FaultyBackend
 
 

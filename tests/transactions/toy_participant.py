@@ -16,8 +16,10 @@ from typing import Any
 from holdall import Database, Key, Model, SortKey
 from holdall.core.port import Port
 from holdall.core.values import Item
+from holdall.tables.column import text
 from holdall.tables.commit.change import Change, Participant
-from holdall.tables.record import Address, Record, text
+from holdall.tables.layout import Address
+from holdall.tables.record import Record
 
 __all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "swept"]
 

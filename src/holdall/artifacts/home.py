@@ -15,7 +15,8 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
 from holdall.tables import flow
 from holdall.tables.definition import create_table_text
-from holdall.tables.record import Address, Record
+from holdall.tables.layout import Address
+from holdall.tables.record import Record
 
 FILES = "__files"
 INCOMING = "__incoming"

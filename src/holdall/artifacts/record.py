@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 from holdall.artifacts.name import LATEST, encode_alias_pk, encode_meta_pk
 from holdall.core.expressions import Condition
 from holdall.core.values import decode, encode
-from holdall.tables.record import Column, Record, family, flag, mapping, number, real, text, texts
+from holdall.tables.column import Column, family, flag, mapping, number, real, text, texts
+from holdall.tables.record import Record
 
 if TYPE_CHECKING:
     from holdall.artifacts.home import Home

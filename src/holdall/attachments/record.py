@@ -14,7 +14,8 @@ from typing import Any
 
 from holdall.attachments.home import Owner
 from holdall.core.values import Attribute, decode, encode
-from holdall.tables.record import Column, Record, family, flag, number, text, texts
+from holdall.tables.column import Column, family, flag, number, text, texts
+from holdall.tables.record import Record
 
 MOST_REFERENCES = 20
 """The most references that a blob's row holds itself."""

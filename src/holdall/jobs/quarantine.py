@@ -17,11 +17,12 @@ from holdall.jobs.declaration import is_name
 from holdall.jobs.lease import move_job
 from holdall.jobs.outbox import register_queues
 from holdall.jobs.record import JobItem, JobKey, JobRecord, decode_job, fits_key, locate_key
+from holdall.tables.column import Column, raw
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
-from holdall.tables.record import Column, fetch, raw
+from holdall.tables.record import fetch
 
 logger = logging.getLogger("holdall.jobs")
 

@@ -18,8 +18,9 @@ from urllib.parse import quote
 from holdall.core.frozen import dataclass, replace
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, MalformedJobError
+from holdall.tables.column import Column, inner_item, number, real, text
 from holdall.tables.layout import Address, Layout
-from holdall.tables.record import Column, Record, inner_item, number, real, text
+from holdall.tables.record import Record
 
 SHARDS = "0123456789abcdef"
 QUEUES = "holdall#Queues"

@@ -15,11 +15,12 @@ from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.core.requests import BatchWrite, DeleteItem
 from holdall.errors import ConfigurationError
+from holdall.tables.column import Column, text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover, fetch_table
 from holdall.tables.layout import Address, Layout
-from holdall.tables.record import Column, Record, text
+from holdall.tables.record import Record
 
 _CLAIM = "holdall#Claim#"
 

@@ -9,9 +9,10 @@ from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError
+from holdall.tables.column import flag, inner_item, mapping, text
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
-from holdall.tables.record import Record, delete_all, fetch, flag, inner_item, mapping, put_all, text
+from holdall.tables.record import Record, delete_all, fetch, put_all
 
 _NOTHING: Mapping[str, Any] = {}
 

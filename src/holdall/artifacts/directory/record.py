@@ -43,8 +43,9 @@ from holdall.core.expressions import Condition, UpdateAction
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.requests import Query
+from holdall.tables.column import Column, family, flag, number, text, texts
 from holdall.tables.commit.change import Change
-from holdall.tables.record import Column, family, fetch_all, flag, number, text, texts
+from holdall.tables.record import fetch_all
 
 BATCH = 49
 """The number of files in a transaction: each needs two actions, and their manifest one."""

@@ -40,7 +40,7 @@ def make_description(partition: str) -> Callable[[Tally, Item], None]:
         tally.count("paused")
         if LEASE[0].name in item:
             tally.count("leased")
-            id, name = (item.get(column.name, {}).get("S", "?") for column in (JobItem.id, JobItem.name))
+            id, name = (column.peek(item) or "?" for column in (JobItem.id, JobItem.name))
             tally.note("leased", f"{name} {id}")
 
     return describe
@@ -55,7 +55,7 @@ async def is_key_in_use(context: Context, partition: str, item: Item) -> bool:
     """Whether an item with this partition key is the key of a job that was resumed and has not ended."""
     if not partition.startswith(_KEY):
         return False
-    id, layout = item.get(JobKey.job.name, {}).get("S", ""), await discover(context)
+    id, layout = JobKey.job.peek(item) or "", await discover(context)
     for queue in await queues(context) if id else ():
         listing = layout.listing(job_partition(queue, shard_of(id)))
         cursor = PageCursor(context.port, replace(listing, filter=JobItem.id.equals(id)))

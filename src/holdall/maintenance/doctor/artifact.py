@@ -77,7 +77,7 @@ class FileCheck:
         """Look at the files of a page."""
         home = self._home
         for item in rows:
-            if item.get(TYPE) == {"S": FileRecord.type}:
+            if FileRecord.is_type_of(item):
                 file = FileRecord(home.address(home.pk_of(item), home.sk_of(item)), item)
                 await self._work.examine("artifacts", f"file {file.sha256}", self._check(file))
 

@@ -25,7 +25,7 @@ from holdall.maintenance.doctor.work import Work, show_key
 from holdall.tables.claim import Claim, service_of
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.record import TYPE, fetch, fetch_all
+from holdall.tables.record import fetch, fetch_all
 
 
 class SlotCheck:
@@ -39,7 +39,7 @@ class SlotCheck:
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the slots of a page."""
         for item in rows:
-            if item.get(TYPE) == {"S": Slot.type}:
+            if Slot.is_type_of(item):
                 slot = Slot(self._home.layout.address_of(item), item)
                 subject = f"slot {show_key(slot.address.key)}"
                 await self._work.examine("blobs", subject, self._check(slot))
@@ -135,7 +135,7 @@ class VariantCheck:
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the variants of a page."""
         for item in rows:
-            if item.get(VariantRow.entity.name) == {"S": "VariantRecord"}:
+            if VariantRow.entity.peek(item) == "VariantRecord":
                 row = VariantRow(self._home.layout.address_of(item), item)
                 subject = f"variant {show_key(row.address.key)}"
                 await self._work.examine("blobs", subject, self._check(row))
@@ -178,7 +178,7 @@ class ClaimCheck:
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the claims of a page."""
         for item in rows:
-            if item.get(TYPE) == {"S": Claim.type}:
+            if Claim.is_type_of(item):
                 claim = Claim(self._home.layout.address_of(item), item)
                 subject = f"claim {show_key(claim.address.key)}"
                 await self._work.examine("blobs", subject, self._check(claim))

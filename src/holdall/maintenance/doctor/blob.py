@@ -15,7 +15,8 @@ from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import DoctorFinding
 from holdall.maintenance.doctor.work import Work, show_key
-from holdall.tables.record import Column, Record
+from holdall.tables.column import Column
+from holdall.tables.record import Record
 
 R = TypeVar("R", bound=Record)
 _BLOB = (BlobRow.id, BlobRow.key, BlobRow.service_name, BlobRow.byte_size, BlobRow.count)
@@ -35,8 +36,8 @@ class BlobCheck:
 
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the blobs and attachments of a page."""
-        address_of, entity = self._home.layout.address_of, BlobRow.entity.name
-        kinds = [(item.get(entity, {}).get("S"), item) for item in rows]
+        address_of = self._home.layout.address_of
+        kinds = [(BlobRow.entity.peek(item), item) for item in rows]
         blobs = [BlobRow(address_of(item), item) for kind, item in kinds if kind == "Blob"]
         blobs = await self._choose_readable("blob", blobs, _BLOB)
         if blobs:

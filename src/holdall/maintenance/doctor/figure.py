@@ -16,9 +16,10 @@ from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import ModelFigure
 from holdall.maintenance.doctor.work import Work
 from holdall.models.schema import ModelSchema
+from holdall.tables.column import Column, number, text
 from holdall.tables.flow import find_table
 from holdall.tables.layout import Layout, layout_of
-from holdall.tables.record import Column, Record, number, put_all, text
+from holdall.tables.record import Record, put_all
 from holdall.transactions.binding import Binding
 from holdall.transactions.table_run import TableRun, Tally
 

@@ -12,11 +12,11 @@ from holdall.errors import HoldallError
 from holdall.maintenance.doctor.item import ModelFinder
 from holdall.maintenance.doctor.work import Work, show_key
 from holdall.models.fields import Field
-from holdall.models.schema import TYPE
+from holdall.tables.column import raw, text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.layout import Address
-from holdall.tables.record import Record, raw, text
+from holdall.tables.record import Record
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import GUARD, guard_key
 from holdall.transactions.entry.field_change import unique_fields
@@ -64,7 +64,7 @@ class GuardCheck:
                 if Guard(guard, found[guard.identity]).owner != _owner(binding, item):
                     await self._check_value(binding, item, each, guard)
         for item in rows:
-            if item.get(TYPE, {}).get("S") == GUARD:
+            if Guard.is_type_of(item):
                 await self._check_guard(item)
 
     # --- from the item to its guard -------------------------------------------------------------------------

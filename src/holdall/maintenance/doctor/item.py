@@ -16,6 +16,7 @@ from holdall.errors import HoldallError
 from holdall.maintenance.doctor.work import Work, show_key
 from holdall.models.marks import FROZEN
 from holdall.models.schema import ModelSchema
+from holdall.tables.column import real
 from holdall.tables.commit.flow import send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
@@ -87,8 +88,8 @@ class ItemCheck:
             plan = await self._plan_again(binding, raw)
         if plan is not None:
             await self._report_outdated(subject, plan)
-        expiry = None if binding.schema.ttl is None else raw.get(binding.schema.ttl.stored)
-        if binding.own and expiry is not None and float(expiry.get("N", 0)) > _LATEST:
+        expiry = None if binding.schema.ttl is None else real(binding.schema.ttl.stored).peek(raw)
+        if binding.own and expiry is not None and expiry > _LATEST:
             message = f"it does not expire before the year 5138: {binding.ttl} must be in seconds since 1970"
             await work.find("items", "warning", subject, message)
 

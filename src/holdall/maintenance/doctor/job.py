@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from holdall.core.cursor import PageCursor
-from holdall.core.expressions import Contains, Value
+from holdall.core.expressions import Contains, value
 from holdall.core.frozen import replace
 from holdall.core.requests import GetItem, TransactGet
 from holdall.core.values import Item
@@ -39,6 +39,7 @@ from holdall.jobs.record import (
 )
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
+from holdall.tables.column import text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
@@ -65,7 +66,7 @@ class JobCheck:
         self._layout = layout
         self._known = known
         # in mode B, other programs' items may lack the key of the index
-        self._list_name = (layout.index or layout).partition.name
+        self._h = text((layout.index or layout).partition.name)
         self._queues: set[str] | None = None
         self._unlisted: set[str] = set()
         self._suspects: list[JobKey] = []
@@ -75,10 +76,10 @@ class JobCheck:
     async def visit(self, rows: Sequence[Item]) -> None:
         """Look at the jobs and keys of a page."""
         for item in rows:
-            h = str(item.get(self._list_name, {}).get("S", ""))
+            h = self._h.peek(item) or ""
             if h.startswith(_JOBS):
                 r = self._layout.logical(item)[1]
-                self._known.add(item.get(JobItem.id.name, {}).get("S") or r.rpartition("#")[2])
+                self._known.add(JobItem.id.peek(item) or r.rpartition("#")[2])
                 await self._check_item(item)
             elif h.startswith(_KEY):
                 key = JobKey(self._layout.address_of(item), item)
@@ -188,8 +189,8 @@ class JobCheck:
 
         def look(rows: Sequence[Item]) -> None:
             for item in rows:
-                if str(item.get(self._list_name, {}).get("S", "")).startswith(_KEY):
-                    id = item.get(JobKey.job.name, {}).get("S")  # a key without one was reported before
+                if (self._h.peek(item) or "").startswith(_KEY):
+                    id = JobKey.job.peek(item)  # a key without one was reported before
                     if id and JobKey.until.name not in item and id not in self._known and len(found) < _MOST:
                         found.append(JobKey(self._layout.address_of(item), item))
 
@@ -289,7 +290,7 @@ async def is_enqueued(work: Work, job: Job[*tuple[Any, ...]], *, containing: str
     It looks twice, because a job may be moved meanwhile.
     """
     layout = await discover(work.context)
-    wanted = JobItem.name.equals(job.name) & Contains(JobItem.arguments.path, Value({"S": containing}))
+    wanted = JobItem.name.equals(job.name) & Contains(JobItem.arguments.path, value(containing))
     for partition in [*partitions(job.options.queue, ("waiting", "paused"))] * 2:
         cursor = PageCursor(work.context.port, replace(layout.listing(partition), filter=wanted))
         while (page := await cursor.next_page()) is not None:

@@ -28,14 +28,13 @@ from holdall.files.upkeep import Listing
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.layout import Layout
-from holdall.tables.record import TYPE, fetch, fetch_all
+from holdall.tables.record import fetch, fetch_all
 
 _MOST = 10_000
 """How many objects are compared with the table at a time, each time by reading all of it. If so many have no record,
 the others are not compared, because another program probably stores its files in the same place."""
 _PAGE = 100
 _BLOB = re.compile(rf"(?:variants/|uploads/)?([0-9a-z]{{{KEY_LENGTH}}})(?:/.*)?", re.DOTALL)
-_MARKERS = [{"S": Marker.type}, {"S": UploadRecord.type}]
 
 
 class _Litter:
@@ -116,10 +115,10 @@ class BlobObjectCheck:
 
 def _list_keys(rows: Sequence[Item]) -> Iterator[str]:
     for item in rows:
-        if item.get(BlobRow.entity.name) == {"S": "Blob"}:
-            yield str(item.get(BlobRow.key.name, {}).get("S"))
-        elif item.get(TYPE) in _MARKERS:
-            yield str(item.get(Marker.key.name, {}).get("S"))
+        if BlobRow.entity.peek(item) == "Blob":
+            yield str(BlobRow.key.peek(item))
+        elif Marker.is_type_of(item) or UploadRecord.is_type_of(item):
+            yield str(Marker.key.peek(item))
 
 
 def _parse(key: str) -> str:

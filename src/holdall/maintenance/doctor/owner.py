@@ -65,6 +65,6 @@ class OwnerCheck:
 
 def _is_attachment(item: Item) -> bool:
     """Whether an item is an attachment that can be read; the check of blobs reports the others."""
-    if item.get(AttachmentRow.entity.name) != {"S": "Attachment"}:
-        return False
-    return all("S" in item.get(column.name, {}) for column in _NEEDED)
+    return AttachmentRow.entity.peek(item) == "Attachment" and all(
+        column.peek(item) is not None for column in _NEEDED
+    )
