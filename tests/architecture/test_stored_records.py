@@ -50,6 +50,14 @@ RAW = {
 }
 """Modules that handle stored attributes, each with the reason."""
 
+REPEATING = {
+    "archive/storage.py": "each attempt follows from what the last one found at the key; no table is involved",
+    "artifacts/version/reservation.py": "reserves a number in a slot that is free: no attempt waits for another writer",
+    "files/mirror.py": "files know no table",
+}
+"""Modules that count attempts themselves, each with the reason."""
+REFUSALS = {"ConditionFailedError", "ConflictError", "ContentionError", "PreconditionFailedError"}
+
 WRITES = {"BatchWrite", "ConditionCheck", "DeleteItem", "PutItem", "TransactWrite", "UpdateItem", "stamped"}
 KINDS = {"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
 
@@ -116,3 +124,25 @@ def test_what_is_said_to_be_raw_is() -> None:
     for where in RAW:
         tree = ast.parse((SOURCE / where).read_text())
         assert any(map(is_raw, ast.walk(tree))), f"{where} handles no stored attribute any more"
+
+
+def repeats(tree: ast.Module) -> Iterator[int]:
+    """The loops that count attempts, and go on after another writer was faster."""
+    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For)):
+        called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id == "range":
+            handlers = [
+                node.type for node in ast.walk(loop) if isinstance(node, ast.ExceptHandler) and node.type
+            ]
+            names = {each.id for kind in handlers for each in ast.walk(kind) if isinstance(each, ast.Name)}
+            if names & REFUSALS:
+                yield loop.lineno
+
+
+def test_a_change_is_repeated_by_the_rule_of_commits_alone() -> None:
+    found = set()
+    for room in (*ROOMS, "files", "transactions", "cli", "web"):
+        for module in (SOURCE / room).rglob("*.py"):
+            if any(repeats(ast.parse(module.read_text()))):
+                found.add(module.relative_to(SOURCE).as_posix())
+    assert found == set(REPEATING)

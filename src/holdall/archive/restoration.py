@@ -17,7 +17,7 @@ from holdall.errors import ContentionError
 from holdall.models.keys import ModelKey
 from holdall.models.marks import Marks
 from holdall.models.model import Model
-from holdall.tables.commit.flow import send_plan
+from holdall.tables.commit.flow import Attempts, send_plan
 from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
@@ -27,7 +27,6 @@ from holdall.transactions.instance import make_instance
 from holdall.transactions.query.scan import of_model
 from holdall.transactions.unit import Unit
 
-_TRIES = 8
 _AT_ONCE = 16
 
 
@@ -81,8 +80,9 @@ async def _restore(context: Context, binding: Binding, read: GetItem, found: Ite
     Why nothing is lost: the item is whole in the table before the object is deleted, and of two concurrent writers one
     finds that the pointer has changed.
     """
-    raw = found
-    for _ in range(_TRIES):
+    raw, attempts = found, Attempts(context, f"the archived item {show_key(read.key)}")
+    while True:
+        await attempts.another()
         if raw is None:
             raw = (await context.port.send(read)).item
         if raw is None or not is_pointer(binding, raw):
@@ -101,6 +101,3 @@ async def _restore(context: Context, binding: Binding, read: GetItem, found: Ite
         if POINTER in raw:
             await delete_former(context.port, read_pointer(raw), read)
         return True
-    raise ContentionError(
-        f"the archived item {show_key(read.key)} changed during each of {_TRIES} attempts to restore it"
-    )

@@ -23,7 +23,7 @@ from holdall.errors import (
 from holdall.models.indexes import Index
 from holdall.models.marks import Marks
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.flow import send_plan
+from holdall.tables.commit.flow import Attempts, send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.checkpoint import Checkpoints
@@ -33,8 +33,6 @@ from holdall.transactions.instance import make_instance
 from holdall.transactions.query.scan import of_model
 from holdall.transactions.table_run import TableRun, Tally, check_run_options
 from holdall.transactions.unit import Unit
-
-_ATTEMPTS = 8
 
 
 class MigrationReport(NamedTuple):
@@ -105,11 +103,10 @@ class _Migration:
 
     async def _visit_item(self, tally: Tally, raw: Item | None) -> None:
         """Process one item; if another program writes it meanwhile, it is read and tried again."""
-        for attempt in range(_ATTEMPTS):
-            binding = None if raw is None else await self._bind(raw)
-            if raw is None or binding is None:
-                return  # deleted meanwhile, or of another model that shares the key
-            tally.count("found", attempt == 0)
+        attempts, is_counted = Attempts(self._context, "it", made=1), False
+        while raw is not None and (binding := await self._bind(raw)) is not None:
+            tally.count("found", not is_counted)
+            is_counted = True
             try:
                 plan = await plan_refresh(self._context, binding, raw)
                 if plan is not None:
@@ -117,15 +114,19 @@ class _Migration:
                     tally.count("changed")
                 return
             except ContentionError:
-                raw = (await self._context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
+                pass
             except (InvalidRequestError, ServiceError) as error:
                 if not _is_about_the_item(error):
                     raise
                 _fail(tally, binding, raw, error.message)
                 return
-            last = binding
-        assert raw is not None
-        _fail(tally, last, raw, f"another writer changed it during each of {_ATTEMPTS} attempts")
+            try:
+                await attempts.another()
+            except ContentionError as error:
+                _fail(tally, binding, raw, error.message)
+                return
+            raw = (await self._context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
+        # otherwise it was deleted meanwhile, or is of another model that shares the key
 
     async def _bind(self, raw: Item) -> Binding | None:
         found = self._binding.model_of(raw)

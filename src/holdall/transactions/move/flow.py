@@ -29,7 +29,7 @@ from holdall.errors import (
 from holdall.models.conditions import Clause
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.flow import send_plan
+from holdall.tables.commit.flow import Attempts, send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.checkpoint import Checkpoints
@@ -42,7 +42,6 @@ from holdall.transactions.query.row import RowMaker
 from holdall.transactions.query.scan import ScanQuestion
 from holdall.transactions.table_run import TableRun, Tally, check_run_options
 
-_ATTEMPTS = 8
 _MOST_REFUSED = 1000
 """The most items that are kept to be tried again at the end."""
 _COUNTS = ("scanned", "found", "copied", "updated", "same", "differing", "skipped", "failed")
@@ -227,7 +226,8 @@ class _Move:
         return GetItem(self._target.table, self._target.key(copy.item.key), True)
 
     async def _settle_one(self, tally: Tally, copy: Copy, stored: Item | None) -> None:
-        for _ in range(_ATTEMPTS):
+        attempts = Attempts(self._context, "it", made=1)
+        while True:
             differs = await self._compare(copy, stored)
             if differs is not None and not differs:
                 tally.count("same")
@@ -240,7 +240,7 @@ class _Move:
                 await self._write(tally, copy, stored if differs else None)
                 return
             except (ContentionError, OutcomeUnknown):
-                stored = (await self._context.port.send(self._read(copy))).item
+                pass
             except HoldallError as error:
                 if not _is_about_the_item(error):
                     raise
@@ -248,8 +248,12 @@ class _Move:
                 if isinstance(error, UniqueViolationError) and len(self._refused) < _MOST_REFUSED:
                     self._refused.append((tally, copy, line))
                 return
-        busy = ContentionError(f"another writer changed it during each of {_ATTEMPTS} attempts")
-        _fail(tally, self._target, copy.attributes, busy)
+            try:
+                await attempts.another()
+            except ContentionError as error:
+                _fail(tally, self._target, copy.attributes, error)
+                return
+            stored = (await self._context.port.send(self._read(copy))).item
 
     async def repeat_refused(self) -> None:
         """Try items again whose unique value another one had, as long as any succeeds: the other may have lost it."""
