@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,15 @@ from rig.behaviour import Db, awaiting, everywhere, in_memory
 from rig.behaviour_models import contended, given, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey, col, field
-from holdall.core import CreateTable, KeyAttribute, TableSchema, TransactWrite, UpdateItem, encode_item
+from holdall.core import (
+    CreateTable,
+    GetItem,
+    KeyAttribute,
+    TableSchema,
+    TransactWrite,
+    UpdateItem,
+    encode_item,
+)
 from holdall.errors import (
     ConfigurationError,
     InvalidFieldError,
@@ -68,13 +77,22 @@ async def test_items_of_other_programs_are_read_changed_and_deleted_and_keep_wha
 
 @everywhere
 async def test_a_key_that_another_program_spelt_otherwise_is_kept_as_it_is(db: Db) -> None:
-    await db.get(Reading, sensor=b"a", at=NOON)
+    await given(db, Reading(sensor=b"a", at=NOON, value=1))
     spelt = encode_item({"sensor": b"a", "_at": "2026-01-02T12:00:00Z", "value": 1})
     await put_raw(db, Reading, spelt)
     async with db.transaction() as tx:
-        async for reading in tx.query(Reading, sensor=b"a"):
-            assert reading.at == NOON
-            reading.value = 2
+        first, second = await tx.query(Reading, sensor=b"a").all()
+        assert (first.at, second.at, first == second) == (NOON, NOON, False)
+        first.value += 1
+        second.value += 2
+    assert [reading.value async for reading in db.query(Reading, sensor=b"a")] == [2, 3]
+    second = pickle.loads(pickle.dumps((await db.query(Reading, sensor=b"a").all())[1].key))
+    assert (await db.get_one(second)).value == 3
+    await db.update(second, value=4)
+    await db.put(await db.get_one(second))
+    key = {name: spelt[name] for name in ("sensor", "_at")}
+    assert (await db.send(GetItem(db.table_of(Reading), key))).item == {**spelt, "value": {"N": "4"}}
+    await db.delete(second)
     assert [reading.value async for reading in db.query(Reading, sensor=b"a")] == [2]
 
 

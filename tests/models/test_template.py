@@ -307,6 +307,8 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
     assert change is not None
     assert change.new is not None
     assert (change.key, change.new.number) == (Order.key(customer="ada", number=7), 7)
+    image["customer"] = {"S": "Ada"}
+    assert stream_change(record, Order, table_prefix=prefix).new.customer == "Ada"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -397,6 +399,22 @@ async def test_fields_that_another_program_stores_only_in_the_key_are_parsed_fro
     await put_raw(db, Order, encode_item(alone | {"entity": "Invoice"}))
     with pytest.raises(ModelMismatchError, match="is a Invoice, not a Order"):
         await db.get(Order, customer="eve", number=7)
+
+
+@everywhere
+async def test_an_item_whose_fields_do_not_make_its_key_is_changed_and_deleted_where_it_is(db: Db) -> None:
+    await given(db, Order(customer="eve", number=7))
+    for name, number in (("EVE", 7), ("e#ve", 8)):
+        key = {"pk": "CUSTOMER#eve", "sk": f"ORDER#000000{number}"}
+        await put_raw(db, Order, encode_item({**key, "entity": "Order", "customer": name, "number": 7}))
+    async with db.transaction() as tx:
+        async for order in tx.query(Order, customer="eve"):
+            order.status = str(order.key.encoded[1])
+    found = {order.key: order.status async for order in db.query(Order, customer="eve")}
+    assert sorted(map(str, found.values())) == ["ORDER#0000000007", "ORDER#0000007", "ORDER#0000008"]
+    assert [key.components["customer"] for key in found] == ["eve", "EVE", "e#ve"]
+    await db.delete(*(key for key in found if key.encoded[1] != "ORDER#0000000007"))
+    assert [order.customer async for order in db.query(Order, customer="eve")] == ["eve"]
 
 
 @in_memory

@@ -52,6 +52,7 @@ class KeyForm:
     ``foreign``: programs in JavaScript read the items, too.
     ``reserves_names``: names that begin with an underscore are Holdall's.
     ``shares_partitions``: items of other models may lie between those of one partition.
+    ``key_names`` are the key attributes of a table whose keys other programs make, too, and may spell otherwise.
     """
 
     type_attribute: str | None = None
@@ -62,6 +63,7 @@ class KeyForm:
     foreign = False
     shares_partitions = False
     reserves_names = False
+    key_names: tuple[str, ...] = ()
 
     def __init__(self, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]) -> None:
         self.keys = tuple(keys)
@@ -240,6 +242,10 @@ class PlainForm(KeyForm):
     """In a model's own table whose key attributes are the key fields themselves."""
 
     is_plain = True
+
+    def __init__(self, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]) -> None:
+        super().__init__(keys, sort_keys)
+        self.key_names = tuple(field.stored for field in (*keys, *sort_keys))
 
     def table_keys(self) -> Keys:
         """The key fields, under their stored names and types."""

@@ -6,11 +6,13 @@ Pure. `key_part` describes what is stored for them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from holdall.core.internal import internal
 from holdall.core.nearest_name import find_nearest
-from holdall.core.numbers import number_text
+from holdall.core.numbers import canonical_number, number_text
+from holdall.core.values import Item
 from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
 from holdall.models.field_options import ABSENT
 from holdall.models.key_part import KeyPart, foreign_part
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 
+Encoded: TypeAlias = "tuple[KeyPart, KeyPart | None]"
+"""The contents of the partition and the sort key."""
+
 M = TypeVar("M", bound="Model")
 M_co = TypeVar("M_co", bound="Model", covariant=True)
 
@@ -27,19 +32,22 @@ M_co = TypeVar("M_co", bound="Model", covariant=True)
 class ModelKey(Generic[M_co]):
     """Identifies an item: a model and the components of its key. ``Order.key(...)`` makes one.
 
-    ``encoded`` is the stored (partition, sort) key; the sort key is None in a model's own table without one. Keys with
-    the same ``identity`` identify the same item: models that share a root or a table share their keys.
+    ``encoded`` is the stored (partition, sort) key; the sort key is None in a model's own table without one. Another
+    program may have spelt it otherwise than Holdall does: then it is passed. Keys with the same ``identity`` identify
+    the same item: models that share a root or a table share their keys.
     """
 
     __slots__ = ("components", "encoded", "identity", "schema")
 
     schema: ModelSchema
     components: Mapping[str, Any]
-    encoded: tuple[KeyPart, KeyPart | None]
+    encoded: Encoded
     identity: tuple[object, ...]
 
     @internal
-    def __init__(self, schema: ModelSchema, components: Mapping[str, Any]) -> None:
+    def __init__(
+        self, schema: ModelSchema, components: Mapping[str, Any], encoded: Encoded | None = None
+    ) -> None:
         if schema.mutable_keys:
             from copy import deepcopy
 
@@ -48,7 +56,9 @@ class ModelKey(Generic[M_co]):
             )  # a copy, so that later changes to a list do not affect the key
         _set_schema(self, schema)
         _set_components(self, components)
-        partition, sort = encoded = schema.form.encode(components)
+        if encoded is None:
+            encoded = schema.form.encode(components)
+        partition, sort = encoded
         _set_encoded(self, encoded)
         if type(partition) is str and type(sort) is str:
             _set_identity(self, (schema.table, partition, sort))
@@ -72,7 +82,8 @@ class ModelKey(Generic[M_co]):
         return hash(self.identity)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self.schema.model, dict(self.components))
+        spelt = () if self.schema.layout is None else (self.encoded,)
+        return _remade, (self.schema.model, dict(self.components), *spelt)
 
     def __repr__(self) -> str:
         return f"{self.schema.name}({show_components(self.components)})"
@@ -93,8 +104,8 @@ def _text(part: KeyPart | None) -> str | None:
     return part if part is None or isinstance(part, str) else number_text(part)
 
 
-def _remade(model: type[Model], components: dict[str, Any]) -> ModelKey[Any]:
-    return ModelKey(model._schema, components)
+def _remade(model: type[Model], components: dict[str, Any], encoded: Encoded | None = None) -> ModelKey[Any]:
+    return ModelKey(model._schema, components, encoded)
 
 
 def show_components(components: Mapping[str, Any]) -> str:
@@ -144,9 +155,34 @@ def item_key(item: M) -> ModelKey[M]:
             name: values[name] if name in values else field.peek(item)
             for name, field in schema.key_fields.items()
         }
-        key = ModelKey(schema, components)
+        stored = item._stored
+        if stored is None:
+            key = ModelKey(schema, components)
+        else:
+            key = find_stored_key(schema, components, stored)
         object.__setattr__(item, "_key", key)
     return key
+
+
+def find_stored_key(schema: ModelSchema, components: Mapping[str, Any], stored: Item) -> ModelKey[Any]:
+    """Return the key under which an item of a table of other programs is stored, also if they spelt it otherwise."""
+    names = schema.form.key_names
+    if not names or not all(name in stored for name in names):
+        return ModelKey(schema, components)
+    attributes = [stored[name] for name in names]
+    parts = [
+        canonical_number(part) if kind == "N" else part
+        for attribute in attributes
+        for kind, part in attribute.items()
+    ]
+    encoded: Encoded = (parts[0], parts[1] if len(parts) > 1 else None)
+    with suppress(InvalidFieldError):
+        key: ModelKey[Any] = ModelKey(schema, components)
+        if key.encoded == encoded:
+            return key
+    with suppress(InvalidFieldError, InvalidKeyError):
+        components = {**components, **schema.form.components(attributes[0], *attributes[1:] or (None,))}
+    return ModelKey(schema, components, encoded)
 
 
 def check_unchanged(key: ModelKey[Any], values: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Item, canonical_item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
-from holdall.models.keys import ModelKey
+from holdall.models.keys import ModelKey, find_stored_key
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model, build_instance
 from holdall.models.schema import TYPE, ModelSchema
@@ -291,7 +291,7 @@ class _Decoder:
         components = _components(schema, record)
         if components is None or schema not in self._wanted:
             return None
-        key: ModelKey[Any] = ModelKey(schema, components)
+        key = find_stored_key(schema, components, record.keys)
         old, new = (
             None if image is None else _own_instance(schema, record, image, key)
             for image in (record.old, record.new)
@@ -341,7 +341,11 @@ def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
 
 def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any]) -> Any:
     item = _build(schema, record, image, key)
-    item.__dict__.update(key.components)
+    fields = schema.key_fields
+    alone = schema.form.in_key_alone  # elsewhere, an attribute may have the value in another case
+    item.__dict__.update(
+        {name: value for name, value in key.components.items() if alone or fields[name].stored not in image}
+    )
     return _prepare(item)
 
 

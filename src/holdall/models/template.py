@@ -216,6 +216,7 @@ class TemplateForm(KeyForm):
         super().__init__(keys, sort_keys)
         self._partition = texts[0]
         self._sort = texts[1] if len(texts) == 2 else None
+        self.key_names = tuple(text.attribute.name for text in texts)
         self._indexes = tuple(indexes)
         self.type_attribute = type
         self.constants = constants

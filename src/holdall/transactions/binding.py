@@ -43,10 +43,14 @@ class Binding:
     def key(self, key: ModelKey[Any]) -> dict[str, Attribute]:
         """An item's key in the table."""
         form = self.schema.form
-        if form.type_attribute == TYPE:
+        if form.key_names or form.type_attribute == TYPE:
             partition, sort = key.encoded
-            assert self.sort is not None
-            return {self.partition.name: {"S": partition}, self.sort.name: {"S": sort}}
+            if self.sort is None:
+                return {self.partition.name: {self.partition.type: partition}}
+            return {
+                self.partition.name: {self.partition.type: partition},
+                self.sort.name: {self.sort.type: sort},
+            }
         found = {self.partition.name: form.partition(key.components, self.partition)}
         if self.sort is not None:
             found[self.sort.name] = form.sort(key.components, self.sort)

@@ -133,8 +133,9 @@ class Unit(Tracker):
         expected: Mapping[str, Any],
         new: Mapping[str, Any],
         where: Clause | None = None,
+        spelt: ModelKey[Any] | None = None,
     ) -> None:
-        """Record a blind put."""
+        """Record a blind put; ``spelt`` is the key, if it is known as it is stored."""
         self.check_writable("an item was put")
         check_unhooked(schema)
         for name in expected.keys() & new.keys():
@@ -152,14 +153,14 @@ class Unit(Tracker):
         given = {name: value for name, value in expected.items() if name not in schema.key_fields}
         key, old = split_key(schema, {**item.key.components, **given})
         requirement = None if where is None else Requirement(schema, where)
-        self._once(BlindPut(key, old, dict(item.__dict__), requirement))
+        self._once(BlindPut(spelt or key, old, dict(item.__dict__), requirement))
 
     def put(self, item: Model, where: Clause | None = None) -> None:
         """Record a blind put of an instance; after the commit, it has the times that were stored."""
-        key = item.key.components
-        values = {name: value for name, value in item.to_dict(hidden=True).items() if name not in key}
-        self.create_or_put(item._schema, key, values, where)
-        self.entries[item.key.identity].item = item
+        key, values = item.key, item.to_dict(hidden=True)
+        expected = {name: values.pop(name, value) for name, value in key.components.items()}
+        self.create_or_put(item._schema, expected, values, where, key)
+        self.entries[key.identity].item = item
 
     def delete(self, target: Model | ModelKey[Any], where: Clause | None = None) -> None:
         """Record a deletion of an item of this transaction, or of any item under a key."""

@@ -14,6 +14,7 @@ from holdall.core.stamp import STAMP
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.work import Work, show_key
+from holdall.models.keys import ModelKey
 from holdall.models.marks import FROZEN
 from holdall.models.schema import ModelSchema
 from holdall.tables.column import real
@@ -101,7 +102,8 @@ class ItemCheck:
             item = make_instance(binding, binding.schema, stored, FROZEN, None)
             for each in list_stored_fields(binding.schema):
                 getattr(item, each.name)
-            key, own = binding.key_of(raw), binding.key(item.key)
+            values = {name: getattr(item, name) for name in binding.schema.key_fields}
+            key, own = binding.key_of(raw), binding.key(ModelKey(binding.schema, values))
         except HoldallError as error:
             return f"it cannot be read: {error.message}"
         if all(is_same(part, own.get(name)) for name, part in key.items()):

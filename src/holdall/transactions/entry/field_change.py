@@ -44,6 +44,8 @@ def build_item(
             quick(values, item)
         except Exception:  # noqa: BLE001 - the thorough way finds out which field is at fault
             _encode_fields(schema, values, item)
+    if schema.form.key_names:
+        item.update(key)  # as it was spelt, also where a field is the key itself
     if schema.version is not None:
         item[schema.version.stored] = _first_version(schema.version, values)
     mark = None if schema.migrations is None else schema.migrations.mark
