@@ -28,9 +28,11 @@ from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError, DanglingPointerError, ObjectNotFoundError
 from holdall.models.model import Model
+from holdall.transactions.pace import Pace
 from holdall.transactions.query.scan import of_model
 
 _AT_ONCE = 16
+_PAGE = 500
 _PROBLEMS = 20
 
 
@@ -74,12 +76,26 @@ async def rebuild_pointers(
     counts, and changes nothing. This reads the whole table and all archived objects. ``progress`` is called with a
     report after each page.
     """
-    place = await find_place(context, model)
+    return await rebuild_at_rate(context, model, None, dry_run=dry_run, progress=progress)
+
+
+async def rebuild_at_rate(
+    context: Context,
+    model: type[Model],
+    rate: float | None,
+    *,
+    dry_run: bool,
+    progress: Callable[[ArchiveRebuild], Any] | None = None,
+) -> ArchiveRebuild:
+    """The same; ``rate`` is the most items of the table to read per second."""
+    place, pace = await find_place(context, model), Pace(rate)
     work = _Rebuild(context, place, dry_run)
+    limit = None if rate is None else min(_PAGE, max(1, int(rate)))
     cursor = PageCursor(
-        context.port, Scan(place.binding.table, filter=of_model(place.binding), consistent=True)
+        context.port, Scan(place.binding.table, filter=of_model(place.binding), limit=limit, consistent=True)
     )
     while (page := await cursor.next_page()) is not None:
+        await pace.wait(context.port, page.scanned)
         for outcome in await context.port.gather(map(work.consider, page.items), limit=_AT_ONCE):
             outcome.result()
         if progress is not None:

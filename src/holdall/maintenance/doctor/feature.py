@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from holdall.archive.declaration import find_archive
-from holdall.archive.recovery import ArchiveRebuild, rebuild_pointers
+from holdall.archive.recovery import ArchiveRebuild, rebuild_at_rate
 from holdall.archive.sweep import sweep as sweep_archive
 from holdall.attachments.sweep import sweep as sweep_blobs
 from holdall.errors import HoldallError
@@ -52,7 +52,7 @@ def list_archived(work: Work) -> list[type[Model]]:
 async def check_archive(work: Work, model: type[Model]) -> None:
     """Find archived items whose pointer or object is damaged or lost."""
     name = model._schema.name
-    report = await rebuild_pointers(work.context, model, dry_run=True)
+    report = await rebuild_at_rate(work.context, model, work.rate, dry_run=True)
     if report.rebuilt:
         message = f"{report.rebuilt:,} of {report.examined:,} archived items cannot be read, but have an intact object"
         repair: str | None = "point them to it"
@@ -72,7 +72,7 @@ async def check_archive(work: Work, model: type[Model]) -> None:
 
 def _make_mend(work: Work, model: type[Model]) -> Callable[[], Coroutine[Any, Any, bool]]:
     async def mend() -> bool:
-        done: ArchiveRebuild = await rebuild_pointers(work.context, model)
+        done: ArchiveRebuild = await rebuild_at_rate(work.context, model, work.rate, dry_run=False)
         return done.rebuilt > 0 and not done.changed
 
     return mend
