@@ -67,6 +67,21 @@ async def test_what_is_gone_stays_in_the_target_unless_it_should_be_deleted(rig:
 
 
 @everywhere
+async def test_nothing_is_deleted_if_the_sources_table_is_empty(rig: Rig) -> None:
+    rig.put(0, 1)
+    await rig.copy()
+    rig.delete(0, 1)  # or the table was created anew
+    for dry_run in (True, False):
+        report = await rig.copy(delete=True, dry_run=dry_run)
+        assert counts(report, "deleted", "gone") == (0, 2)
+        assert report.parts[0].problems[0].startswith("the source's table is empty")
+        assert not report.is_current
+    assert len(items(rig.target)) == 2
+    rig.put(2)
+    assert counts(await rig.copy(delete=True), "deleted", "gone", "problems") == (2, 0, ())
+
+
+@everywhere
 async def test_a_table_that_was_deleted_in_the_target_is_filled_again(rig: Rig) -> None:
     rig.put(*range(5))
     await rig.copy()
@@ -176,13 +191,13 @@ async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_the_rate_limits_writes_and_deletions(colour: Any) -> None:
     with opening(Way("file-to-file", colour)) as rig:
-        rig.put(*range(100))
+        rig.put(*range(100), 100)
         clock = Clock()
         db: Any = rig.target if colour == "blocking" else rig.target.aio
         db._context = replace(db._context, port=TimedPort(db._context.port, clock))
         source: Any = rig.source if colour == "blocking" else rig.source.aio
         options: dict[str, Any] = {"rate": 10, "segments": 1, "manifest": rig.folder / "m", "delete": True}
-        for waited in (7.5, 15):  # all batches of 25 but the first of each pass
+        for waited in (10, 17.5):  # 2.5 between two batches
             result = source.copy_to(db, **options)
             report = result if colour == "blocking" else finish(colour, result)
             assert report.is_current

@@ -268,14 +268,22 @@ class TableCopy:
             return  # what failed may be what seems to be gone
         if work.options.dry_run:
             recorded = await work.source.port.offload(count_things, work.manifest, self._place, False)
-            name = "deleted" if work.options.delete else "gone"
+            name = "deleted" if work.options.delete and not self._is_empty else "gone"
             self.part = self.part._replace(**{name: recorded - self._recorded})  # type: ignore[arg-type]
-            return
-        after = ""
-        while True:
-            page = await work.source.port.offload(list_things, work.manifest, self._place, after, False)
-            if not page:
-                return
+        else:
+            await self._delete_unseen()
+        if self.part.gone and work.options.delete:
+            line = "the source's table is empty, so nothing was deleted; if it should be, empty the target's"
+            self.part = self.part._replace(problems=(*self.part.problems, line)[:_MOST_LINES])
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether the source's table has no items: then nothing is deleted, because it may have been created anew."""
+        return self.part.scanned == 0
+
+    async def _delete_unseen(self) -> None:
+        work, after = self._work, ""
+        while page := await work.source.port.offload(list_things, work.manifest, self._place, after, False):
             after = page[-1][0]
             for start in range(0, len(page), BatchGet.most):
                 await self._delete_some(page[start : start + BatchGet.most])
@@ -300,7 +308,7 @@ class TableCopy:
         for (key, recorded), item in zip(things, found, strict=True):
             if item is None:
                 ended.append(key)
-            elif not (work.options.delete or self._is_following(keys[key])):
+            elif self._is_empty or not (work.options.delete or self._is_following(keys[key])):
                 gone += 1
             elif self._route.measure(item).digest != recorded.origin:
                 self._note_differences(f"{show_key(key)}: changed in the target, so it was not deleted")
