@@ -19,6 +19,7 @@ import pytest
 import holdall
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.py")])
 
 
@@ -171,6 +172,14 @@ def test_what_a_page_or_an_example_imports_is_public(page: Path) -> None:
         elif isinstance(node, ast.Import):
             ours = {alias.name for alias in node.names if alias.name.partition(".")[0] == "holdall"}
             assert ours <= set(SCRIPT.PUBLIC)
+    if page.parent.name != "decisions":
+        named = set(re.findall(r"`(holdall(?:\.[a-z_]+)+)`", text)) - {
+            *SCRIPT.PUBLIC,
+            "holdall.db",
+            "holdall.toml",
+        }
+        private = {name for name in named if (SOURCE / name.replace(".", "/")).with_suffix(".py").exists()}
+        assert private == set(), "hint: name what a public module exports"
 
 
 def test_the_check_sees_a_stale_page(

@@ -6,6 +6,8 @@ sync and async.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdall.core.cursor import AwaitingPages, BlockingPages, Cursor, PageCursor
 from holdall.core.expressions import (
     Add,
@@ -37,6 +39,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.freshness import fresh
 from holdall.core.keys import sort_parts, sort_text
 from holdall.core.port import Backend, Outcome, Port, run
 from holdall.core.requests import (
@@ -71,6 +74,10 @@ from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSche
 from holdall.core.shell import awaiting, blocking
 from holdall.core.stamp import stamped
 from holdall.core.values import Attribute, Item, decode, decode_item, encode, encode_item, item_size
+from holdall.lazy import fetch_names
+
+if TYPE_CHECKING:
+    from holdall.core.object_rules import check_object_request
 
 __all__ = [
     "Add",
@@ -140,10 +147,12 @@ __all__ = [
     "WriteReply",
     "awaiting",
     "blocking",
+    "check_object_request",
     "decode",
     "decode_item",
     "encode",
     "encode_item",
+    "fresh",
     "item_size",
     "path",
     "run",
@@ -152,3 +161,7 @@ __all__ = [
     "stamped",
     "value",
 ]
+
+_HOMES = {"check_object_request": ".object_rules"}
+
+__getattr__ = fetch_names(__name__, _HOMES)

@@ -34,9 +34,9 @@ from holdall.core import (
     Update,
     UpdateItem,
     Value,
+    fresh,
     path,
 )
-from holdall.core.freshness import fresh
 from holdall.core.port import Backend, run
 from holdall.core.requests import Request
 from holdall.errors import (
