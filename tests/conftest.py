@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
+import signal
+import subprocess
 import sys
 from collections import Counter, defaultdict
 from contextlib import suppress
@@ -22,6 +25,12 @@ TESTS = Path(__file__).parent
 sys.path += sorted({str(test.parent) for test in TESTS.rglob("test_*.py")} - {*sys.path, str(TESTS / "rig")})
 
 gc.disable()  # until the tests are collected: almost everything that is created until then stays
+
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ["TMPDIR"] = str(
+        MEMORY
+    )  # a killed process leaves the same files there, and nothing waits for a disk
 
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 FIXED_SEED = "20261115"
@@ -60,16 +69,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than cores: much of the time goes by in waiting for servers and for children to be killed."""
-    return (os.cpu_count() or 1) + 1
+    """Two processes more than cores: much of the time goes by in waiting for servers and for children to be killed."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """In a parallel run each process imports a share of the tests first; from the others' shares it takes the bytecode.
 
-    In a fresh clone pytest rewrites the assertions of every file, which takes longer than all imports.
+    In a fresh clone pytest rewrites the assertions of every file, which takes longer than all imports. Meanwhile, a run
+    of all tests installs what they need.
     """
     process = getattr(session.config, "workerinput", None)
+    if (
+        process is None
+        and session.config.getoption("numprocesses", None)
+        and session.config.args == ["tests"]
+    ):
+        _installers.append(
+            subprocess.Popen([sys.executable, TESTS / "rig" / "installation.py"], start_new_session=True)
+        )
     if process is not None:
         share = slice(int(process["workerid"].removeprefix("gw")), None, process["workercount"])
         places = [Path(place.partition("::")[0]).resolve() for place in session.config.args]
@@ -114,6 +132,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         use_huge_pages()
     gc.set_threshold(10_000, 20, 20)
+
+
+_installers: list[subprocess.Popen[bytes]] = []
+
+
+def pytest_sessionfinish() -> None:
+    """End an installation that no test has waited for; the next run starts it again."""
+    for installer in _installers:
+        if installer.poll() is None:
+            os.killpg(installer.pid, signal.SIGTERM)
+        installer.wait()
 
 
 def pytest_report_header() -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rig.installation import install
 from rig.program import Program, once
-from rig.pypi import install
 from rig.servers import ENVIRONMENT, started
 
 __all__ = ["REGION", "Repository", "VersionedError", "versioned"]
@@ -59,5 +59,5 @@ def versioned() -> Program:
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": started("ministack"),  # the package has no argument for it, botocore has this
     }
-    python = install(".venv-versioned", "--no-deps", "-r", str(HERE / "versioned.txt"))
+    python = install(".venv-versioned")
     return Program([str(python), "-W", "ignore", str(HERE / "versioned_application.py")], settings)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rig.npm import install
+from rig.installation import install
 from rig.program import Program, once
 from rig.servers import started
 
@@ -56,7 +56,7 @@ def _whole(text: str) -> int | float:
 @once("the JavaScript library")
 def javascript() -> Javascript:
     """The application, started now if it was not, with its tables."""
-    packages = install(HERE / "package.json", ".venv-javascript")
+    packages = install(".venv-javascript")
     url = started("ministack")
     settings = {
         "NODE_PATH": str(packages),

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from rig.installation import NotHereError
-from rig.npm import install
+from rig.installation import NotHereError, install
 
 __all__ = ["browser_package", "opened_browser"]
 
@@ -22,7 +21,7 @@ __all__ = ["browser_package", "opened_browser"]
 def browser_package(name: str) -> Path:
     """The directory of an npm package that ``browser_packages/package.json`` names."""
     try:
-        return install(Path(__file__).parent / "browser_packages" / "package.json", ".venv-browser") / name
+        return install(".venv-browser") / name
     except NotHereError as error:
         pytest.skip(f"the packages for pages are not here: {error}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rig.npm import install
+from rig.installation import install
 from rig.program import Program, once
 from rig.servers import started
 
@@ -43,7 +43,7 @@ class ElectroDB:
 @once("ElectroDB")
 def electrodb() -> ElectroDB:
     """The program, started now if it was not."""
-    packages = install(HERE / "package.json", ".venv-electrodb")
+    packages = install(".venv-electrodb")
     url = started("ministack")
     settings = {"NODE_PATH": str(packages), "AWS_ENDPOINT_URL_DYNAMODB": url}
     return ElectroDB(Program(["node", str(HERE / "program.cjs")], settings), url)

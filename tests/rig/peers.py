@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import peers as environment
+from rig.installation import NotHereError, install
 
 __all__ = ["peers_interpreter"]
 
@@ -16,6 +14,6 @@ __all__ = ["peers_interpreter"]
 def peers_interpreter() -> Path:
     """Its interpreter; the first process that needs the environment makes it. A skip if it cannot be made here."""
     try:
-        return environment.interpreter()
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"PynamoDB and dyntastic cannot be installed here ({sys.version_info[:2]}): {error}")
+        return install(".venv-peers")
+    except NotHereError as error:
+        pytest.skip(f"PynamoDB and dyntastic cannot be installed here: {error}")

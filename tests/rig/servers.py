@@ -27,8 +27,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rig.installation import ROOT, NotHereError, installing, run_installer
-from rig.pypi import install
+from rig.installation import ROOT, NotHereError, install
 
 __all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "sign_in", "started"]
 
@@ -46,8 +45,6 @@ def sign_in() -> tuple[str, str, None, None]:
     return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
 
 
-MINISTACK = "ministack==1.5.33"
-DYNAMODB_LOCAL = "2.6.1"
 PATIENCE_SECONDS = 180.0
 
 
@@ -90,7 +87,7 @@ _attempts: dict[str, str | NotHereError] = {}
 
 
 def _start_ministack(home: Path) -> str:
-    program = install(".venv-ministack", MINISTACK).with_name("ministack")
+    program = install(".venv-ministack").with_name("ministack")
     port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "WARNING", **ENVIRONMENT}
     return serve(home, [str(program)], port, settings, _answers)
@@ -98,30 +95,9 @@ def _start_ministack(home: Path) -> str:
 
 # --- DynamoDB Local ---
 
-_POM = """<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>holdall</groupId><artifactId>dynamodb-local</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>com.amazonaws</groupId><artifactId>DynamoDBLocal</artifactId><version>{version}</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
-
 
 def _start_dynamodb_local(home: Path) -> str:
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            raise NotHereError(f"{program} is not installed")
-    place = ROOT / ".venv-dynamodb-local"
-    libraries = place / "lib"
-    with installing(place, DYNAMODB_LOCAL) as needed:
-        if needed:
-            pom = place / "pom.xml"
-            pom.write_text(_POM.format(version=DYNAMODB_LOCAL), encoding="utf-8")
-            copy = ["dependency:copy-dependencies", f"-DoutputDirectory={libraries}"]
-            run_installer("mvn", "--batch-mode", "--quiet", "--file", pom, *copy)
+    libraries = install(".venv-dynamodb-local")
     port = free_port()
     runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
     quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # it lives for minutes: starting is what costs

