@@ -13,11 +13,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
+from typing import Any
 
 from holdall.backends.aws.signer import Credentials
 from holdall.backends.fork import call_after_fork
+from holdall.backends.port.once import BlockingOnce, Finding, Flight
 from holdall.core.frozen import dataclass
+from holdall.core.port import run
 from holdall.errors import CredentialsError
 
 _EARLY = 15 * 60.0
@@ -35,15 +39,11 @@ class _Held:
     late: float
 
 
-class _Renewal:
-    """A renewal in progress, for which other threads can wait."""
+class _Unkept(Finding):
+    """Forgets the outcome of each flight, because credentials are kept only for as long as they are valid."""
 
-    __slots__ = ("ended", "error", "result")
-
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        self.result: Credentials | None = None
-        self.error: Exception | None = None
+    def keep(self, flight: Flight[Any]) -> None:
+        """Keep nothing."""
 
 
 class RenewedCredentials:
@@ -65,8 +65,8 @@ class RenewedCredentials:
         self._clock = clock
         self._held: _Held | None = None
         self._lock = threading.Lock()
-        self._renewal: _Renewal | None = None
-        self._distrust = False
+        self._once = BlockingOnce(_Unkept())
+        self._is_loading = self._is_beside = self._distrust = False
         call_after_fork(self.after_fork)
 
     def peek(self) -> Credentials | None:
@@ -84,7 +84,7 @@ class RenewedCredentials:
 
     def current(self) -> Credentials:
         """Credentials to sign with now. If none are at hand, load them, or wait for the thread that does."""
-        return self.peek() or self._wait_for_renewal()
+        return self.peek() or run(self._once.get(self._perform))
 
     def renew(self, rejected: Credentials) -> None:
         """Drop these credentials, which the service rejected; if they have already been replaced, keep the new ones."""
@@ -95,35 +95,27 @@ class RenewedCredentials:
 
     def _renew_beside(self) -> None:
         with self._lock:
-            if self._renewal is not None:
+            if self._is_beside:
                 return
-            renewal = self._renewal = _Renewal()
+            self._is_beside = True
         try:
-            threading.Thread(
-                target=self._perform, args=(renewal,), name="holdall-credentials", daemon=True
-            ).start()
+            threading.Thread(target=self._renew, name="holdall-credentials", daemon=True).start()
         except RuntimeError:  # no thread can be started: later callers load the credentials themselves
-            self._end(renewal)
+            self._is_beside = False
 
-    def _wait_for_renewal(self) -> Credentials:
-        while True:
-            with self._lock:
-                held = self._held
-                if held is not None and self._clock() < held.late:
-                    return held.credentials
-                ours = self._renewal is None
-                renewal = self._renewal = self._renewal or _Renewal()
-            if ours:
-                self._perform(renewal)
-            else:
-                renewal.ended.wait()
-            if renewal.error is not None:
-                raise renewal.error
-            if renewal.result is not None:
-                return renewal.result
-            # the loading thread was interrupted: another one must load
+    def _renew(self) -> None:
+        try:
+            with suppress(Exception):  # callers that wait for this renewal get the error
+                run(self._once.get(self._perform))
+        finally:
+            self._is_beside = False
 
-    def _perform(self, renewal: _Renewal) -> None:
+    async def _perform(self) -> Credentials:
+        """Load the credentials, unless another caller has just done so."""
+        held = self._held
+        if held is not None and self._clock() < held.early:
+            return held.credentials
+        self._is_loading = True
         try:
             if self._distrust:
                 self._distrust = False
@@ -132,18 +124,14 @@ class RenewedCredentials:
             held = self._hold(loaded)
             with self._lock:
                 self._held = held
-            renewal.result = loaded
-        except Exception as error:  # noqa: BLE001 - all waiting callers get it, or the old credentials
-            renewal.result = self._keep_on(error)
-            renewal.error = error if renewal.result is None else None
+            return loaded
+        except Exception as error:
+            found = self._keep_on(error)
+            if found is None:
+                raise
+            return found
         finally:
-            self._end(renewal)
-
-    def _end(self, renewal: _Renewal) -> None:
-        with self._lock:
-            if self._renewal is renewal:
-                self._renewal = None
-        renewal.ended.set()
+            self._is_loading = False
 
     def _hold(self, loaded: Credentials) -> _Held:
         if loaded.expires is None:
@@ -184,6 +172,6 @@ class RenewedCredentials:
     def after_fork(self) -> None:
         """Start afresh in a forked child, which has none of the other threads and their work."""
         self._lock = threading.Lock()
-        if self._renewal is not None:
-            self._renewal = None
-            self._distrust = True
+        self._is_beside = False
+        if self._is_loading:
+            self._is_loading, self._distrust = False, True
