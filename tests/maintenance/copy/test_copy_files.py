@@ -14,7 +14,7 @@ from rig.files import Meddler, pattern
 from holdall import Database
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
-from holdall.core.objects import GetTags, ServiceTraits, UploadPart
+from holdall.core.objects import BeginUpload, CompleteUpload, GetTags, PutObject, ServiceTraits, UploadPart
 from holdall.errors import ConfigurationError
 from holdall.maintenance import CopyReport
 
@@ -175,6 +175,33 @@ def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
         assert counts(report, "copied", "copied_bytes", "verified") == (1, 1050, 1)
         assert [len(each.body) for each in small.sent(UploadPart)] == [100] * 10 + [50]
         assert rig.target.files.get("large") == pattern(1050)
+
+
+@pytest.mark.parametrize("known", ["replaced", "deleted"])
+def test_what_cannot_be_recognised_after_an_interruption_is_not_taken_for_the_copys_own(known: str) -> None:
+    """The source has no digest of a file that was uploaded in parts, and another program writes as many bytes."""
+    target = Meddler(MemoryService())
+    with opening(Way("file-to-file", "blocking"), {"files": MemoryService()}, {"files": target}) as rig:
+        source, service = rig.source, rig.source.files.service
+        put(source, "other")
+        upload = source.send(BeginUpload(service, "a"))
+        part = source.send(UploadPart(service, upload, 1, b"ours"))
+        source.send(CompleteUpload(service, upload, (part,)))
+
+        def stop(request: Any) -> None:
+            if isinstance(request, PutObject) and request.key == "a":
+                raise TimeoutError
+
+        target.after = stop
+        with pytest.raises(TimeoutError):
+            finish("blocking", rig.copy())
+        target.after = lambda request: None
+        rig.target.files.put("a", b"four")
+        if known == "deleted":
+            source.files.delete("a")
+        report = finish("blocking", rig.copy(delete=True))
+        assert rig.target.files.get("a") == b"four"
+        assert counts(report, "differing", "deleted") == (known == "replaced", 0)
 
 
 def test_a_missing_service_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> No
                     rig.source.files.delete(f"file {number}")
 
         rig.source.files.put("kept", b"or nothing would be deleted")
+        rig.put(100)
         for before, during, delete in passes:
             change(before)
             meddling = iter(during)

@@ -135,12 +135,12 @@ def _is_recorded(there: ObjectInfo, recorded: Recorded | None) -> bool:
 
 
 def was_begun(there: ObjectInfo, begun: Collection[bytes]) -> bool:
-    """Whether this copy wrote the target's object just before it was interrupted."""
+    """Whether this copy wrote the target's object just before it was interrupted; not if no digest shows that."""
     return any(_has_bytes(there, *json.loads(each)) for each in begun)
 
 
 def _has_bytes(there: ObjectInfo, size: int, etag: str, md5: str | None, sha256: str | None) -> bool:
-    return compare_bytes(replace(there, size=size, etag=etag, md5=md5, sha256=sha256), there) is not False
+    return compare_bytes(replace(there, size=size, etag=etag, md5=md5, sha256=sha256), there) is True
 
 
 def _has_same_headers(ours: ObjectHeaders, theirs: ObjectHeaders) -> bool:
