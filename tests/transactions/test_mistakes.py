@@ -241,6 +241,8 @@ ASKED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda db: db.query(Book, shelf="a", only=["authr"]), "only= names 'authr'.*did you mean 'author'"),
     (lambda db: db.update_all(Book, {"autor": "x"}, shelf="a"), "Book.autor.*did you mean 'author'"),
     (lambda db: db.delete_all(Book, shelff="a"), "Book.shelff.*did you mean 'shelf'"),
+    (lambda db: db.delete_all(Book, shelf="a", chekpoint="x"), "chekpoint.*did you mean 'checkpoint'"),
+    (lambda db: db.delete(Book.key("a"), were=True), "no option 'were'.*did you mean 'where'"),
     (lambda db: db.transaction(retries=3), r"no option 'retries'.*use db.run\(function, retries=...\)"),
     (lambda db: db.transaction(readonly=True), "no option 'readonly'.*did you mean 'read_only'"),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
@@ -69,8 +70,9 @@ async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> 
     with failing(InvalidModelUpdateError, "maker is read-only"):
         await db.put(Sealed(name="a", count=3, maker="bo"))
     await db.put(Sealed(name="b"))
-    for maker in ("ada", "ada"):  # it was never stored, so the put can set it
-        await db.put(Sealed(name="b", maker=maker, made=NOON))
+    values: dict[str, Any] = {"maker": "ada", "made": NOON}  # they were never stored, so the put can set them
+    for _ in range(2):
+        await db.put(Sealed(name="b", **values))
     found = await db.get_one(Sealed, "b")
     assert (found.maker, found.made, found.version) == ("ada", NOON, 2)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdall.core.nearest_name import suggest_name
+from holdall.core.nearest_name import find_nearest, suggest_name
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey, make_key
 from holdall.models.model import Model
@@ -82,9 +82,10 @@ def refuse_components(method: str, targets: Sequence[object], components: Mappin
     """Raise an error for components of a key, where a whole key was expected."""
     for name in components:
         model = targets[0].__name__ if targets and isinstance(targets[0], type) else "Order"
+        near = find_nearest(name, ["where"])
         raise InvalidOptionsError(
             f"{method} takes items and keys, and has no option {name!r}",
-            hint=f"write {method}({model}.key({name}=...))",
+            hint=f"write {method}({model}.key({name}=...))" if near is None else f"did you mean {near!r}?",
         )
 
 

@@ -256,7 +256,7 @@ async def test_a_batch_that_fails_ends_the_bulk_even_if_the_caller_goes_on(db: D
 
 
 @in_memory
-async def test_an_error_in_the_block_drops_what_waits(db: Db) -> None:
+async def test_an_error_in_the_block_or_in_put_all_drops_what_waits(db: Db) -> None:
     bulk = db.bulk(Line)
 
     async def fail() -> None:
@@ -269,6 +269,9 @@ async def test_an_error_in_the_block_drops_what_waits(db: Db) -> None:
         await fail()
     assert bulk.report == BulkReport(25, 0)
     assert await db.query(Line, order="a").count() == 25
+    with pytest.raises(InvalidRequestError, match="does not belong in a bulk of Line"):
+        await bulk.put_all([*lines(40)[30:], None])  # type: ignore[list-item]
+    assert await bulk.put_all([]) == BulkReport(25, 0)
 
 
 @in_memory

@@ -80,7 +80,8 @@ class Bulk(BulkWrites, Generic[M]):
 
     def _all(self, add: Any, items: Iterable[Any]) -> BulkReport:
         if not self._open:
-            run(self._batches.begin(), self._context)
+            with self:
+                return self._all(add, items)
         for item in items:
             if add(item):
                 run(self._batches.flush(), self._context)
@@ -131,7 +132,8 @@ class AsyncBulk(BulkWrites, Generic[M]):
 
     async def _all(self, add: Any, items: Any) -> BulkReport:
         if not self._open:
-            await wait(self._batches.begin(), self._context)
+            async with self:
+                return await self._all(add, items)
         if isinstance(items, AsyncIterable):
             async for item in items:
                 if add(item):

@@ -21,6 +21,7 @@ from holdall.core.renderer import render
 from holdall.core.requests import BatchGet, GetItem, Query, Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, TransactionTooLarge
+from holdall.models.item_values import unknown_field
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.retry import RunOptions
@@ -80,6 +81,11 @@ def make_question(
     schema: ModelSchema, *, scan: Any, segments: int, where: Any, sort: Any, index: Any, components: Any
 ) -> Question:
     """The query or scan that finds the items; a scan has to be requested, because it concerns every item."""
+    for name in components:
+        if name not in schema.fields:
+            raise unknown_field(
+                schema, name, ("sort", "where", "index", "scan", "segments", *ChunkOptions._fields)
+            )
     if scan is True:
         if components or sort is not None or index is not None:
             raise InvalidOptionsError(

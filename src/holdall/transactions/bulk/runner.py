@@ -80,8 +80,8 @@ class BulkRunner(Reader):
 
         A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
         ``concurrency`` batches are sent at the same time; ``rate`` is the most items written per second. ``progress``
-        is called with a `BulkReport` after them. A model with unique fields, attachments, an archive or a
-        ``before_...`` hook is refused, because batches would leave its items inconsistent.
+        is called with a `BulkReport` after them. A model with unique fields, a version, attachments, an archive or
+        a ``before_...`` hook is refused, because batches would leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import Bulk
         from holdall.transactions.bulk.batch import Batches
@@ -211,8 +211,8 @@ class AsyncBulkRunner(AsyncReader):
 
         A batch is cheaper than a transaction, but nothing is locked, and a put replaces whatever is stored. Up to
         ``concurrency`` batches are sent at the same time; ``rate`` is the most items written per second. ``progress``
-        is called with a `BulkReport` after them. A model with unique fields, attachments, an archive or a
-        ``before_...`` hook is refused, because batches would leave its items inconsistent.
+        is called with a `BulkReport` after them. A model with unique fields, a version, attachments, an archive or
+        a ``before_...`` hook is refused, because batches would leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import AsyncBulk
         from holdall.transactions.bulk.batch import Batches
