@@ -21,7 +21,7 @@ from PIL import Image
 from holdall import Database, Model, Variant, has_one_attached
 from holdall.attachments import AttachmentSettings, Blob, Filename, analyzer
 from holdall.attachments.address import sign_variation, verify_variation
-from holdall.attachments.analysis import _analyzers
+from holdall.attachments.analysis import _declared
 from holdall.attachments.derivation import Derivation, carry_out
 from holdall.attachments.derived import preview_owner, variant_owner
 from holdall.attachments.marshal import Symbol
@@ -273,7 +273,7 @@ def analyzing(*types: str) -> Iterator[list[tuple[bytes, Blob]]]:
     try:
         yield seen
     finally:
-        _analyzers.pop(0)
+        _declared.popitem()
 
 
 @in_memory

@@ -16,6 +16,8 @@ def nightly(): ...
 FIRST = """
 import holdall, program
 from holdall.artifacts import on
+from holdall.attachments import analyzer
+from holdall.attachments.analysis import _declared as analyzers
 from holdall.jobs.declaration import declared_jobs
 
 @holdall.job("of-this-file", every=60)
@@ -28,15 +30,24 @@ def test_a_test_declares():
     @on("published", name="heard")
     def hear(event): ...
 
+    @analyzer("text/csv")
+    def look(path, blob): ...
+
+    assert [each.__name__ for each in analyzers.values()] == ["read_text", "look"]
+
     holdall.job("of-a-top-level-function")(test_a_test_declares)
 
     assert declared_jobs().keys() >= {"nightly", "of-this-file", "of-a-test", "heard"}
+
+@analyzer("text/*")
+def read_text(path, blob): ...
 
 def test_a_module_is_imported_here_first():
     import late
 
 def test_what_tests_declared_is_gone_and_what_modules_declared_is_not():
     assert {name for name in declared_jobs() if not name.startswith("holdall.")} == {"nightly", "of-this-file", "late"}
+    assert [*analyzers.values()] == [read_text]
 
 def test_a_test_declares_a_job_of_the_program_anew():
     declared_jobs().pop("nightly")
@@ -48,6 +59,7 @@ def test_the_job_is_again_the_programs():
 
 SECOND = """
 import holdall
+from holdall.attachments.analysis import _declared as analyzers
 from holdall.jobs.declaration import declared_jobs
 
 @holdall.job("of-the-second-file")
@@ -56,6 +68,7 @@ def work(): ...
 def test_jobs_of_another_test_file_are_not_known_here():
     found = {name for name in declared_jobs() if not name.startswith("holdall.")}
     assert found == {"nightly", "of-the-second-file", "late"}
+    assert not analyzers
 """
 
 

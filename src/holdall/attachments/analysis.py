@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_analyzers: list[tuple[tuple[str, ...], Callable[..., Any]]] = []
+_declared: dict[tuple[tuple[str, ...], Callable[..., Any]], Callable[..., Any]] = {}
+"""The analyzers of this process, by their types and themselves; those declared last take precedence."""
 
 
 def analyzer(*types: str) -> Callable[[F], F]:
@@ -38,7 +39,8 @@ def analyzer(*types: str) -> Callable[[F], F]:
         )
 
     def decorate(function: F) -> F:
-        _analyzers.insert(0, (types, function))
+        _declared.pop((types, function), None)
+        _declared[types, function] = function
         return function
 
     return decorate
@@ -86,7 +88,7 @@ async def _call(context: Context, function: Callable[..., Any], path: Path, blob
 
 def _find_analyzer(content_type: str | None) -> Callable[..., Any] | None:
     kind = content_type or BINARY
-    for types, function in _analyzers:
+    for types, function in reversed(_declared):
         if any(fnmatchcase(kind, each) for each in types):
             return function
     return None

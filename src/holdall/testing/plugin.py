@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _MODULES = pytest.StashKey["frozenset[str | None]"]()
 
+_REGISTRIES = ("holdall.jobs.declaration", "holdall.attachments.analysis")
+"""The modules that keep what a process has declared, each in a dict ``_declared``."""
+
 pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")
 
 
@@ -76,37 +79,37 @@ def holdall_clock() -> Iterator[Clock]:
 
 @pytest.fixture(autouse=True)
 def holdall_declarations(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let each test know the jobs and handlers of the program and of its own file, and forget those it declares.
+    """Let each test know the jobs, handlers and analyzers of the program and of its own file, and forget its own.
 
     They belong to the process. Without this, a recurring job of one test file would run in the workers of another.
     """
     imported = set(sys.modules)
-    here = _module_of(request.node)
-    hidden = {
-        name: job
-        for name, job in _jobs().items()
-        if (home := _home_of(job)) != here and home in _test_modules(request.session)
-    }
-    for name in hidden:
-        del _jobs()[name]
-    known = _jobs().copy()
+    others = _test_modules(request.session) - {_module_of(request.node)}
+    known = {place: _declarations(place).copy() for place in _REGISTRIES}
+    for place, declared in known.items():
+        for name in [name for name, each in declared.items() if _home_of(each) in others]:
+            del _declarations(place)[name]
     yield
-    jobs = _jobs()
-    for name, job in list(jobs.items()):
+    for place, declared in known.items():
+        found = _declarations(place)
         # a module that the test was the first to import declares its jobs only once: these stay
-        if known.get(name) is not job and _home_of(job) not in sys.modules.keys() - imported:
-            del jobs[name]
-    jobs.update({name: job for name, job in (known | hidden).items() if name not in jobs})
+        new = {
+            name: each
+            for name, each in found.items()
+            if declared.get(name) is not each and _home_of(each) in sys.modules.keys() - imported
+        }
+        found.clear()
+        found.update(declared | new)
 
 
-def _jobs() -> dict[str, Any]:
-    """The jobs of this process; none before the first is declared."""
-    declaration = sys.modules.get("holdall.jobs.declaration")
-    return {} if declaration is None else declaration.declared_jobs()
+def _declarations(place: str) -> dict[Any, Any]:
+    """What this process has declared in a registry; nothing before its module is loaded."""
+    module = sys.modules.get(place)
+    return {} if module is None else module._declared
 
 
-def _home_of(job: Any) -> str | None:
-    return getattr(job.function, "__module__", None)
+def _home_of(declared: Any) -> str | None:
+    return getattr(getattr(declared, "function", declared), "__module__", None)
 
 
 def _test_modules(session: pytest.Session) -> frozenset[str | None]:
