@@ -19,6 +19,7 @@ from holdall.features import DatabaseArguments, find_hook, setting_parsers
 if TYPE_CHECKING:
     from holdall.attachments.attachable import Attachable, Destroying, Saving
     from holdall.backends.services import FilesArgument
+    from holdall.tables.claim import TableClaims
 
 D = TypeVar("D", bound="Composed")
 
@@ -114,7 +115,7 @@ def make_awaiting_context(
 def equip_services(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:
     """Let services store claims on their keys in the database's table, and use URLs of the web application."""
 
-    def claims(service: str) -> object:
+    def claims(service: str) -> TableClaims:
         from holdall.tables.claim import TableClaims
 
         return TableClaims(

@@ -82,6 +82,8 @@ def announce(
     handlers = handlers_of("artifacts", kind)
     if not handlers:
         return
+    from holdall.jobs.outbox import Outbox  # it takes a while to load
+
     context = change.context
     said = {
         "id": context.port.new_id(),
@@ -94,8 +96,7 @@ def announce(
         "before": None if before is None else dict(before),
         "after": None if after is None else dict(after),
     }
+    outbox = Outbox(context)
     for handler in handlers:
-        _, participant = context.hook("plan_job")(
-            context, (), handler, (said,), key=None, delay=None, queue=None
-        )
-        change.join(participant)
+        outbox.add(handler, (said,))
+    change.join(outbox)

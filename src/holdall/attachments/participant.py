@@ -208,7 +208,7 @@ class AttachmentsParticipant(Participant):
             delay = 60 if len(self._at_once) == len(removed) else None
             outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
         if heard:
-            outbox.add(deliver_events, heard, key=None, delay=None, queue=None)
+            outbox.add(deliver_events, heard)
         if self._derivations:  # also for urgent work, in case the process dies right after the commit
             delay = 60 if all(each.is_urgent for each in self._derivations) else None
             packed = [each.pack() for each in self._derivations]
@@ -217,7 +217,7 @@ class AttachmentsParticipant(Participant):
         if missed:
             outbox.add(DETACH_AGAIN, missed, key=None, delay=LAG, queue=None)
         if self._intents:
-            outbox.add(DETACH_BATCHES, self._list_intents(), key=None, delay=None, queue=None)
+            outbox.add(DETACH_BATCHES, self._list_intents())
         if removed or heard or missed or self._intents or self._derivations:
             self._outbox = outbox
             await outbox.state(change)
@@ -256,7 +256,7 @@ class AttachmentsParticipant(Participant):
             await self._outbox.prepare(port)
         if self._intents:
             context, intents = self._context, self._list_intents()
-            await enqueue_alone(context, DETACH_BATCHES, intents, key=None, delay=GIVEN_UP, queue=None)
+            await enqueue_alone(context, DETACH_BATCHES, intents, delay=GIVEN_UP)
             for _, _, parts in self._intents:
                 await put_all(port, parts)
         await store_files(self._context, self._home, [file for file, _ in self._files.values()])

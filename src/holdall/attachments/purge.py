@@ -76,7 +76,7 @@ async def delete_unattached(context: Context, row: BlobRow) -> bool:
     event = describe_event(context, "purged", row.id)
     if event is not None:
         outbox = Outbox(context)
-        outbox.add(deliver_events, [event], key=None, delay=None, queue=None)
+        outbox.add(deliver_events, [event])
         change.join(outbox)
     return await commit_once(change) is None
 

@@ -19,6 +19,7 @@ from holdall.core.settings import DEFAULT_SERVICE, Settings, number_setting
 from holdall.errors import ConfigurationError, HoldallError, StoreClosedError
 
 if TYPE_CHECKING:
+    from holdall.backends.s3.creation import Claims
     from holdall.core.objects import (
         ObjectRequest,  # at run time only where one is sent: it takes a while to load
     )
@@ -36,7 +37,7 @@ class Services:
     def __init__(self, named: Mapping[str, str | Backend], settings: Settings) -> None:
         self._named = dict(named)
         self._settings = settings
-        self.claims: Callable[[str], Any] | None = None
+        self.claims: Callable[[str], Claims] | None = None
         """Returns, for a service's name, what claims object keys in the table: for servers without conditional puts."""
         self.base_url: Callable[[], str] | None = None
         """Returns the URL where the web application serves services without a web server and ``base_url``."""
@@ -200,7 +201,7 @@ def open_service(
     url: str,
     settings: Settings,
     directory: str | None = None,
-    claims: Any = None,
+    claims: Claims | None = None,
     base_url: Callable[[], str] | None = None,
 ) -> Backend:
     """The service that a URL names; a relative path in it is relative to the directory.
@@ -228,7 +229,9 @@ def open_service(
     return _open_s3(url, location, options, settings, claims)
 
 
-def _open_s3(url: str, location: str, options: dict[str, str], settings: Settings, claims: Any) -> Backend:
+def _open_s3(
+    url: str, location: str, options: dict[str, str], settings: Settings, claims: Claims | None
+) -> Backend:
     from holdall.backends.aws.credentials import find_credentials
     from holdall.backends.aws.endpoint import resolve_endpoint
     from holdall.backends.aws.limit import NAMES, limits_of

@@ -68,9 +68,9 @@ class Outbox(Participant):
         job: Job[*tuple[Any, ...]] | str,
         arguments: Sequence[object],
         *,
-        key: str | None,
-        delay: object,
-        queue: str | None,
+        key: str | None = None,
+        delay: object = None,
+        queue: str | None = None,
     ) -> Enqueued:
         """Add a job; invalid arguments and options are refused now."""
         name, options = _resolve(job)
@@ -138,22 +138,29 @@ def plan_job(
     participants: Sequence[Participant],
     job: Job[*tuple[Any, ...]] | str,
     arguments: Sequence[object],
-    **options: Any,
+    *,
+    key: str | None,
+    delay: object,
+    queue: str | None,
 ) -> tuple[Enqueued, Outbox | None]:
     """Carry out ``tx.enqueue``; for a transaction's first job, also return the participant that must join it."""
-    for participant in participants:
-        if isinstance(participant, Outbox):
-            return participant.add(job, arguments, **options), None
-    outbox = Outbox(context)
-    return outbox.add(job, arguments, **options), outbox
+    joined = next((each for each in participants if isinstance(each, Outbox)), None)
+    outbox = joined or Outbox(context)
+    return outbox.add(job, arguments, key=key, delay=delay, queue=queue), None if joined else outbox
 
 
 async def enqueue_alone(
-    context: Context, job: Job[*tuple[Any, ...]] | str, arguments: Sequence[object], **options: Any
+    context: Context,
+    job: Job[*tuple[Any, ...]] | str,
+    arguments: Sequence[object],
+    *,
+    key: str | None = None,
+    delay: object = None,
+    queue: str | None = None,
 ) -> Enqueued:
     """Enqueue a job in its own transaction."""
     outbox = Outbox(context)
-    enqueued = outbox.add(job, arguments, **options)
+    enqueued = outbox.add(job, arguments, key=key, delay=delay, queue=queue)
 
     async def body(change: Change) -> None:
         change.join(outbox)

@@ -224,10 +224,11 @@ def _leave_job(change: Change, rollout: Rollout) -> None:
     """Enqueue the job that continues when the current stage is over; none if the stage does not end by itself."""
     if rollout.state != "running" or rollout.due is None:
         return
+    from holdall.jobs.outbox import Outbox  # it takes a while to load
+
     context = change.context
     delay = max(0.0, (rollout.due - context.port.now()).total_seconds())
     arguments = (rollout.name, rollout.alias, rollout.id, rollout.turn)
-    _, enqueuing = context.hook("plan_job")(
-        context, (), next_stage, arguments, key=None, delay=delay, queue=None
-    )
-    change.join(enqueuing)
+    outbox = Outbox(context)
+    outbox.add(next_stage, arguments, delay=delay)
+    change.join(outbox)

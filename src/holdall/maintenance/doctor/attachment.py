@@ -95,14 +95,7 @@ class SlotCheck:
             return await commit_once(change) is None
 
         async def enqueue() -> bool:
-            await enqueue_alone(
-                context,
-                detach_batches,
-                [[owner.record_type, owner.record_id, name, intent]],
-                key=None,
-                delay=None,
-                queue=None,
-            )
+            await enqueue_alone(context, detach_batches, [[owner.record_type, owner.record_id, name, intent]])
             return True
 
         if first.is_stored:
