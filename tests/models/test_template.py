@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given as for_all
@@ -13,7 +14,7 @@ from rig.behaviour import Db, awaiting, everywhere, in_memory
 from rig.behaviour_models import given, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
-from holdall.core import encode_item
+from holdall.core import Scan, encode_item
 from holdall.errors import InvalidFieldError, ModelDefinitionError, ModelMismatchError, QueryNotSupported
 from holdall.models import stream_change
 
@@ -279,6 +280,52 @@ def test_no_two_keys_are_the_same_and_each_is_parsed_back(rows: list[tuple[str, 
         partition, sort = key.encoded
         assert Pair._schema.form.components({"S": str(partition)}, {"S": str(sort)}) == components
         assert seen.setdefault(key.encoded, components) == components
+
+
+class Ticket(Model, table="desk", layout=Template(pk="DAY#{day}", sk="T#{day}#{number}")):
+    day: Key[str]
+    number: SortKey[int]
+    text: str = ""
+
+
+class Desk(Model, table="desk", layout=Template(pk="DAY#{day}", sk="DESK")):
+    day: Key[str]
+    open: bool = True
+
+
+@everywhere
+async def test_models_without_a_type_are_told_apart_by_their_keys(db: Db) -> None:
+    await given(db, Desk(day="mon"), *(Ticket(day="mon", number=number) for number in (1, 2)))
+    for sort in ("T#mon#x", "T#mon#\u0663", "T#tue#3", "T#mon#1#NOTE"):
+        await put_raw(db, Ticket, encode_item({"pk": "DAY#mon", "sk": sort, "day": "mon", "number": 9}))
+    await put_raw(db, Ticket, encode_item({"pk": "DAY#mon", "sk": "T#mon#007"}))
+    assert [desk.day async for desk in db.scan(Desk)] == ["mon"]
+    assert [ticket.number async for ticket in db.query(Ticket, day="mon")] == [7, 1, 2]
+    assert [ticket.number async for ticket in db.query(Ticket, day="mon", limit=2)] == [7, 1]
+    assert await db.query(Ticket, day="mon").count() == await db.scan(Ticket).count() == 3
+    await db.update_all(Ticket, {"text": "x"}, scan=True)
+    await db.delete_all(Ticket, scan=True, where=col(Ticket.text) == "x")
+    left = [item["sk"]["S"] for item in (await db.send(Scan(db.table_of(Desk)))).items]
+    assert left == ["DESK", "T#mon#1#NOTE", "T#mon#x", "T#mon#\u0663", "T#tue#3"]
+
+
+def test_texts_of_one_length_need_nothing_between_them() -> None:
+    class Booking(Model, table="bookings", layout=Template(pk="{at}{id}{day}{number:03d}{name}")):
+        at: Key[datetime]
+        id: Key[UUID]
+        day: Key[date]
+        number: Key[int]
+        name: Key[str]
+
+    values = {"id": UUID(int=5), "day": date(2026, 1, 2), "number": 7, "name": "ada"}
+    for at in (DAYS[0], DAYS[0].replace(tzinfo=None)):
+        key = Booking.key(at=at, **values)
+        assert Booking._schema.form.components({"S": str(key.encoded[0])}, None) == {"at": at, **values}
+
+
+def test_a_part_of_a_key_cannot_be_empty() -> None:
+    with pytest.raises(InvalidFieldError, match=r"Pair\.at: a part of a key cannot be empty"):
+        Pair.key(first="a", second="b", at="", number=1)
 
 
 def test_a_number_that_does_not_fit_its_digits_is_refused() -> None:

@@ -52,6 +52,7 @@ class KeyForm:
     ``foreign``: programs in JavaScript read the items, too.
     ``reserves_names``: names that begin with an underscore are Holdall's.
     ``shares_partitions``: items of other models may lie between those of one partition.
+    ``is_known_by_key``: only the text of the key shows which items are of the model, and no store can check that.
     ``key_names`` are the key attributes of a table whose keys other programs make, too, and may spell otherwise.
     """
 
@@ -63,6 +64,7 @@ class KeyForm:
     foreign = False
     shares_partitions = False
     reserves_names = False
+    is_known_by_key = False
     key_names: tuple[str, ...] = ()
 
     def __init__(self, keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]) -> None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 _SLOT = re.compile(r"\{(\w+)(?::0(\d+)d)?\}")
-_FIXED = (datetime, date, UUID)  # stored as texts of one length, in the order of the values
+_FIXED = {datetime: r".{26}Z?", date: ".{10}", UUID: ".{36}"}
+"""The types whose texts have one length and sort as the values do, with its pattern; a time without a zone has no Z."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,17 @@ class Slot:
     @property
     def is_fixed(self) -> bool:
         """Whether all its texts have one length, so that they sort as the values do whatever follows them."""
+        return self.fixed_pattern is not None
+
+    @property
+    def fixed_pattern(self) -> str | None:
+        """The regular expression of its texts if they all have one length."""
+        if self.width is not None:
+            return rf"[0-9]{{{self.width}}}"
         form = self.field.codec.stored_as
-        fixed = self.field.codec.annotation in _FIXED if form is None else form in FIXED_WIDTH
-        return self.width is not None or fixed
+        if form is None:
+            return _FIXED.get(self.field.codec.annotation)
+        return f".{{{FIXED_WIDTH[form]}}}" if form in FIXED_WIDTH else None
 
     @property
     def is_ordered(self) -> bool:
@@ -67,12 +76,12 @@ class Slot:
         """A value as the field would store it; another program may have stored a time with more digits."""
         return value if self.field.codec.stored_as is None else self.field.validate(value)
 
-    @property
-    def pattern(self) -> str:
-        """The regular expression of its texts."""
-        if self.width is not None:
-            return rf"(\d{{{self.width}}})"
-        return r"(-?\d+)" if self.field.codec.kind == "N" else "(.+?)"
+    def pattern(self, follower: str | Slot | None) -> str:
+        """The regular expression of its texts. Other programs may spell times with fewer digits, but not if only their
+        length shows where the next slot begins."""
+        if self.width is not None or isinstance(follower, Slot):
+            return f"({self.fixed_pattern})"
+        return "(-?[0-9]+)" if self.field.codec.kind == "N" else "(.+?)"
 
     def parse(self, text: str) -> Any:
         """The value of a text."""
@@ -116,7 +125,10 @@ class KeyText:
                     f"in the template {text!r}, nothing separates {first.field.name} from {second.field.name}",
                     hint="put a literal between them, such as #",
                 )
-        patterns = (re.escape(piece) if isinstance(piece, str) else piece.pattern for piece in pieces)
+        patterns = (
+            re.escape(piece) if isinstance(piece, str) else piece.pattern(follower)
+            for piece, follower in zip(pieces, (*pieces[1:], None), strict=True)
+        )
         self._pattern = re.compile("".join(patterns), re.DOTALL)
 
     @property
@@ -136,6 +148,8 @@ class KeyText:
     def render(self, values: Mapping[str, Any]) -> str:
         """The key of these values; refuses values whose text could not be parsed back."""
         texts = [self.spell(slot, values[slot.field.name]) for slot in self.slots]
+        if "" in texts:
+            raise self.slots[texts.index("")].field.refusal("a part of a key cannot be empty")
         left = iter(texts)
         whole = "".join(piece if isinstance(piece, str) else next(left) for piece in self.pieces)
         match = self._pattern.fullmatch(whole)
@@ -164,12 +178,15 @@ class KeyText:
 
     def match(self, text: str) -> dict[str, Any] | None:
         """The values of a key; None if it is not of this template."""
-        match = self._pattern.fullmatch(text)
-        if match is None:
+        pieces = self.split(text)
+        if pieces is None:
             return None
-        return {
-            slot.field.name: slot.parse(found) for slot, found in zip(self.slots, match.groups(), strict=True)
-        }
+        return {slot.field.name: slot.parse(piece) for slot, piece in zip(self.slots, pieces, strict=True)}
+
+    def split(self, text: str) -> Sequence[str] | None:
+        """The texts of the slots in a key; None if it is not of this template."""
+        match = self._pattern.fullmatch(text)
+        return None if match is None else match.groups()
 
     def range(self, clause: Clause | None, known: Mapping[str, Any]) -> Range:
         """The range of keys that a condition describes, where some fields are known."""

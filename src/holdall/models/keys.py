@@ -13,7 +13,7 @@ from holdall.core.internal import internal
 from holdall.core.nearest_name import find_nearest
 from holdall.core.numbers import canonical_number, number_text
 from holdall.core.values import Item
-from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidValueError
+from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidRequestError, InvalidValueError
 from holdall.models.field_options import ABSENT
 from holdall.models.key_part import KeyPart, foreign_part
 
@@ -176,11 +176,11 @@ def find_stored_key(schema: ModelSchema, components: Mapping[str, Any], stored: 
         for kind, part in attribute.items()
     ]
     encoded: Encoded = (parts[0], parts[1] if len(parts) > 1 else None)
-    with suppress(InvalidFieldError):
+    with suppress(InvalidRequestError):
         key: ModelKey[Any] = ModelKey(schema, components)
         if key.encoded == encoded:
             return key
-    with suppress(InvalidFieldError, InvalidKeyError):
+    with suppress(InvalidRequestError):
         components = {**components, **schema.form.components(attributes[0], *attributes[1:] or (None,))}
     return ModelKey(schema, components, encoded)
 

@@ -44,7 +44,7 @@ PeerForm: TypeAlias = Literal["epoch", "epoch_ms", "iso", "iso_ms", "pynamodb", 
 UNORDERED = ("iso", "json")
 """The forms whose texts do not sort as the values do."""
 
-FIXED_WIDTH = ("iso_ms", "pynamodb")
+FIXED_WIDTH = {"iso_ms": 24, "pynamodb": 31}
 """The forms whose texts all have the same length."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -221,6 +221,7 @@ class TemplateForm(KeyForm):
         self.type_attribute = type
         self.constants = constants
         self.shares_partitions = type is not None
+        self.is_known_by_key = type is None
 
     def table_keys(self) -> Keys:
         """The attributes that the template names."""
@@ -261,10 +262,26 @@ class TemplateForm(KeyForm):
         return self._indexes
 
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
-        """By the type attribute; without one, the key has told."""
+        """By the type attribute; without one, by the key."""
+        if self.type_attribute is None:
+            return schema if self._has_key(item) else None
         if any(item.get(name) != attribute for name, attribute in self.constants.items()):
             return None
-        return schema if self.type_attribute is None else super().model_of(schema, item, sort)
+        return super().model_of(schema, item, sort)
+
+    def _has_key(self, item: Item) -> bool:
+        """Whether an item has a key of this template; a field that is twice in it has the same text in both places."""
+        found: dict[tuple[str, int | None], str] = {}
+        for text in (self._partition, self._sort):
+            if text is None or text.attribute.name not in item:
+                continue
+            pieces = text.split(item[text.attribute.name].get("S", ""))
+            if pieces is None:
+                return False
+            for slot, piece in zip(text.slots, pieces, strict=True):
+                if found.setdefault((slot.field.name, slot.width), piece) != piece:
+                    return False
+        return True
 
 
 class TemplateIndex(BoundIndex):

@@ -234,8 +234,8 @@ class Question:
 
     @property
     def is_blind(self) -> bool:
-        """Whether the store cannot evaluate the caller's condition for all rows; it lets pointers through."""
-        return self.where is not None and bool(self._pointers())
+        """Whether the store cannot choose the rows alone: it lets pointers through, and does not parse keys."""
+        return self.schema.form.is_known_by_key or (self.where is not None and bool(self._pointers()))
 
     def _visible(self) -> Condition | None:
         """The caller's condition, as far as the store can evaluate it."""
