@@ -14,7 +14,9 @@ from holdall import Index, Key, Model, SortKey, col, field
 from holdall.core import (
     CreateTable,
     GetItem,
+    IndexSchema,
     KeyAttribute,
+    Projection,
     TableSchema,
     TransactWrite,
     UpdateItem,
@@ -251,6 +253,82 @@ async def test_a_table_that_does_not_fit_is_explained_with_the_difference(
     with pytest.raises(ConfigurationError, match=problem) as caught:
         await db.get(Product, 1)
     assert advice in str(caught.value)
+
+
+class Entry(
+    Model,
+    table="entries",
+    layout="plain",
+    indexes=[Index("by_kind", ["kind"], ["at"]), Index("by_size", sort_key=["size"], local=True)],
+):
+    id: Key[str]
+    number: SortKey[int]
+    kind: str = ""
+    at: datetime = NOON
+    size: int = 0
+
+
+KIND, AT, ID, NUMBER = (
+    KeyAttribute("kind"),
+    KeyAttribute("at"),
+    KeyAttribute("id"),
+    KeyAttribute("number", "N"),
+)
+
+
+@pytest.mark.parametrize(
+    ("index", "problem", "advice"),
+    [
+        (IndexSchema("by_kind", KIND), "its keys are kind (S), not kind (S) and at (S)", 'key=["kind"])'),
+        (
+            IndexSchema("by_kind", KIND, KeyAttribute("at", "N")),
+            "its keys are kind (S) and at (N), not kind (S) and at (S)",
+            'at: store the time as a number, with field(stored="epoch") or field(stored="epoch_ms"); '
+            'Index("by_kind", key=["kind"], sort_key=["at"])',
+        ),
+        (
+            IndexSchema("by_kind", KeyAttribute("type"), AT),
+            "its keys are type (S) and at (S), not",
+            'declare a field for type (S); Index("by_kind", key=["type"], sort_key=["at"])',
+        ),
+        (
+            IndexSchema("by_kind", ID, AT, local=True),
+            "it is local, not global",
+            'Index("by_kind", sort_key=["at"], local=True)',
+        ),
+        (
+            IndexSchema("by_kind", KIND, AT, Projection("INCLUDE", ("size", "more"))),
+            "it holds only size, more of each item, not all",
+            'Index("by_kind", key=["kind"], sort_key=["at"], include=["size"])',
+        ),
+        (
+            IndexSchema("by_size", ID, KIND),
+            "it is global, not local",
+            'Index("by_size", key=["id"], sort_key=["kind"])',
+        ),
+    ],
+    ids=["keys", "type", "unknown", "local", "projection", "global"],
+)
+@awaiting
+async def test_an_index_that_differs_is_explained_with_its_declaration(
+    db: Db, index: IndexSchema, problem: str, advice: str
+) -> None:
+    await db.send(CreateTable(TableSchema(db.table_of(Entry), ID, NUMBER, (index,))))
+    values: dict[str, Any] = {"kind": "x"} if index.name == "by_kind" else {"id": "x"}
+    with pytest.raises(ConfigurationError) as caught:
+        await db.query(Entry, index=index.name, **values).all()
+    assert f"does not fit: {problem}" in caught.value.message
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("declare it as the table has it: ")
+    assert caught.value.hint.endswith(advice)
+
+
+@awaiting
+async def test_a_plan_finds_a_key_of_another_type(db: Db) -> None:
+    await db.send(CreateTable(TableSchema(db.table_of(Product), KeyAttribute("SKU"))))
+    planned = (await db.table.plan(models=[Product])).tables[0]
+    assert planned.problem is not None
+    assert "its keys are SKU (S), not SKU (N)" in planned.problem
 
 
 @awaiting

@@ -201,7 +201,7 @@ async def test_the_index_is_created_with_the_table_or_added_to_it_and_verified(d
         "its keys are tournamentId (S) + region (N) and round (N) + bracket (S) + at (S), "
         "not tournamentId (S) and region (N) + round (N)"
     ]
-    with pytest.raises(ConfigurationError, match="has different keys"):
+    with pytest.raises(ConfigurationError, match="its keys are"):
         await db.query(Wrong, index="by_round", cup="w").all()
 
 

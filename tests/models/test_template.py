@@ -14,8 +14,14 @@ from rig.behaviour import Db, awaiting, everywhere, in_memory
 from rig.behaviour_models import given, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
-from holdall.core import Scan, encode_item
-from holdall.errors import InvalidFieldError, ModelDefinitionError, ModelMismatchError, QueryNotSupported
+from holdall.core import CreateTable, IndexSchema, KeyAttribute, Scan, TableSchema, encode_item
+from holdall.errors import (
+    ConfigurationError,
+    InvalidFieldError,
+    ModelDefinitionError,
+    ModelMismatchError,
+    QueryNotSupported,
+)
 from holdall.models import stream_change
 
 DAYS = [datetime(2026, 1, day, tzinfo=UTC) for day in range(1, 6)]
@@ -415,6 +421,49 @@ def test_a_template_that_cannot_work_is_refused_when_the_class_is_defined(
         class Wrong(Model, table="tables", layout=template()):
             name: Key[str]
             city: str = ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "index", "problem", "advice"),
+    [
+        (
+            ("PK", "SK"),
+            None,
+            "its key is PK (S) and SK (S)",
+            '"PK": "CUSTOMER#{customer}", "SK": "ORDER#{num',
+        ),
+        (
+            ("pk",),
+            None,
+            "its key is pk (S), not pk (S) and sk (S)",
+            'Template({"pk": "CUSTOMER#{customer}"})',
+        ),
+        (
+            ("pk", "sk"),
+            IndexSchema("gsi1", KeyAttribute("GSI1PK"), KeyAttribute("GSI1SK")),
+            "its keys are GSI1PK (S) and GSI1SK (S), not gsi1pk (S) and gsi1sk (S)",
+            'gsi1={"GSI1PK": "STATUS#{status}", "GSI1SK": "{placed_at}"}',
+        ),
+        (
+            ("pk", "sk"),
+            IndexSchema("gsi1", KeyAttribute("pk"), KeyAttribute("gsi1sk"), local=True),
+            "it is local, not global",
+            'local={"gsi1": {"gsi1sk": "{placed_at}"}}',
+        ),
+    ],
+    ids=["names", "no sort key", "index", "local index"],
+)
+@awaiting
+async def test_a_table_that_does_not_fit_is_explained_before_anything_is_written(
+    db: Db, keys: tuple[str, ...], index: IndexSchema | None, problem: str, advice: str
+) -> None:
+    partition, sort = KeyAttribute(keys[0]), KeyAttribute(keys[1]) if keys[1:] else None
+    indexes = () if index is None else (index,)
+    await db.send(CreateTable(TableSchema(db.table_of(Order), partition, sort, indexes)))
+    with pytest.raises(ConfigurationError) as caught:
+        await db.create(Order, customer="ada", number=1)
+    assert problem in caught.value.message
+    assert advice in str(caught.value.hint)
 
 
 def test_a_subclass_has_the_layout_of_its_root_and_its_own_name() -> None:

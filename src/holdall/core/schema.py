@@ -176,7 +176,7 @@ class TableNeeds:
     ``table`` is the name of the model's own table, without any prefix. It is None for a model in the database's table;
     so are ``partition`` and ``sort``, because the model cannot choose that table's keys. ``ttl`` is the attribute by
     which its items expire, None if they do not. ``fetched`` are the indexes that need not hold whole items, because
-    these are then fetched by their keys.
+    these are then fetched by their keys. ``declared``: the model says how another program laid out the table.
     """
 
     table: str | None
@@ -186,6 +186,7 @@ class TableNeeds:
     ttl: str | None
     model: str
     fetched: frozenset[str] = frozenset()
+    declared: bool = False
 
 
 class NeedsTable(Protocol):

@@ -8,7 +8,7 @@ attributes are the fields themselves if possible, the table's key if it is the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdall.core.frozen import dataclass
@@ -18,6 +18,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
 from holdall.models.fields import Field
 from holdall.models.key_form import (
+    advise_type,
     plain_attribute,
     range_of_ancestor,
     range_of_plain,
@@ -125,6 +126,10 @@ class BoundIndex:
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """The range of the index's sort key that a condition describes, in the partition of these components."""
         raise NotImplementedError
+
+    def advise(self, found: IndexSchema, fields: Iterable[Field[Any]]) -> str | None:
+        """How to declare the index as another program's table has it; None if there is no way, or the table is ours."""
+        return None
 
 
 def slot_schema(slot: int) -> IndexSchema:
@@ -261,6 +266,29 @@ class PlainIndex(BoundIndex):
             return range_of_plain(clause, self.sort_key, attribute)
         return range_of_several(clause, self.sort_key, self._schema.sorts, own_part)
 
+    def advise(self, found: IndexSchema, fields: Iterable[Field[Any]]) -> str:
+        """The declaration, after the fields that it needs."""
+        known = {field.stored: field for field in fields}
+        notes = [
+            f"declare a field for {key.name} ({key.type})"
+            if key.name not in known
+            else advise_type(known[key.name], key.type)
+            for key in found.keys
+            if key.name not in known or known[key.name].codec.kind != key.type
+        ]
+
+        def name_all(names: Iterable[str]) -> str:
+            return ", ".join(quote(known[name].name if name in known else name) for name in names)
+
+        parts = [quote(found.name)]
+        parts += [] if found.local else [f"key=[{name_all(key.name for key in found.partitions)}]"]
+        parts += [f"sort_key=[{name_all(key.name for key in found.sorts)}]"] if found.sorts else []
+        if found.projection.kind != "ALL":
+            held = (name for name in found.projection.names if name in known and not known[name].is_key)
+            parts.append(f"include=[{name_all(held)}]")
+        parts += ["local=True"] if found.local else []
+        return "; ".join([*notes, f"Index({', '.join(parts)})"])
+
 
 def foreign_attribute(
     fields: tuple[Field[Any], ...], keys: tuple[Field[Any], ...], sort_keys: tuple[Field[Any], ...]
@@ -292,6 +320,11 @@ def _foreign_value(
         return fields[0].encode(values[fields[0].name])  # the field's own form, not a key text
     part = foreign_part(fields, values, numeric=attribute.type == "N")
     return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
+
+
+def quote(text: str) -> str:
+    """A text as it is written in Python, usually in double quotes."""
+    return f'"{text}"' if text.isprintable() and not {*'"\\'} & {*text} else repr(text)
 
 
 def projection_of(included: Sequence[str] | None) -> Projection:

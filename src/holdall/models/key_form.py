@@ -107,6 +107,10 @@ class KeyForm:
         """What to declare for a table whose key attributes have other names."""
         return None
 
+    def advise_type(self, found: KeyAttribute) -> str | None:
+        """What to declare for a key attribute that has another type."""
+        return None
+
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """The model of a stored item: this one or one derived from it; None if it is neither."""
         assert self.type_attribute is not None
@@ -284,6 +288,8 @@ class PlainForm(KeyForm):
     def advise(self, found: TableSchema) -> str | None:
         """The names that the key fields should be stored under."""
         fields, names = (*self.keys, *self.sort_keys), [key.name for key in found.keys]
+        if [field.stored for field in reversed(fields)] == names:
+            return f"declare {fields[1].name} as the Key and {fields[0].name} as the SortKey"
         pairs = zip(fields, names, strict=False)
         renamed = [f'{field.name}: field(name="{name}")' for field, name in pairs if field.stored != name]
         advice = [f"store the key fields under the table's names: {', '.join(renamed)}"] if renamed else []
@@ -292,6 +298,11 @@ class PlainForm(KeyForm):
         elif len(fields) > len(names):
             advice.append("declare no SortKey, because the table has none")
         return "; ".join(advice)
+
+    def advise_type(self, found: KeyAttribute) -> str:
+        """A type of the key field that is stored so."""
+        fields = {field.stored: field for field in (*self.keys, *self.sort_keys)}
+        return advise_type(fields[found.name], found.type)
 
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """The one model of the table."""
@@ -320,13 +331,17 @@ def explain_unfit(form: KeyForm, wanted: TableSchema, found: TableSchema) -> tup
         if have.type != want.type and not (
             form.foreign and have.type == "S"
         ):  # a number kept as text is fine
-            suitable = {"S": "str", "N": "int", "B": "bytes"}[have.type]
-            advice = f"declare it with a type that is stored as {have.type}, such as {suitable}"
-            return (
-                f"its key attribute {have.name} is of type {have.type}, not {want.type}",
-                advice if form.is_plain else None,
-            )
+            problem = f"its key attribute {have.name} is of type {have.type}, not {want.type}"
+            return problem, form.advise_type(have)
     return None
+
+
+def advise_type(field: Field[Any], kind: KeyType) -> str:
+    """How to declare a field that a table stores as a key of this type."""
+    if field.codec.is_time and kind == "N":
+        return f'{field.name}: store the time as a number, with field(stored="epoch") or field(stored="epoch_ms")'
+    suitable = {"S": "str", "N": "int", "B": "bytes"}[kind]
+    return f"{field.name}: declare a type that is stored as {kind}, such as {suitable}"
 
 
 def _key_names(schema: TableSchema) -> str:

@@ -102,6 +102,7 @@ class KeyText:
         casing: str | None,
     ) -> None:
         self.attribute = KeyAttribute(attribute)
+        self.text = text
         self._casing = casing
         pieces: list[str | Slot] = []
         end = 0

@@ -28,7 +28,9 @@ def table_needs(model: type[Model]) -> TableNeeds:
         return TableNeeds(None, None, None, indexes, ttl, schema.name)
     ttl = None if schema.ttl is None else schema.ttl.stored
     fetched = frozenset(index.schema.name for index in schema.indexes.values() if index.fetches)
-    return TableNeeds(schema.table, *keys, indexes, ttl, schema.name, fetched)
+    return TableNeeds(
+        schema.table, *keys, indexes, ttl, schema.name, fetched, declared=schema.layout is not None
+    )
 
 
 def find_models(names: Mapping[str, Any], module: str) -> list[type[Model]]:

@@ -5,15 +5,16 @@ Pure. A template also describes indexes, and the attributes by which the items o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdall.core.internal import internal
-from holdall.core.schema import IndexSchema, KeyAttribute
+from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
 from holdall.models.conditions import Clause
-from holdall.models.indexes import BoundIndex, Index
+from holdall.models.indexes import BoundIndex, Index, quote
 from holdall.models.key_form import KeyForm, Keys
 from holdall.models.key_part import KeyPart
 from holdall.models.key_text import KeyText, refuse_template
@@ -261,6 +262,15 @@ class TemplateForm(KeyForm):
         """The template's indexes."""
         return self._indexes
 
+    def advise(self, found: TableSchema) -> str:
+        """The template with the table's names."""
+        texts = [self._partition] if self._sort is None else [self._partition, self._sort]
+        return f"declare the table's key: Template({_rename(texts, found.keys)})"
+
+    def advise_type(self, found: KeyAttribute) -> str:
+        """Another layout: a template makes texts."""
+        return f'a template makes texts; declare layout="plain", with {found.name} as a field'
+
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """By the type attribute; without one, by the key."""
         if self.type_attribute is None:
@@ -324,3 +334,21 @@ class TemplateIndex(BoundIndex):
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts of the template."""
         return self._texts[1].range(clause, components) if len(self._texts) == 2 else EVERYTHING
+
+    def advise(self, found: IndexSchema, fields: Iterable[Field[Any]]) -> str | None:
+        """The template with the names of the table's index; None if its keys are not texts."""
+        if any(key.type != "S" for key in found.keys):
+            return None
+        if found.local:
+            return f"local={{{quote(self.name)}: {_rename(self._texts[1:] or self._texts, found.sorts)}}}"
+        return f"{self.name}={_rename(self._texts, found.keys)}"
+
+
+def _rename(texts: Sequence[KeyText], keys: Sequence[KeyAttribute]) -> str:
+    """Templates under the names that a table has, as they are written in Python; ... for one that is missing."""
+    pairs = zip_longest(keys, texts[: len(keys)])
+    return (
+        "{"
+        + ", ".join(f"{quote(key.name)}: {quote(text.text) if text else '...'}" for key, text in pairs)
+        + "}"
+    )

@@ -30,7 +30,8 @@ class WantedTable:
 
     ``own`` is its name without the prefix, None for the database's table. The ``schema`` of the database's table is the
     one for a new table; an existing table may have other key attributes. ``ttl`` is the attribute by which items should
-    expire, and ``expiring`` are the models that need it.
+    expire, and ``expiring`` are the models that need it. ``declared``: the models say how another program laid out the
+    table.
     """
 
     schema: TableSchema
@@ -39,6 +40,7 @@ class WantedTable:
     indexes: tuple[WantedIndex, ...]
     ttl: str | None
     expiring: tuple[str, ...]
+    declared: bool = False
 
     @property
     def name(self) -> str:
@@ -103,7 +105,8 @@ def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedT
     assert first.partition is not None
     schema = TableSchema(name, first.partition, first.sort, tuple(wanted.index for wanted in indexes))
     ttl = expiring[0].ttl if expiring else None
-    return WantedTable(_check(schema), table, _names(needs), indexes, ttl, _names(expiring))
+    declared = any(each.declared for each in needs)
+    return WantedTable(_check(schema), table, _names(needs), indexes, ttl, _names(expiring), declared)
 
 
 def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]:

@@ -139,7 +139,7 @@ def _split(
     for each in wanted.indexes:
         there = found.get(each.index.name)
         if there is not None:
-            problem = _otherwise(each.index, there, each.whole)
+            problem = explain_other_index(each.index, there, whole=each.whole)
             if problem is not None:
                 wrong.append(PlannedIndex(each.index, each.models, problem, there))
             continue
@@ -155,7 +155,8 @@ def _split(
     return tuple(missing), tuple(wrong)
 
 
-def _otherwise(wanted: IndexSchema, found: IndexSchema, whole: bool) -> str | None:
+def explain_other_index(wanted: IndexSchema, found: IndexSchema, *, whole: bool) -> str | None:
+    """What an index has instead of what it should have; None if it fits. ``whole``: it must hold all that it should."""
     if found.local is not wanted.local:
         return f"it is {'local' if found.local else 'global'}, not {'local' if wanted.local else 'global'}"
     if not found.has_keys_of(wanted):
@@ -188,7 +189,10 @@ def _unfit_shared(
 def _unfit_own(wanted: WantedTable, description: TableDescription) -> ConfigurationError | None:
     keys, found = wanted.schema.keys, description.schema.keys
     fits = len(keys) == len(found) and all(
-        want.name == have.name and have.type in (want.type, "S")  # a number can be stored as text
+        want.name == have.name
+        and (
+            have.type == want.type or (have.type == "S" and not wanted.declared)
+        )  # a number can be stored as text
         for want, have in zip(keys, found, strict=True)
     )
     if fits:
@@ -196,8 +200,9 @@ def _unfit_own(wanted: WantedTable, description: TableDescription) -> Configurat
     have, want = keys_text(description.schema, AND), keys_text(wanted.schema, AND)
     return ConfigurationError(
         f"table {wanted.name} cannot hold {', '.join(wanted.models)}: its keys are {have}, not {want}",
-        hint="the key of a table cannot be changed: give the model another table, "
-        f"or delete this one and create it again:\n{create_table_text(wanted.schema)}",
+        hint="the key of a table cannot be changed: "
+        + ("declare the model's key as the table has it, or " if wanted.declared else "")
+        + f"give the model another table, or delete this one and create it again:\n{create_table_text(wanted.schema)}",
     )
 
 

@@ -24,6 +24,7 @@ from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.definition import create_table_text, update_table_text
 from holdall.tables.flow import discover, ensure_index, ensure_table, find_table
 from holdall.tables.layout import Layout
+from holdall.tables.provision import explain_other_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,39 +149,55 @@ async def bind_index(context: Context, binding: Binding, index: BoundIndex) -> b
     else:
         description = await context.port.send(DescribeTable(binding.table, counts=False))
     found = next((each for each in description.schema.indexes if each.name == wanted.name), None)
-    where = f"the index {wanted.name} of table {binding.table}"
-    hint = None
+    _check_index(context, binding.schema, description.schema, index, found)
+    assert found is not None
+    if description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
+        raise ConfigurationError(
+            f"{binding.schema.name} cannot use its index {index.name!r}: it is still being created",
+            hint="wait until it is active, then try again",
+        )
+    whole = found.projection.covers(wanted.projection)
+    fit[binding.table, index] = whole
+    return whole
+
+
+def _check_index(
+    context: Context, schema: ModelSchema, table: TableSchema, index: BoundIndex, found: IndexSchema | None
+) -> None:
+    """Refuse an index that is missing or that the model declares otherwise; the error has the difference."""
+    wanted = index.schema
     if found is None:
-        problem = f"table {binding.table} has no index {wanted.name}"
-    elif found.local is not wanted.local:
-        problem = f"{where} is {'local' if found.local else 'global'}"
-    elif not found.has_keys_of(wanted):
-        problem = f"{where} has different keys"
-    elif not (whole := found.projection.covers(wanted.projection)) and not index.fetches:
-        problem = f"{where} does not include all attributes that it should"
-    elif description.index_status.get(wanted.name, "ACTIVE") != "ACTIVE":
-        problem = f"{where} is still being created"
-        hint = "wait until it is active, then try again"
+        known = ", ".join(each.name for each in table.indexes)
+        problem: str | None = f"table {table.name} has no index {wanted.name}" + (
+            f", only {known}" if known and schema.layout is not None else ""
+        )
     else:
-        fit[binding.table, index] = whole
-        return whole
+        problem = explain_other_index(wanted, found, whole=not index.fetches)
+        if problem is None:
+            return
+        problem = f"the index {wanted.name} of table {table.name} does not fit: {problem}"
+    advice = None if found is None else index.advise(found, schema.fields.values())
     raise ConfigurationError(
-        f"{binding.schema.name} cannot use its index {index.name!r}: {problem}",
-        hint=hint or _advise_index(context, binding, wanted, missing=found is None),
+        f"{schema.name} cannot use its index {index.name!r}: {problem}",
+        hint=f"declare it as the table has it: {advice}"
+        if advice
+        else _advise_index(context, schema, table.name, wanted, missing=found is None),
     )
 
 
-def _advise_index(context: Context, binding: Binding, wanted: IndexSchema, *, missing: bool) -> str:
+def _advise_index(
+    context: Context, schema: ModelSchema, table: str, wanted: IndexSchema, *, missing: bool
+) -> str:
     if wanted.local:
         return (
             "a local index can only be created together with its table: create another table and move the items:\n"
-            + create_table_text(_plan_table(binding.schema, binding.table))
+            + create_table_text(_plan_table(schema, table))
         )
-    definition = update_table_text(binding.table, wanted)
+    definition = update_table_text(table, wanted)
     if not missing:
         return f"an index cannot be changed: delete it and create this one:\n{definition}"
     return (
-        f"create it with {_creation(context, binding.schema)}, or pass manage_table=True to have Holdall "
+        f"create it with {_creation(context, schema)}, or pass manage_table=True to have Holdall "
         f"create it, or create it yourself:\n{definition}"
     )
 
@@ -257,6 +274,10 @@ async def _in_own_table(schema: ModelSchema, context: Context) -> Binding:
             f"table {name} cannot hold {schema.name}: {reason}",
             hint=f"{hint + '; or ' if hint else ''}create the table like this:\n{create_table_text(wanted)}",
         )
+    there = {index.name: index for index in found.indexes}
+    for index in schema.indexes.values():  # a write would store the keys of these under other names
+        if index.is_of_layout and index.schema.name in there:
+            _check_index(context, schema, found, index, there[index.schema.name])
     return Binding(schema, name, found.partition, found.sort, ttl, True)
 
 
