@@ -160,25 +160,59 @@ async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda
     with the cancellation as its cause.
     """
     notice = Notice(current_notice.get())
+    result: _Result[T] = _Result(notice, cancelled)
     token = current_notice.set(notice)
     try:
-        task = asyncio.ensure_future(work)  # it copies the context, and so has the notice
+        result.task = asyncio.create_task(
+            _finish(work, result)
+        )  # it copies the context, and so has the notice
     finally:
         current_notice.reset(token)
-    cancellation: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancellation = error
-            notice.ring()
-            cancelled()
-    notice.end()
-    if cancellation is None:
-        return task.result()
-    if not task.cancelled() and isinstance(unknown := task.exception(), OutcomeUnknown):
-        raise unknown from cancellation
-    raise cancellation  # the caller is cancelled, so no other outcome is reported
+    try:
+        return await result
+    except asyncio.CancelledError as cancellation:
+        if isinstance(unknown := result.exception(), OutcomeUnknown):
+            raise unknown from cancellation
+        raise  # the caller is cancelled, so no other outcome is reported
+    finally:
+        notice.end()
+        del result  # an error refers to this frame
+
+
+class _Result(asyncio.Future[T]):
+    """The result of work that ends although its caller is cancelled.
+
+    Cancelling a task cancels the future that it waits for. This one refuses, so the task waits on, and asyncio raises
+    the cancellation in it afterwards.
+    """
+
+    task: asyncio.Task[None]
+
+    def __init__(self, notice: Notice, cancelled: Callable[[], None]) -> None:
+        super().__init__()
+        self._notice = notice
+        self._cancelled = cancelled
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Notify the work; not at once, because a signal handler may have interrupted it."""
+        if not self.done():
+            self.get_loop().call_soon(self._notify)
+        return False
+
+    def _notify(self) -> None:
+        self._notice.ring()
+        self._cancelled()
+
+
+async def _finish(work: Awaitable[T], result: _Result[T]) -> None:
+    """Await the work and wake its caller at once; a callback of the task would do so a round of the loop later."""
+    try:
+        result.set_result(await work)
+    except BaseException as error:
+        result.set_exception(error)
+        del result  # the error refers to this frame
+        if not isinstance(error, Exception):
+            raise
 
 
 _pool = Pool("holdall-offload", threads=min(32, (os.cpu_count() or 1) + 4))

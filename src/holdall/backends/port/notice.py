@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from typing import Protocol
-from weakref import WeakSet
+from weakref import ref
 
 GRACE_SECONDS = 2.0
 """How many seconds a request that was sent may still wait for its reply after its caller was cancelled."""
@@ -29,27 +29,26 @@ class Notice:
 
     def __init__(self, outer: Notice | None) -> None:
         self.is_given: bool = outer is not None and outer.is_given
-        self._listeners: WeakSet[Listener] | None = None
+        self._listeners: set[ref[Listener]] = set()
         if outer is not None:
             outer.join(self)
 
     def join(self, listener: Listener) -> None:
         """Call the listener when the notice is given, unless it was given already."""
-        if self._listeners is None:
-            self._listeners = WeakSet()
-        self._listeners.add(listener)
+        self._listeners.add(ref(listener, self._listeners.discard))
 
     def ring(self) -> None:
         """Give the notice, once."""
         if not self.is_given:
             self.is_given = True
-            for listener in tuple(self._listeners or ()):
-                listener.ring()
+            for listener in [known() for known in tuple(self._listeners)]:
+                if listener is not None:
+                    listener.ring()
 
     def end(self) -> None:
         """End the work: its caller's cancellation no longer concerns tasks that it left behind."""
         self.is_given = False
-        self._listeners = None
+        self._listeners = set()
 
 
 current_notice: ContextVar[Notice | None] = ContextVar("holdall_notice", default=None)
