@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ async def request(
 
 
 def lane_of(colour: Colour, transport: Transport) -> Lane[Any]:
-    return transport.blocking if colour == "blocking" else transport.awaiting
+    return transport.blocking if colour == "blocking" else transport.awaiting(asyncio.get_running_loop())
 
 
 class Timed:

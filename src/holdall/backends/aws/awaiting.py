@@ -98,7 +98,7 @@ class AwaitingPace(Clock):
 
     def exchange(self, transport: Transport, within: Limit, *parcel: Any) -> Coroutine[Any, Any, Reply]:
         """Send a parcel over one of the event loop's connections."""
-        return exchange(transport.awaiting, within, *parcel)
+        return exchange(transport.awaiting(asyncio.get_running_loop()), within, *parcel)
 
 
 class within:  # noqa: N801 - reads as `asyncio.timeout` does
@@ -148,6 +148,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
         self._ended: Exception | bool = False
         self._reader: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._rings = self._until = 0.0
         self._limit = Limit(read_timeout)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -185,6 +186,8 @@ class AwaitingStream(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self._ended = exc or self._ended or True
+        if self._timer is not None:
+            self._timer.cancel()
         self._writable.set()
         self._wake()
 
@@ -209,7 +212,7 @@ class AwaitingStream(asyncio.BufferedProtocol):
         have run since.
         """
         self._limit = limit
-        limit.moved = self._set_timer
+        limit.moved = self._heed_deadline
         if self._arrived or self._ended or self._transport is None or self._transport.is_closing():
             return False
         return self._watch is not None and not self._watch.poll(0)
@@ -272,31 +275,37 @@ class AwaitingStream(asyncio.BufferedProtocol):
         while True:
             self._moving = False
             self._reader = self._loop.create_future()
-            self._set_timer(seconds)
+            self._until = time.monotonic() + seconds
+            self._heed_deadline()
             try:
                 await self._reader
             finally:
-                if self._timer is not None:
-                    self._timer.cancel()
-                    self._timer = None
                 self._reader = None
             if self._place is None or self._ended:
                 return  # otherwise it was only the timer, and there was progress
 
-    def _set_timer(self, seconds: float | None = None) -> None:
-        """Make the waiting caller give up after that many seconds, and no later than the deadline."""
-        if self._reader is None:
+    def _heed_deadline(self) -> None:
+        """Make the waiting caller give up no later than at the deadline.
+
+        Setting and cancelling a timer for each request would be a twentieth of its work. So one that rings earlier is
+        left alone; when it rings, it is set again if the caller still waits.
+        """
+        self._until = min(self._until, self._limit.deadline)
+        if self._reader is None or (self._timer is not None and self._rings <= self._until):
             return
         if self._timer is not None:
             self._timer.cancel()
-        left = self._limit.deadline - time.monotonic()
-        patience = self._read_timeout if seconds is None else seconds
-        self._timer = self._loop.call_later(min(patience, left), self._give_up, self._reader)
+        self._rings = self._until
+        self._timer = self._loop.call_later(self._until - time.monotonic(), self._ring)
 
-    def _give_up(self, reader: asyncio.Future[None]) -> None:
-        if reader.done():
+    def _ring(self) -> None:
+        self._timer = None
+        reader = self._reader
+        if reader is None or reader.done():
             return
-        if self._moving and self._limit.left > 0:
+        if time.monotonic() < self._until:
+            self._heed_deadline()
+        elif self._moving and self._limit.left > 0:
             reader.set_result(None)
         else:
             reader.set_exception(TimeoutError("timed out"))

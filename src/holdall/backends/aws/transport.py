@@ -195,12 +195,8 @@ class Transport:
         lines = "".join([f"{name}: {value}\r\n" for name, value in target.proxy.headers.items()])
         return f"http://{authority('http', target.host, target.port)}", lines
 
-    @property
-    def awaiting(self) -> Lane[AwaitingStream]:
-        """The connections of the running event loop."""
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
+    def awaiting(self, loop: asyncio.AbstractEventLoop) -> Lane[AwaitingStream]:
+        """The connections of the event loop, which is running."""
         lane = self._awaiting.get(loop)
         if lane is None:
             from holdall.backends.aws.awaiting import AwaitingWaiter, connect_awaiting
