@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdall import Database
 from holdall.cli.model_column import TableSample
 from holdall.cli.model_source import write_source
-from holdall.cli.template_guess import find_designs
+from holdall.cli.template_guess import TYPE_ATTRIBUTES, find_designs
 from holdall.core import (
     CreateTable,
     GetItem,
@@ -91,8 +91,12 @@ WORDS = st.sampled_from(["a", "b", "tea", "x-y", "10", "A"])
 NUMBERS = st.integers(0, 99)
 
 
-@given(st.lists(st.tuples(WORDS, NUMBERS), min_size=2, max_size=6, unique=True), st.sampled_from("#|:/"))
-def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separator: str) -> None:
+@given(
+    st.lists(st.tuples(WORDS, NUMBERS), min_size=2, max_size=6, unique=True),
+    st.sampled_from("#|:/"),
+    st.sampled_from(TYPE_ATTRIBUTES[2:]),
+)
+def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separator: str, kind: str) -> None:
     def text(*parts: object) -> str:
         return separator.join(map(str, parts))
 
@@ -104,7 +108,7 @@ def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separat
         items.append(
             {"pk": text("RANK", number), "sk": text("x", f"by_{word}"), "user": word, "rank": number}
         )
-        items[-2]["type"], items[-1]["type"] = "User", "rank"
+        items[-2][kind], items[-1][kind] = "User", "rank"
     schema = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
     with Database("memory:") as db:
         db.send(CreateTable(schema))

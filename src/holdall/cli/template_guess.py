@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from holdall.core import Item, KeyAttribute, TableSchema
 
-TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "cls", "type")
+TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "_et", "__typename", "cls", "type")
 _MOST_TYPES = 20
 _ELECTRODB_TYPE, _ELECTRODB_VERSION = "__edb_e__", "__edb_v__"
 _SEPARATORS = "#|:/"

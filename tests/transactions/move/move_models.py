@@ -36,8 +36,12 @@ class Product(Model, indexes=[Index("by_kind", key=["kind"], sort_key=["price"])
 class OldOrder(
     Model,
     table="app",
-    layout=Template(pk="C#{customer}", sk="O#{number:04d}", gsi1=("S#{status}", "{customer}"), type="entity"),
-    name="Order",
+    layout=Template(
+        pk="C#{customer}",
+        sk="O#{number:04d}",
+        gsi1=("S#{status}", "{customer}"),
+        type={"entity": "Order", "v": "1"},
+    ),
     ttl="until",
 ):
     customer: Key[str]

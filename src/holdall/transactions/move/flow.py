@@ -303,7 +303,8 @@ def _list_known_names(binding: Binding) -> frozenset[str]:
     names |= {key.name for key in (binding.partition, binding.sort) if key is not None}
     names |= {key.name for index in schema.indexes.values() for key in index.schema.keys}
     names |= {STAMP, VERSION, MOVED, *(() if schema.migrations is None else schema.migrations.renames)}
-    return frozenset(names | {name for name in (binding.ttl, schema.form.type_attribute) if name is not None})
+    names |= {name for name in (binding.ttl, schema.form.type_attribute) if name is not None}
+    return frozenset(names | schema.form.constants.keys())
 
 
 def _is_about_the_item(error: HoldallError) -> bool:
