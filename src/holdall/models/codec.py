@@ -16,28 +16,24 @@ raises `ModelDefinitionError`, at the latest with the first value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from enum import Enum, Flag
 from functools import lru_cache
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from holdall.core.numbers import canonical_number
 from holdall.core.values import Attribute, encode
-from holdall.errors import InvalidValueError, ModelDefinitionError
+from holdall.errors import InvalidValueError
 from holdall.models.adapter import Adapter
 from holdall.models.annotation import Bounds, Form, bounds_of, has_hook, means_something, peel
 from holdall.models.difference import difference, explain_change
 from holdall.models.everyday import make_quick
 from holdall.models.pattern import Pattern
+from holdall.models.scalar_codec import build_choice, build_scalar, misfit, refuse
 from holdall.models.stored_form import (
-    Scalar,
     encode_value,
-    order_of,
     plain,
     scalar_of,
-    show,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "Codec", "codec_for"]
 
-_NULL: Attribute = {"NULL": True}
 _SCALAR_KINDS = ("S", "N", "B", "BOOL")
-_UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 class Codec:
@@ -143,13 +137,13 @@ def _build(codec: Codec, form: Form) -> None:
     base, notes = form.base, [note for note in form.notes if means_something(note)]
     scalar = scalar_of(base)
     if scalar is not None and not any(map(has_hook, notes)):
-        _build_scalar(codec, scalar, base, codec._adapter if notes else None)
+        build_scalar(codec, scalar, base, codec._adapter if notes else None)
     elif notes or has_hook(base):
         _build_structured(codec, codec._adapter)
     elif get_origin(base) is Literal:
-        _build_choice(codec, get_args(base), base)
+        build_choice(codec, get_args(base), base)
     elif isinstance(base, type) and issubclass(base, Enum) and not issubclass(base, Flag):
-        _build_choice(codec, list(base), base)
+        build_choice(codec, list(base), base)
     elif (shape := _shape(base)) is not None:
         _build_plain(codec, shape)
     else:
@@ -157,170 +151,6 @@ def _build(codec: Codec, form: Form) -> None:
         codec.pattern = _everyday_members(base)
         if codec.pattern is not None:
             codec.encode_checked = make_quick(base, codec.encode_checked)
-
-
-def _never(value: object) -> bool:
-    return False
-
-
-def _refuse(noun: str, value: object) -> InvalidValueError:
-    return InvalidValueError(f"Input should be {noun} (got {show(value)})")
-
-
-def _misfit(noun: str, attribute: object) -> InvalidValueError:
-    return InvalidValueError(f"Input should be {noun} (stored as {show(attribute)})")
-
-
-# --- unstructured types ---------------------------------------------------------------------------------
-
-
-def _build_scalar(codec: Codec, scalar: Scalar, base: type, constraints: Adapter | None) -> None:
-    codec._kind = scalar.kind
-    codec.mutable = _never
-    codec.encode = write = _nullable_write(scalar.write) if codec.nullable else scalar.write
-    validate = _scalar_validate(scalar, base, codec.nullable)
-    read_odd = _scalar_fallback(scalar, codec.nullable)
-    decode = _scalar_decode(scalar, read_odd)
-    if constraints is not None:
-        validate, decode = _constrain(scalar, constraints, write, read_odd)
-    else:
-        codec.pattern = Pattern(scalar.kind, scalar.read)
-    codec.validate, codec.decode = validate, decode
-    codec.encode_checked = lambda value: write(validate(value))
-    if constraints is None:
-        codec.encode_checked = make_quick(base, codec.encode_checked)
-
-
-def _nullable_write(write: Callable[[Any], Attribute]) -> Callable[[Any], Attribute]:
-    return lambda value: _NULL if value is None else write(value)
-
-
-def _scalar_validate(scalar: Scalar, base: type, nullable: bool) -> Callable[[Any], Any]:
-    safe, write, convert = scalar.safe, scalar.write, scalar.convert
-
-    def admit(value: Any) -> Any:
-        if value is None and nullable:
-            return None
-        if not isinstance(value, scalar.accepts) or isinstance(value, scalar.refuses):
-            raise _refuse(scalar.noun, value)
-        if convert is not None:
-            try:
-                value = convert(value)
-            except OverflowError:
-                raise _refuse(scalar.noun, value) from None
-        write(value)
-        return value
-
-    if safe is None:
-        return lambda value: value if value.__class__ is base else admit(value)
-    return lambda value: value if value.__class__ is base and safe(value) else admit(value)
-
-
-def _scalar_fallback(scalar: Scalar, nullable: bool) -> Callable[[Any], Any]:
-    """Return a function that reads an attribute that another program, or an older version, wrote in another form."""
-
-    def read_odd(attribute: Any) -> Any:
-        if nullable and isinstance(attribute, Mapping) and "NULL" in attribute:
-            return None
-        if scalar.read_odd is not None:
-            try:
-                return scalar.read_odd(attribute[scalar.kind])
-            except _UNREADABLE:
-                pass
-        raise _misfit(scalar.noun, attribute)
-
-    return read_odd
-
-
-def _scalar_decode(scalar: Scalar, read_odd: Callable[[Any], Any]) -> Callable[[Attribute], Any]:
-    kind, read = scalar.kind, scalar.read
-
-    def decode_as_is(attribute: Attribute) -> Any:
-        try:
-            return attribute[kind]
-        except _UNREADABLE:
-            return read_odd(attribute)
-
-    def decode(attribute: Attribute) -> Any:
-        try:
-            return read(attribute[kind])  # type: ignore[misc]
-        except _UNREADABLE:
-            return read_odd(attribute)
-
-    return decode_as_is if read is None else decode
-
-
-def _constrain(
-    scalar: Scalar,
-    constraints: Adapter,
-    write: Callable[[Any], Attribute],
-    read_odd: Callable[[Any], Any],
-) -> tuple[Callable[[Any], Any], Callable[[Attribute], Any]]:
-    kind, read = scalar.kind, scalar.read or scalar.convert or bool
-
-    def validate(value: Any) -> Any:
-        value = constraints.strict(value)
-        write(value)
-        return value
-
-    def decode(attribute: Attribute) -> Any:
-        try:
-            value = read(attribute[kind])
-        except _UNREADABLE:
-            value = read_odd(attribute)
-        return constraints.strict(value)
-
-    return validate, decode
-
-
-# --- one of a few values --------------------------------------------------------------------------------
-
-
-def _build_choice(codec: Codec, choices: Iterable[Any], base: Any) -> None:
-    written: dict[Any, Attribute] = {}
-    tables: dict[str, dict[Any, Any]] = {}
-    for choice in choices:
-        attribute = encode_value(choice)
-        ((kind, content),) = attribute.items()
-        table = tables.setdefault(kind, {})
-        if table.setdefault(_hashable(kind, content), choice) is not choice:
-            raise ModelDefinitionError(f"two choices of {base} have the same stored form, {show(attribute)}")
-        written[choice.__class__, choice] = attribute
-    noun = f"one of {', '.join(show(choice) for _, choice in written)}"
-    if codec.nullable:
-        written[NoneType, None] = _NULL
-        tables["NULL"] = {True: None}
-
-    def validate(value: Any) -> Any:
-        try:
-            if (value.__class__, value) in written:
-                return value
-        except TypeError:  # not hashable, so it is not one of the choices
-            pass
-        raise _refuse(noun, value)
-
-    def encode(value: Any) -> Attribute:
-        return written[value.__class__, value]
-
-    def decode(attribute: Attribute) -> Any:
-        try:
-            for kind, content in attribute.items():
-                return tables[kind][_hashable(kind, content)]
-        except _UNREADABLE:
-            pass
-        raise _misfit(noun, attribute)
-
-    kinds = tables.keys() - {"NULL"}
-    codec._kind = next(iter(kinds)) if len(kinds) == 1 else None
-    codec.mutable = _never
-    codec.validate, codec.encode, codec.decode = validate, encode, decode
-    codec.encode_checked = lambda value: encode(validate(value))
-
-
-def _hashable(kind: str, content: Any) -> Any:
-    if kind == "N":
-        return canonical_number(content)
-    return content if content.__class__ in (str, bool) else order_of({kind: content})
 
 
 # --- plain values: Any, and lists and dicts of it -------------------------------------------------------
@@ -372,7 +202,7 @@ def _reshape(value: Any, shape: _Shape | None) -> Any:
         return value
     kind, inner = shape
     if not isinstance(value, kind):
-        raise _refuse("a valid list" if kind is list else "a valid dictionary", value)
+        raise refuse("a valid list" if kind is list else "a valid dictionary", value)
     copy = kind(value)
     for place, member in () if not inner else enumerate(copy) if kind is list else copy.items():
         try:
@@ -408,7 +238,7 @@ def _build_structured(codec: Codec, adapter: Adapter) -> None:
     def decode(attribute: Attribute) -> Any:
         kind = adapter.facts.kind
         if kind in _SCALAR_KINDS and kind not in attribute and "NULL" not in attribute:
-            raise _misfit(f"of DynamoDB type {kind}", attribute)
+            raise misfit(f"of DynamoDB type {kind}", attribute)
         return adapter.loose(plain(attribute))
 
     def validate(value: Any) -> Any:
