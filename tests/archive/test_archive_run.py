@@ -14,10 +14,10 @@ from holdall import Archive, Key, Model, col
 from holdall.archive.item import archive_item, find_place
 from holdall.archive.pointer import POINTER
 from holdall.core.frozen import replace
+from holdall.core.measure import item_size
 from holdall.core.objects import GetObject, HeadObject, PutObject
 from holdall.core.port import run
 from holdall.core.requests import Scan, UpdateItem
-from holdall.core.values import item_size
 from holdall.errors import ArchiveLossError, InvalidOptionsError, InvalidRequestError, ServiceUnavailableError
 
 BIG = "x" * 300_000

@@ -31,10 +31,10 @@ from holdall.archive.pack import IndexReader, Pack, Slice
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
+from holdall.core.measure import item_size
 from holdall.core.objects import DeleteObject, GetObject, PutObject
 from holdall.core.port import run
 from holdall.core.requests import PutItem, Scan
-from holdall.core.values import item_size
 from holdall.errors import CorruptArchiveError, DanglingPointerError, InvalidOptionsError
 
 

@@ -14,7 +14,7 @@ from holdall.artifacts.alias.traffic import Split
 from holdall.artifacts.home import Home
 from holdall.artifacts.record import RolloutRecord
 from holdall.artifacts.rollout.rollout import Rollout, make_record, rollout_of, stages_of
-from holdall.core.values import canonical_item
+from holdall.core.measure import canonical_item
 from holdall.errors import InvalidOptionsError, RolloutError
 
 HOME = Home("table", "pk", "sk", "main", "", "")

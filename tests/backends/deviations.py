@@ -46,6 +46,7 @@ from holdall.core.expressions import (
     value,
 )
 from holdall.core.key_rules import canonical_attribute
+from holdall.core.measure import canonical_item
 from holdall.core.requests import (
     BatchGet,
     BatchWrite,
@@ -61,7 +62,7 @@ from holdall.core.requests import (
     UpdateItem,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
-from holdall.core.values import Item, canonical_item
+from holdall.core.values import Item
 from holdall.errors import InvalidExpressionError
 
 __all__ = ["SERVERS", "Deviation", "Example", "Server"]

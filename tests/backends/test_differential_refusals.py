@@ -37,6 +37,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.measure import item_size
 from holdall.core.requests import (
     BatchGet,
     BatchWrite,
@@ -52,7 +53,7 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_schema
-from holdall.core.values import Item, item_size
+from holdall.core.values import Item
 
 pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
 

@@ -23,6 +23,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.measure import item_size
 from holdall.core.payload import MAX_SUBSTITUTIONS, MAX_TRANSACTION, payload_size
 from holdall.core.requests import (
     ConditionCheck,
@@ -36,7 +37,7 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.validation import check
-from holdall.core.values import Item, encode_item, item_size
+from holdall.core.values import Item, encode_item
 from holdall.errors import InvalidExpressionError, TransactionTooLarge
 
 SERVER = "DynamoDB Local"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.values import read_units, write_units
+from holdall.core.measure import read_units, write_units
 
 
 @pytest.mark.parametrize(

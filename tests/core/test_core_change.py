@@ -31,8 +31,9 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.measure import canonical_item
 from holdall.core.numbers import number_text
-from holdall.core.values import canonical_item, decode_item, encode, encode_item
+from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import InvalidExpressionError
 
 

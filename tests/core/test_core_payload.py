@@ -7,11 +7,12 @@ from core_strategies import conditions, updates
 from hypothesis import assume, given
 
 from holdall.core.expressions import And, Compare, Condition, Exists, In, Not, Set, Update, path, value
+from holdall.core.measure import item_size
 from holdall.core.payload import MAX_SUBSTITUTIONS, payload_size
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactWrite, UpdateItem
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.validation import check
-from holdall.core.values import encode_item, item_size
+from holdall.core.values import encode_item
 from holdall.errors import InvalidRequestError, TransactionTooLarge
 
 TABLE = TableSchema("things", KeyAttribute("pk"))

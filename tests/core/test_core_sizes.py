@@ -10,8 +10,9 @@ import pytest
 from core_strategies import attributes, decimals
 from hypothesis import given
 
+from holdall.core.measure import attribute_size, item_size
 from holdall.core.numbers import number_size, number_text
-from holdall.core.values import attribute_size, encode_item, item_size
+from holdall.core.values import encode_item
 
 
 @pytest.mark.parametrize(

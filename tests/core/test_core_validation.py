@@ -20,6 +20,7 @@ from holdall.core.expressions import (
     value,
 )
 from holdall.core.key_rules import check_item, check_item_size, check_key
+from holdall.core.measure import item_size
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -43,7 +44,7 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.validation import check, check_size_read
-from holdall.core.values import encode_item, item_size
+from holdall.core.values import encode_item
 from holdall.errors import (
     BatchTooLargeError,
     ConfigurationError,

@@ -24,15 +24,8 @@ from core_strategies import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.values import (
-    attribute_size,
-    canonical_item,
-    decode,
-    decode_item,
-    encode,
-    encode_item,
-    item_size,
-)
+from holdall.core.measure import attribute_size, canonical_item, item_size
+from holdall.core.values import decode, decode_item, encode, encode_item
 from holdall.errors import InvalidValueError
 
 

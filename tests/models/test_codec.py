@@ -40,7 +40,7 @@ from pydantic import (
     conint,
 )
 
-from holdall.core.values import canonical_item
+from holdall.core.measure import canonical_item
 from holdall.errors import InvalidValueError
 from holdall.models.codec import Bounds, codec_for
 

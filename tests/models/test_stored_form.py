@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from holdall.core.measure import canonical_item
 from holdall.core.numbers import number_text
-from holdall.core.values import canonical_item
 from holdall.errors import InvalidValueError
 from holdall.models.difference import difference
 from holdall.models.stored_form import encode_value, plain, scalar_of, show

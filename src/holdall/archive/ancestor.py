@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from holdall.core.values import Item, canonical_item, encode_item
+from holdall.core.measure import canonical_item
+from holdall.core.values import Item, encode_item
 from holdall.errors import CorruptArchiveError, InvalidValueError
 
 FIRST = "s3Key"

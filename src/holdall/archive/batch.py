@@ -30,9 +30,10 @@ from holdall.archive.pack import (
 from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
+from holdall.core.measure import item_size
 from holdall.core.objects import GetObject, ListObjects, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.requests import BatchGet, GetItem
-from holdall.core.values import Item, item_size
+from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError, ObjectNotFoundError, PreconditionFailedError
 
 _AT_ONCE = 16

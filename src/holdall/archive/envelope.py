@@ -13,8 +13,9 @@ from binascii import crc32
 from hashlib import sha256
 
 from holdall.core.frozen import dataclass
+from holdall.core.measure import canonical_item
 from holdall.core.stamp import STAMP
-from holdall.core.values import Item, canonical_item
+from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError
 
 CODEC = "gzip"

@@ -9,8 +9,8 @@ from holdall.archive.pointer import POINTER, read_pointer
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
+from holdall.core.measure import item_size
 from holdall.core.requests import GetItem, Scan
-from holdall.core.values import item_size
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model

@@ -19,7 +19,8 @@ from typing import Any
 
 from holdall.archive.envelope import Envelope, compress
 from holdall.core.frozen import dataclass
-from holdall.core.values import Item, canonical_item
+from holdall.core.measure import canonical_item
+from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError
 
 PACK_SUFFIX = ".pack.gz"

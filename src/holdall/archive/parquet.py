@@ -13,7 +13,8 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from holdall.core.frozen import dataclass
-from holdall.core.values import Attribute, Item, item_size
+from holdall.core.measure import item_size
+from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, InvalidValueError
 from holdall.models.annotation import peel
 from holdall.models.marks import OPENED

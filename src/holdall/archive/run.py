@@ -28,9 +28,10 @@ from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass
+from holdall.core.measure import item_size
 from holdall.core.renderer import render
 from holdall.core.requests import GetItem, Scan
-from holdall.core.values import Item, item_size
+from holdall.core.values import Item
 from holdall.errors import (
     ArchiveLossError,
     ContentionError,

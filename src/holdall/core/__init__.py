@@ -41,6 +41,7 @@ from holdall.core.expressions import (
 )
 from holdall.core.freshness import fresh
 from holdall.core.keys import sort_parts, sort_text
+from holdall.core.measure import item_size
 from holdall.core.port import Backend, Outcome, Port, run
 from holdall.core.requests import (
     AddIndex,
@@ -73,7 +74,7 @@ from holdall.core.requests import (
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.shell import awaiting, blocking
 from holdall.core.stamp import stamped
-from holdall.core.values import Attribute, Item, decode, decode_item, encode, encode_item, item_size
+from holdall.core.values import Attribute, Item, decode, decode_item, encode, encode_item
 from holdall.lazy import fetch_names
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from holdall.core.expressions import (
     Update,
     Value,
 )
+from holdall.core.measure import canonical_item
 from holdall.core.numbers import add
-from holdall.core.values import Attribute, Item, canonical_item
+from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidExpressionError, InvalidValueError
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdall.core.expressions import Condition, Node, Path, Update, Value
+from holdall.core.measure import attribute_size, name_size
 from holdall.core.renderer import Renderer
 from holdall.core.shapes import Memory, shape_of
-from holdall.core.values import Attribute, attribute_size, name_size
+from holdall.core.values import Attribute
 from holdall.errors import InvalidExpressionError
 
 MAX_OPERATORS = 300

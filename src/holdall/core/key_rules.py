@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from itertools import chain
 
 from holdall.core.expressions import Path
+from holdall.core.measure import canonical_item
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.core.values import Attribute, Item, canonical_item
+from holdall.core.values import Attribute, Item
 from holdall.errors import (
     InvalidExpressionError,
     InvalidKeyError,

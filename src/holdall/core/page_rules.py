@@ -27,12 +27,13 @@ from holdall.core.key_rules import (
     check_keys,
     check_scalar_keys,
 )
+from holdall.core.measure import canonical_item
 from holdall.core.requests import (
     Query,
     Scan,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.core.values import Item, canonical_item
+from holdall.core.values import Item
 from holdall.errors import (
     InvalidExpressionError,
     InvalidKeyError,

@@ -12,10 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdall.core.measure import attribute_size, item_size, name_size
 from holdall.core.renderer import render
 from holdall.core.requests import PutItem, TransactAction, TransactWrite, UpdateItem
 from holdall.core.shapes import Expression
-from holdall.core.values import Attribute, attribute_size, item_size, name_size
+from holdall.core.values import Attribute
 from holdall.errors import TransactionTooLarge
 
 MAX_TRANSACTION = 4 * 1024 * 1024

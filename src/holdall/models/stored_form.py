@@ -43,8 +43,9 @@ from enum import Enum
 from typing import Any
 
 from holdall.core.frozen import dataclass
+from holdall.core.measure import name_size
 from holdall.core.numbers import canonical_number, number_text
-from holdall.core.values import Attribute, decode, encode, name_size
+from holdall.core.values import Attribute, decode, encode
 from holdall.errors import InvalidValueError
 
 

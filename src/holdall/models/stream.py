@@ -15,8 +15,9 @@ from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
 from holdall.core.frozen import dataclass
+from holdall.core.measure import canonical_item
 from holdall.core.schema import KeyAttribute
-from holdall.core.values import Item, canonical_item
+from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
 from holdall.models.keys import ModelKey, find_stored_key
 from holdall.models.marks import FROZEN, Partial

@@ -6,8 +6,9 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
+from holdall.core.measure import item_size
 from holdall.core.requests import GetItem
-from holdall.core.values import Item, item_size
+from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.transactions.binding import bind

@@ -14,7 +14,7 @@ from rig.colour import COLOURS, Colour, finish
 
 from holdall import Database, Key, Model
 from holdall.core import PutItem, Scan, encode_item
-from holdall.core.values import canonical_item
+from holdall.core.measure import canonical_item
 from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidValueError, TableNotFoundError
 from holdall.maintenance.dump.line import format_item, parse_line
 

@@ -14,7 +14,7 @@ from queries_rig import Db, Way, database, everywhere, finish, fresh, given, in_
 
 from holdall import Index, Key, Model, SortKey, col
 from holdall.core import item_size
-from holdall.core.values import read_units
+from holdall.core.measure import read_units
 
 
 class Row(Model, indexes=[Index("by_group", ["group"], ["number"])]):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdall.core.evaluation import project
+from holdall.core.measure import canonical_item
 from holdall.core.requests import (
     BatchGet,
     BatchGetReply,
@@ -31,7 +32,7 @@ from holdall.core.requests import (
     WriteReply,
 )
 from holdall.core.schema import KeyAttribute, Projection, TableSchema, make_index
-from holdall.core.values import Item, canonical_item
+from holdall.core.values import Item
 from holdall.errors import MalformedReplyError
 
 Payload = Mapping[str, Any]

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.order import index_key
+from holdall.core.measure import item_size, write_units
 from holdall.core.schema import IndexSchema
-from holdall.core.values import Attribute, Item, item_size, write_units
+from holdall.core.values import Attribute, Item
 from holdall.errors import StoreCorruptError
 
 T = TypeVar("T")

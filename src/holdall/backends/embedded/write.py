@@ -19,6 +19,7 @@ from holdall.core.change import apply_update
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.key_rules import check_item
+from holdall.core.measure import write_units
 from holdall.core.requests import (
     BatchWrite,
     ConditionCheck,
@@ -32,7 +33,7 @@ from holdall.core.requests import (
 )
 from holdall.core.stamp import has_stamped
 from holdall.core.validation import Checked
-from holdall.core.values import Item, write_units
+from holdall.core.values import Item
 from holdall.errors import (
     CancellationReason,
     ConditionFailedError,

@@ -7,7 +7,8 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias
 
 from holdall.core.frozen import dataclass
-from holdall.core.values import Attribute, attribute_size, encode, name_size
+from holdall.core.measure import attribute_size, name_size
+from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidExpressionError
 
 MAX_PATH = 32

@@ -12,8 +12,9 @@ from hashlib import blake2b
 from json import JSONEncoder, loads
 
 from holdall.core.frozen import dataclass
+from holdall.core.measure import canonical_item
 from holdall.core.schema import TableSchema
-from holdall.core.values import Attribute, Item, canonical_item
+from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, InvalidValueError
 
 _encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode

@@ -11,7 +11,8 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.core.values import Item, item_size
+from holdall.core.measure import item_size
+from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import ModelFigure
 from holdall.maintenance.doctor.work import Work

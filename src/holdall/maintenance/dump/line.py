@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
-from holdall.core.values import Attribute, Item, canonical_item, encode
+from holdall.core.measure import canonical_item
+from holdall.core.values import Attribute, Item, encode
 from holdall.errors import InvalidValueError
 
 HINT = "see what holdall dump writes"

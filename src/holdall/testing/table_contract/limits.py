@@ -18,6 +18,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.measure import item_size
 from holdall.core.requests import (
     BatchWrite,
     ConditionCheck,
@@ -27,7 +28,7 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
-from holdall.core.values import encode_item, item_size
+from holdall.core.values import encode_item
 from holdall.errors import (
     InvalidExpressionError,
     InvalidKeyError,

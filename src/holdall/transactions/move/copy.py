@@ -14,10 +14,11 @@ from typing import Any
 
 from holdall.core.frozen import dataclass
 from holdall.core.key_rules import check_item
+from holdall.core.measure import canonical_item
 from holdall.core.requests import PutItem
 from holdall.core.schema import TableSchema
 from holdall.core.stamp import STAMP
-from holdall.core.values import Attribute, Item, canonical_item
+from holdall.core.values import Attribute, Item
 from holdall.models.fields import Field
 from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
