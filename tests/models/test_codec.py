@@ -111,7 +111,7 @@ NUMBERS: list[tuple[Any, Bounds | None]] = [
     (Annotated[Decimal, Interval(gt=1, le=5)], Bounds(gt=1, le=5)),
     (Annotated[int, Field(ge=1, lt=5)], Bounds(ge=1, lt=5)),
     (Annotated[Annotated[int, Ge(3), Le(9)], Ge(1), Le(5)], Bounds(ge=3, le=5)),
-    (Annotated[int, MultipleOf(2)], Bounds()),
+    (Annotated[int, MultipleOf(2)], Bounds(more=True)),
     (PositiveInt, Bounds(gt=0)),
     (conint(ge=2), Bounds(ge=2)),
     (bool, None),
