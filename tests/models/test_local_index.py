@@ -323,9 +323,13 @@ def test_a_model_of_the_shared_table_has_no_local_indexes() -> None:
     assert str(caught.value.hint) == "remove local=True, or give the model its own table: table=..."
 
 
+LOCAL = [Index(f"by_{number}", sort_key=["n"], local=True) for number in range(6)]
+
+
 @pytest.mark.parametrize(
     ("index", "problem"),
     [
+        (LOCAL, "the index 'by_5': a table can have 5 local indexes, and these are 6"),
         (Index("by_n", local=True), "it has no sort key"),
         (Index("by_n", ["n"], ["at"], local=True), r"a local index has the key of its table \(id\)"),
         (Index("by_n", sort_key=["words"], local=True), "words is not stored as a string"),
@@ -336,10 +340,11 @@ def test_a_model_of_the_shared_table_has_no_local_indexes() -> None:
         (Index("by_n", sort_key=["n"], local=True, slot=1), "slot= does not apply"),
     ],
 )
-def test_a_local_index_that_cannot_work_is_refused(index: Index, problem: str) -> None:
+def test_a_local_index_that_cannot_work_is_refused(index: Index | list[Index], problem: str) -> None:
+    indexes = [index] if isinstance(index, Index) else index
     with pytest.raises(ModelDefinitionError, match=problem):
 
-        class Wrong(Model, table="wrong", layout="plain", indexes=[index]):
+        class Wrong(Model, table="wrong", layout="plain", indexes=indexes):
             id: Key[str]
             at: SortKey[int]
             n: int

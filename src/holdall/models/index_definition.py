@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import TableSchema
-from holdall.core.schema_rules import check_schema
+from holdall.core.schema_rules import MAX_LOCAL_INDEXES, check_schema
 from holdall.errors import ConfigurationError, ModelDefinitionError
 from holdall.models.fields import Field
 from holdall.models.indexes import BoundIndex, ForeignIndex, Index, PlainIndex, SlotIndex, projection_of
@@ -39,6 +39,10 @@ def define_indexes(
             raise ModelDefinitionError(
                 f"{cls.__name__}: indexes= must be a list of Index, not of {index!r:.60}"
             )
+    names = [index.name for index in own]
+    for index in own:
+        if names.count(index.name) > 1:
+            raise _wrong(cls, index, "the class declares two indexes of this name")
     known = (index for parent in reversed(parents) for index in parent.indexes.values())
     inherited = [index.declared for index in known if not index.is_of_layout]
     declared = {index.name: index for index in (*inherited, *own)}
@@ -74,7 +78,7 @@ def _bind(
 
 
 def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> None:
-    if not _NAME.fullmatch(index.name) or "#" in index.name:
+    if not isinstance(index.name, str) or not _NAME.fullmatch(index.name):
         raise _wrong(cls, index, "its name is invalid", hint="use letters, digits and . _ -")
     for part in ("key", "sort_key"):
         if isinstance(getattr(index, part), str):
@@ -261,6 +265,11 @@ def _check_definitions(cls: type[Model], bound: Sequence[BoundIndex], form: KeyF
     keys = form.table_keys()
     if keys is None:
         return
+    local = [index.declared for index in bound if index.local]
+    if len(local) > MAX_LOCAL_INDEXES:
+        raise _wrong(
+            cls, local[-1], f"a table can have {MAX_LOCAL_INDEXES} local indexes, and these are {len(local)}"
+        )
     for indexes in ((), *((index.schema,) for index in bound)):
         try:
             check_schema(TableSchema("own", *keys, indexes))

@@ -368,6 +368,7 @@ def test_in_a_table_of_its_own_an_optional_part_has_to_be_sparse() -> None:
     [
         (Index("by#x", ["a"]), "its name is invalid"),
         (Index("", ["a"]), "its name is invalid"),
+        (Index(3, ["a"]), "its name is invalid"),  # type: ignore[arg-type]
         (Index("by_x", []), "it has no key"),
         (Index("by_x", "a"), "list of field names"),
         (Index("by_x", ["a"], "b"), "list of field names"),
@@ -415,6 +416,7 @@ def test_several_indexes_have_a_slot_each() -> None:
     for indexes, problem in (
         ([one, two], "needs a slot for each"),
         ([replace(one, slot=2), two], "slot 2 is already used"),
+        ([two, replace(two, slot=3)], "two indexes of this name"),
     ):
         with pytest.raises(ModelDefinitionError, match=problem):
 
