@@ -41,14 +41,29 @@ class Base(Model, abstract=True):
     updated: datetime = field(now="update")
 
 
+def split_words(item: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(item["words"], str):
+        item["words"] = item["words"].split()
+    return item
+
+
 class Shared(
     Base,
     ttl="until",
+    migrations=[split_words],
     indexes=[
         Index("by_kind", ["kind"], ["rank"], slot=1),
         Index("by_tag", ["tag", "kind"], ["rank"], slot=2),
     ],
 ):
+    rank: int = field(default=0, aliases=["grade"])
+
+
+class Special(Shared, indexes=[Index("by_note", ["note"], ["rank"], slot=3)]):
+    pass
+
+
+class Gathered(Base, collection="things", indexes=[Index("by_kind", ["kind"], ["rank"], collection="kinds")]):
     pass
 
 
@@ -114,7 +129,7 @@ class Reckoned(
         return None if self.kind == "c" else f"{self.kind}{self.rank // 6}"
 
 
-MODELS: list[type[Any]] = [Shared, Unique, Own, Plain, Versioned, Templated, Reckoned]
+MODELS: list[type[Any]] = [Special, Gathered, Unique, Own, Plain, Versioned, Templated, Reckoned]
 
 
 class Life:
@@ -185,10 +200,17 @@ async def create(life: Life, place: tuple[str, int], change: Mapping[str, Any]) 
 
 @write
 async def put(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if life.model in (Unique, Versioned):
+    """A unique value or a version is read first; the time of creation then stays."""
+    is_read = life.model in (Unique, Versioned)
+    count = life.truth.get(place, {}).get("count", 0) + 1
+    change = {**change, "count": count}
+    item = life.model(id=place[0], no=place[1], **life.fitting(change))
+    if life.is_taken(place, change):
+        with pytest.raises(UniqueViolationError):
+            await life.db.put(item)
         return
-    await life.db.put(life.model(id=place[0], no=place[1], **life.fitting(change)))
-    life.stores(place, life.values(change), anew=True)
+    await life.db.put(item)
+    life.stores(place, life.values(change), anew=not is_read)
 
 
 @write
@@ -250,7 +272,7 @@ async def change_members(life: Life, place: tuple[str, int], change: Mapping[str
 
 @write
 async def update_blindly(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if place not in life.truth or life.model is Unique or not life.fitting(change):
+    if place not in life.truth or life.is_taken(place, change) or not life.fitting(change):
         return
     old = {name: value for name, value in life.truth[place].items() if name in life.plain}
     async with life.db.transaction() as tx:
@@ -263,15 +285,15 @@ async def update_blindly(life: Life, place: tuple[str, int], change: Mapping[str
 async def update_fields(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
     if place not in life.truth:
         return
-    model = life.model
+    model, old = life.model, life.truth[place]
     await life.db.update(
         life.key(place),
         col(model.count).increment_by(1),
         col(model.tags).add("a", "b"),
         col(model.words).append("end"),
         col(model.note).remove(),
+        where=col(model.rank) == old["rank"],
     )
-    old = life.truth[place]
     life.stores(
         place,
         {
@@ -289,16 +311,34 @@ async def update_index_fields(life: Life, place: tuple[str, int], change: Mappin
     if place not in life.truth or "rank" not in change:
         return
     model, old = life.model, life.truth[place]
-    known = (
-        (col(model.kind) == old["kind"]) & (col(model.rank) == old["rank"]) & (col(model.tag) == old["tag"])
-    )
+    known = (col(model.kind) == old["kind"]) & (col(model.rank) == old["rank"])
+    known &= (col(model.tag) == old["tag"]) & (col(model.note) == old["note"])
     await life.db.update(life.key(place), col(model.rank).set(change["rank"]), where=known)
     life.changes(place, {"rank": change["rank"]})
 
 
 @write
+async def update_unique_value(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    """Blindly, too: the condition names the old value, which is released."""
+    if place not in life.truth or life.model is not Unique or life.is_taken(place, change):
+        return
+    code, known = change.get("code"), col(Unique.code) == life.truth[place]["code"]
+    await life.db.update(life.key(place), col(Unique.code).set(code), where=known)
+    life.changes(place, {"code": code})
+
+
+@write
+async def discard_members(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    left = life.truth.get(place, {}).get("tags", set()) - {"a", "u"}
+    if not left:
+        return
+    await life.db.update(life.key(place), col(life.model.tags).discard("a", "u"))
+    life.stores(place, {"tags": left})
+
+
+@write
 async def update_or_create(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if life.is_taken(place, change) or life.model is Versioned:
+    if life.is_taken(place, change):
         return
     given = life.fitting(change) if place not in life.truth else {}
     given = {name: value for name, value in given.items() if name != "count"}
@@ -381,7 +421,14 @@ async def migrate_what_an_older_program_wrote(
                 del stored[name]
             elif name != "_ttl" and "S" in stored[name]:
                 stored[name] = {"S": "stale"}
+        if life.model is Special:
+            del stored["_v"]
+            stored["words"] = {"S": " ".join(life.truth[place]["words"])}
+            stored["grade"] = stored.pop("rank")
         await life.db.send(PutItem(life.db.table_of(life.model), stored))
+    if place in life.truth and change.get("kind") == "c":  # a write converts the item, too
+        await life.db.update(life.key(place), kind="c", rank=life.truth[place]["rank"])
+        life.changes(place, {"kind": "c"})
     await life.db.migrate(life.model)
 
 
@@ -430,7 +477,7 @@ async def check_indexes(life: Life) -> None:
             all_values = {"id": place[0], "no": place[1], "band": band, **values}
             if all(all_values[part.name] is not None for part in index.components):
                 listed.setdefault(tuple(all_values[name] for name in names), []).append(place)
-        kinds = {"kind": ["a", "b", "c"], "tag": ["s", "t"], "id": ["x", "y"]}
+        kinds = {"kind": ["a", "b", "c"], "tag": ["s", "t"], "id": ["x", "y"], "note": ["n"]}
         kinds["band"] = [f"{kind}{number}" for kind in "abc" for number in range(3)]
         combinations: list[tuple[Any, ...]] = [()]
         for name in names:

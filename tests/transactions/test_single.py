@@ -70,7 +70,7 @@ async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> 
     with failing(InvalidModelUpdateError, "maker is read-only"):
         await db.put(Sealed(name="a", count=3, maker="bo"))
     await db.put(Sealed(name="b"))
-    values: dict[str, Any] = {"maker": "ada", "made": NOON}  # they were never stored, so the put can set them
+    values: dict[str, Any] = {"maker": "ada", "made": NOON}  # no maker was stored, so the put can set one
     for _ in range(2):
         await db.put(Sealed(name="b", **values))
     found = await db.get_one(Sealed, "b")
