@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from holdall.backends.embedded.catalog import Catalog, Table
@@ -18,6 +18,7 @@ from holdall.backends.embedded.order import (
     table_key,
 )
 from holdall.backends.embedded.row import Work, load, restrict
+from holdall.backends.embedded.sieve import list_texts
 from holdall.core.evaluation import holds, project
 from holdall.core.expressions import KeyCondition
 from holdall.core.key_rules import canonical_attribute
@@ -129,39 +130,42 @@ def _page_plan(
 ) -> Work[Page]:
     held = None if index is None else table.schema.projected(index)
     names = [part.name for part in (*table.schema.keys, *(() if index is None else index.keys))]
+    texts = list_texts(request.filter) if held is None else []
 
     def page(connection: sqlite3.Connection) -> Page:
         items: list[Item] = []
         count = scanned = total = 0
-        place: Item = {}
-        last: Item | None = None
+        last = ""  # the body of the last row, if there may be more
         with closing(connection.execute(*sql)) as rows:
-            for item, size in _hold(rows, held):
+            body = ""
+            for following, size in rows:
                 # checked here, because a page that ends with the data is the last one
                 if total >= PAGE_BYTES:
-                    last = place
+                    last = body
                     break
+                body = following
                 scanned += 1
-                total += size
-                if request.filter is None or holds(request.filter, item):
+                item: Item | None = None
+                if held is not None:
+                    item = restrict(load(body), held)
+                    total += item_size(item)
+                else:
+                    item = load(body) if all(any(text in body for text in group) for group in texts) else None
+                    total += size
+                if item is not None and (request.filter is None or holds(request.filter, item)):
                     count += 1
                     if not request.count_only:
                         items.append(project(request.projection, item) if request.projection else item)
-                place = {name: item[name] for name in names}
                 if scanned == request.limit:
-                    last = place
+                    last = body
                     break
         units = read_units(total, consistent=request.consistent)
-        return Page(tuple(items), count, scanned, last, units)
+        return Page(tuple(items), count, scanned, _find_place(last, names) if last else None, units)
 
     return lambda connection: snapshot(connection, catalog, lambda: page(connection))
 
 
-def _hold(rows: sqlite3.Cursor, held: frozenset[str] | None) -> Iterator[tuple[Item, int]]:
-    for body, size in rows:
-        item = load(body)
-        if held is None:
-            yield item, size
-        else:
-            kept = restrict(item, held)
-            yield kept, item_size(kept)
+def _find_place(body: str, names: Sequence[str]) -> Item:
+    """The attributes of an item by which the next page continues after it."""
+    item = load(body)
+    return {name: item[name] for name in names}

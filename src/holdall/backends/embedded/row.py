@@ -20,7 +20,8 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
 """The result of planning: a function to call with a connection."""
 
-_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+encode_body = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+"""Encodes an item as its stored body; `holdall.backends.embedded.sieve` knows the form."""
 
 # the catalog's version is read in the same statement, and so in the same snapshot, as the row
 SELECT_ROW = (
@@ -97,7 +98,7 @@ def replace_row(
             return write_units(before, 0) + _replace_entries(connection, table, key, old.number, old, None)
         return write_units(0, 0)
     item, size = new
-    values = (_dump(item), size, expiry(table, item))
+    values = (encode_body(item), size, expiry(table, item))
     if old is None:
         row = connection.execute(
             "INSERT INTO items (body, size, ttl, t, pk, sk) VALUES (?, ?, ?, ?, ?, ?)",
