@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdall.backends.clock import read_seconds
 from holdall.backends.disk.attribute import Attributes
@@ -64,7 +64,12 @@ from holdall.errors import (
     StoreNotWritableError,
 )
 
+if TYPE_CHECKING:
+    from holdall.backends.port.reader import Reader
+
 R = TypeVar("R")
+
+_LARGE = 64 * 1024
 
 
 class DiskService:
@@ -87,6 +92,7 @@ class DiskService:
         self._base_url = base_url
         self._clock = clock
         self._closed = False
+        self._reader: Reader | None = None
         self._directories = Directories(self.root)
         self._scratch = Scratch(self._directories, clock)
         gate = Gate(self._directories)
@@ -141,6 +147,8 @@ class DiskService:
         """Answer the request in a thread if it may block; the event loop goes on."""
         if type(request) in (DescribeService, SignUrl):
             return self.send_blocking(request)
+        if not request.writes and not _is_large(request):
+            return await self._find_reader().read(self.send_blocking, request)  # type: ignore[no-any-return]
         import asyncio  # async programs have it; others need not load it
 
         from holdall.backends.port.awaiting import see_through
@@ -149,9 +157,18 @@ class DiskService:
         # a write is completed even if a closing event loop cancels all its tasks
         return await (see_through(answer) if request.writes else answer)
 
+    def _find_reader(self) -> Reader:
+        if self._reader is None:
+            from holdall.backends.port.reader import Reader  # loads asyncio
+
+            self._reader = Reader("holdall-disk", min(32, (os.cpu_count() or 1) + 4))
+        return self._reader
+
     def close(self) -> None:
         """Answer no more requests."""
         self._closed = True
+        if self._reader is not None:
+            self._reader.close()
 
     def verified_download(self, token: str) -> Download:
         """What the token of a download URL permits; `InvalidTokenError` if it is forged or expired."""
@@ -225,6 +242,11 @@ class DiskService:
     def _abort(self, request: AbortUpload) -> Done:
         self._uploads.abort(request.upload)
         return Done()
+
+
+def _is_large(request: Request[Any]) -> bool:
+    """Whether a read is of so many bytes that it should have a thread of its own."""
+    return isinstance(request, GetObject) and (request.size or 0) > _LARGE
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +18,7 @@ from holdall.backends.embedded.snapshot import read_copy, write_copy
 from holdall.backends.embedded.token import TOKEN_SECONDS
 from holdall.backends.embedded.writer import Writer
 from holdall.backends.fork import call_after_fork
+from holdall.backends.port.reader import Reader
 from holdall.core.internal import internal
 from holdall.core.port import Outcome
 from holdall.core.requests import (
@@ -89,7 +88,8 @@ class EmbeddedBackend:
             self._connections.close()
             raise
         self._upkeep = Upkeep(clock)
-        self._threads = _Threads()
+        self._reader = Reader("holdall-read", _READERS)
+        self._writers = _Writers()
         self._plans: dict[type, Plan] = {
             GetItem: lookup.plan_get,
             BatchGet: lookup.plan_batch_get,
@@ -162,14 +162,14 @@ class EmbeddedBackend:
                 return reply  # type: ignore[no-any-return]
         self._connections.check_open()
         if request.writes:
-            return await self._threads.writer(self).write(request)  # type: ignore[no-any-return]
-        pool = self._threads.readers()
-        return await asyncio.get_running_loop().run_in_executor(pool, self.send_blocking, request)
+            return await self._writers.get(self).write(request)  # type: ignore[no-any-return]
+        return await self._reader.read(self.send_blocking, request)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Finish running requests and close the file."""
         self._connections.close()
-        self._threads.close()
+        self._reader.close()
+        self._writers.close()
 
     def _answer_whole(self, request: StoreRequest[Any]) -> Any:
         """Copy the whole store to a file, or from one."""
@@ -224,41 +224,29 @@ def _current_catalog(connection: sqlite3.Connection) -> Catalog:
     return Catalog.load(connection)
 
 
-class _Threads:
-    """The engine's threads for async code: one that writes, because SQLite has one writer, and some that read."""
+class _Writers:
+    """The engine's thread that writes for async code, started when it is first needed."""
 
     _writer: Writer | None
-    _readers: ThreadPoolExecutor | None
 
     def __init__(self) -> None:
         self.forget()
         call_after_fork(self.forget)
 
-    def writer(self, backend: EmbeddedBackend) -> Writer:
+    def get(self, backend: EmbeddedBackend) -> Writer:
         if self._writer is None:
             with self._lock:
                 self._writer = self._writer or Writer(backend.send_blocking, backend.send_together)
         return self._writer
 
-    def readers(self) -> ThreadPoolExecutor:
-        if self._readers is None:
-            with self._lock:
-                self._readers = self._readers or ThreadPoolExecutor(
-                    _READERS, thread_name_prefix="holdall-read"
-                )
-        return self._readers
-
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-        if self._readers is not None:
-            self._readers.shutdown(wait=False)
 
     def forget(self) -> None:
-        """In a forked child the parent's threads do not exist."""
+        """In a forked child the parent's thread does not exist."""
         self._lock = threading.Lock()
         self._writer = None
-        self._readers = None
 
 
 T = TypeVar("T")

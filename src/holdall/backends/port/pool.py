@@ -47,6 +47,13 @@ class Pool:
 
         return self.submit(work)
 
+    def close(self) -> None:
+        """Let the threads end once they have nothing to do; a later call starts others."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=False)
+
     def _reset(self) -> None:
         """Start afresh in a forked child, which has neither the parent's threads nor the holder of its lock."""
         self._executor = None

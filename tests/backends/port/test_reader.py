@@ -1,0 +1,92 @@
+"""Reads in threads for event loops: what shares a thread, and that no read waits for one that is stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from holdall.backends.port import reader as module
+from holdall.backends.port.reader import Reader
+
+
+def run(scenario: Any) -> None:
+    """Run a scenario with a reader of four threads."""
+    reader = Reader("test-read", 4)
+
+    async def main() -> None:
+        await scenario(reader)
+
+    asyncio.run(main())
+    reader.close()
+
+
+def test_quick_reads_of_one_step_share_a_thread_and_a_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SLOW", 600)
+    monkeypatch.setattr(module, "_STUCK", 600)
+
+    async def scenario(reader: Reader) -> None:
+        loop, woken = asyncio.get_running_loop(), list[Any]()
+        wake = loop.call_soon_threadsafe
+
+        def note(*given: Any) -> None:
+            woken.append(given)
+            wake(*given)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", note)
+        reads = (reader.read(lambda _: threading.get_ident(), number) for number in range(50))
+        (thread,) = set(await asyncio.gather(*reads))
+        assert thread != threading.get_ident()
+        assert len(woken) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("slow", [True, False], ids=["slow", "stuck"])
+def test_other_threads_share_what_a_slow_or_stuck_read_would_hold_up(
+    slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SLOW" if slow else "_STUCK", 0)
+    monkeypatch.setattr(module, "_STUCK" if slow else "_SLOW", 600)
+    last = threading.Event()
+
+    def send(number: int) -> int:
+        if number == 3:
+            last.set()
+        if number == (1 if slow else 0):
+            assert last.wait(30), "a later read waits for this one"
+        return number
+
+    async def scenario(reader: Reader) -> None:
+        assert await asyncio.gather(*(reader.read(send, number) for number in range(4))) == [0, 1, 2, 3]
+
+    run(scenario)
+
+
+def test_an_error_reaches_the_caller_that_caused_it_and_no_other() -> None:
+    def send(number: int) -> float:
+        return 1 / number
+
+    async def scenario(reader: Reader) -> None:
+        reads = [asyncio.ensure_future(reader.read(send, number)) for number in (1, 0, 2, 4)]
+        await asyncio.sleep(0)
+        reads[2].cancel()
+        outcomes = await asyncio.gather(*reads, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [float, ZeroDivisionError, asyncio.CancelledError, float]
+
+    run(scenario)
+
+
+def test_a_reader_serves_one_loop_after_another_and_goes_on_after_its_threads_were_ended() -> None:
+    reader = Reader("test-read", 1)
+
+    async def leave() -> None:
+        asyncio.ensure_future(reader.read(str, 1))  # noqa: RUF006 - cancelled with its loop
+        await asyncio.sleep(0)
+
+    for number in range(3):
+        asyncio.run(leave())
+        assert asyncio.run(reader.read(str, number)) == str(number)
+        reader.close()
