@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from interop_peers import REGION, Peers, PeersError, running_peers
 
-from holdall import Database, Key, Model, SortKey, Template, Transaction, field
+from holdall import Database, Key, Model, SortKey, Template, Transaction, col, field
 from holdall.core import GetItem, encode_item
 from holdall.errors import TransactionFailedError
 
@@ -71,18 +71,21 @@ def raw(db: Database, peers: Peers, table: str, **key: str) -> Any:
     return db.send(GetItem(peers.prefix + table, encode_item(key))).item
 
 
-def race(peers: Peers, db: Database, add: Callable[[Transaction], None], theirs: str, **target: Any) -> None:
-    """Run a transaction often, while the other program does the same."""
+def race(
+    peers: Peers, db: Database, adds: list[Callable[[Transaction], None]], theirs: str, **target: Any
+) -> int:
+    """Run transactions, by turns, as long as the other program changes the same item; returns how many."""
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(peers, theirs, **target, times=TIMES)
         done = 0
-        while done < TIMES:
+        while not (other.done() and done):
             try:
-                db.run(add)
+                db.run(adds[done % len(adds)])
             except TransactionFailedError:
                 continue  # the other program was faster every time
             done += 1
         other.result()
+        return done
 
 
 VALUES: dict[str, Any] = {
@@ -169,12 +172,21 @@ def test_a_transaction_that_pynamodb_overtakes_runs_again(peers: Peers, db: Data
 def test_both_write_one_item_at_once_and_nothing_is_lost(peers: Peers, db: Database) -> None:
     peers("save_visit", user="d", at=NOON.isoformat())
 
-    def add(tx: Transaction) -> None:
-        tx.get_one(Visit, user="d", at=NOON).mine += 1
+    key = Visit.key(user="d", at=NOON)
 
-    race(peers, db, add, "add_to_visit", user="d", at=NOON.isoformat())
-    visit = db.get_one(Visit, user="d", at=NOON)
-    assert (visit.mine, visit.theirs, visit.version) == (TIMES, TIMES, 1 + 2 * TIMES)
+    def add(tx: Transaction) -> None:
+        tx.get_one(key).mine += 1
+
+    def add_without_lock(tx: Transaction) -> None:
+        tx.get_one(key).field("mine").increment_by(1)
+
+    def add_without_reading(tx: Transaction) -> None:
+        tx.update(key, col(Visit.mine).increment_by(1))
+
+    adds = [add, add_without_lock, add_without_reading]
+    ours = race(peers, db, adds, "add_to_visit", user="d", at=NOON.isoformat())
+    visit = db.get_one(key)
+    assert (visit.mine, visit.theirs, visit.version) == (ours, TIMES, 1 + ours + TIMES)
 
 
 def test_derived_models_of_pynamodb_are_derived_models_here(peers: Peers, db: Database) -> None:
@@ -211,5 +223,5 @@ def test_dyntastic_and_we_change_one_field_at_once_and_nothing_is_lost(peers: Pe
         note = tx.get_one(Note, "race")
         note.text = str(int(note.text or 0) + 1)
 
-    race(peers, db, add, "add_to_note", id="race")
-    assert db.get_one(Note, "race").text == str(2 * TIMES)
+    ours = race(peers, db, [add], "add_to_note", id="race")
+    assert db.get_one(Note, "race").text == str(ours + TIMES)
