@@ -27,9 +27,7 @@ from holdall.tables.commit.change import Participant
 from holdall.tables.commit.lock import Lock
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New
-from holdall.transactions.entry.blind import (
-    Blind,
-)
+from holdall.transactions.entry.blind import Blind
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.instance import make_instance, mismatch, model_of
 from holdall.transactions.part import Part, make_part

@@ -19,16 +19,10 @@ from holdall.models.marks import Marks
 from holdall.models.model import Model, adopt, build_instance, list_pending
 from holdall.models.schema import ModelSchema
 from holdall.transactions.entry.base import Entry, Missing, New
-from holdall.transactions.entry.blind import (
-    BlindDelete,
-    BlindUpdate,
-    check_unhooked,
-    find_field,
-    keep_value,
-    split_key,
-)
+from holdall.transactions.entry.blind import BlindDelete, BlindUpdate
 from holdall.transactions.entry.blind_put import BlindPut
 from holdall.transactions.entry.blind_update import plan_blind_update
+from holdall.transactions.entry.expectation import check_unhooked, find_field, keep_value, split_key
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.entry.requirement import Requirement
 from holdall.transactions.tracker import Tracker

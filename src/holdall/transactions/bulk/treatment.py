@@ -12,7 +12,7 @@ from holdall.core.context import Context
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
-from holdall.transactions.entry.blind import find_field
+from holdall.transactions.entry.expectation import find_field
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.query.question import Question
 from holdall.transactions.unit import Unit

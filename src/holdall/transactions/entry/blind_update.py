@@ -13,7 +13,8 @@ from holdall.models.field_update import FieldUpdate, apply_all, find_overlap
 from holdall.models.fields import Field
 from holdall.models.keys import ModelKey
 from holdall.models.schema import ModelSchema
-from holdall.transactions.entry.blind import BlindUpdate, find_field
+from holdall.transactions.entry.blind import BlindUpdate
+from holdall.transactions.entry.expectation import find_field
 from holdall.transactions.entry.requirement import Requirement
 
 

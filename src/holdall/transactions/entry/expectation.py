@@ -1,0 +1,48 @@
+"""The values that the caller of a blind write names for an item that was not read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdall.errors import InvalidRequestError
+from holdall.models.fields import Field
+from holdall.models.item_values import unknown_field
+from holdall.models.keys import ModelKey, make_key
+from holdall.models.schema import ModelSchema
+
+
+def split_key(
+    schema: ModelSchema, expected: Mapping[str, Any]
+) -> tuple[ModelKey[Any], dict[Field[Any], Any]]:
+    """Split expected values into the key and the stored form of the others."""
+    names = schema.key_fields
+    old: dict[Field[Any], Any] = {}
+    for name, value in expected.items():
+        field = find_field(schema, name)
+        if name not in names:
+            old[field] = None if value is None else field.encode(field.validate(value))
+    key = make_key(schema, (), {name: value for name, value in expected.items() if name in names})
+    return key, old
+
+
+def check_unhooked(schema: ModelSchema) -> None:
+    """Refuse a blind write to a model with a hook, which it would skip."""
+    if schema.hooked:
+        raise InvalidRequestError(
+            f"{schema.name} has a {schema.hooked[0]} hook, which cannot be called for an item that was not read",
+            hint="read the item with get, then change or delete it; use create for a new item",
+        )
+
+
+def keep_value(field: Field[Any], value: Any) -> Any:
+    """A value as the field would store it, possibly normalised; None if absent."""
+    return None if value is None else field.validate(value)
+
+
+def find_field(schema: ModelSchema, name: str) -> Field[Any]:
+    """The field of this name; otherwise an error that suggests the nearest name."""
+    field = schema.fields.get(name)
+    if field is None:
+        raise unknown_field(schema, name)
+    return field
