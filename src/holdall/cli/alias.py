@@ -18,8 +18,8 @@ from holdall.cli.place import (
     open_for_change,
     place_options,
 )
-from holdall.cli.rollout import because, rollout
-from holdall.cli.suggestion import suggest_alias, suggest_artifact, suggest_version
+from holdall.cli.rollout import alias_arguments, because, rollout
+from holdall.cli.suggestion import suggest_artifact, suggest_version
 from holdall.cli.times import moment
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def _weights(
 
 
 @alias.command("set")
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @click.argument("version", required=False, shell_complete=suggest_version)
 @click.option("--secondary", metavar="VERSION", help="Another version, which gets a share of the traffic.")
 @click.option("--weight", type=int, help="The share of the --secondary version, in per cent: 0 to 99.")
@@ -103,8 +102,7 @@ def set_(
 
 
 @alias.command("show")
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @click.option("--at", callback=moment, metavar="TIME", help="Show the alias as it was at this time.")
 @json_option
 @place_options
@@ -148,8 +146,7 @@ def list_(name: str, as_json: bool) -> None:
 
 
 @alias.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most changes to list."
 )
@@ -173,8 +170,7 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 
 
 @alias.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @click.option(
     "--to",
     type=click.IntRange(1),
@@ -205,8 +201,7 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
 
 
 @alias.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @allow_protected_option
 @expect_revision_option
 @because
@@ -223,8 +218,7 @@ def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> N
 
 
 @alias.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @click.option(
     "--key",
     "keys",

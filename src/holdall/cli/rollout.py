@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def alias_arguments(function: F) -> F:
+    """``NAME`` and ``ALIAS``: the artifact, and its alias."""
+    function = click.argument("alias", shell_complete=suggest_alias)(function)
+    return click.argument("name", shell_complete=suggest_artifact)(function)
+
+
 def because(function: F) -> F:
     """``--by`` and ``--reason``, for the alias's history."""
     function = click.option("--reason", metavar="TEXT", help="Why you make the change, for the history.")(
@@ -58,8 +64,7 @@ def rollout() -> None:
 
 
 @rollout.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @click.argument("version", shell_complete=suggest_version)
 @click.option(
     "--stage",
@@ -96,8 +101,7 @@ def start(
 
 
 @rollout.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @json_option
 @place_options
 def show(name: str, alias: str, as_json: bool) -> None:
@@ -111,8 +115,7 @@ def show(name: str, alias: str, as_json: bool) -> None:
 
 
 @rollout.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @allow_protected_option
 @expect_revision_option
 @because
@@ -130,8 +133,7 @@ def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **op
 
 
 @rollout.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @json_option
 @place_options
 def pause(name: str, alias: str, as_json: bool) -> None:
@@ -142,8 +144,7 @@ def pause(name: str, alias: str, as_json: bool) -> None:
 
 
 @rollout.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @json_option
 @place_options
 def resume(name: str, alias: str, as_json: bool) -> None:
@@ -154,8 +155,7 @@ def resume(name: str, alias: str, as_json: bool) -> None:
 
 
 @rollout.command()
-@click.argument("name", shell_complete=suggest_artifact)
-@click.argument("alias", shell_complete=suggest_alias)
+@alias_arguments
 @allow_protected_option
 @because
 @app_option
