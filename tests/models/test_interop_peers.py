@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -72,7 +72,7 @@ def raw(db: Database, peers: Peers, table: str, **key: str) -> Any:
 
 
 def race(
-    peers: Peers, db: Database, adds: list[Callable[[Transaction], None]], theirs: str, **target: Any
+    peers: Peers, db: Database, adds: Sequence[Callable[[Transaction], None]], theirs: str, **target: Any
 ) -> int:
     """Run transactions, by turns, as long as the other program changes the same item; returns how many."""
     with ThreadPoolExecutor(1) as pool:

@@ -58,7 +58,11 @@ def fresh_store(kind: str, directory: Path) -> Iterator[Store]:
         store = Store(kind, f"embedded:{directory}/{unique}.db", "holdall", {"durability": "normal"})
     else:
         table = f"holdall-serial-{unique}"
-        settings: SettingArguments = {"endpoint": started(kind), "manage_table": True}
+        settings: SettingArguments = {
+            "endpoint": started(kind),
+            "manage_table": True,
+            "table_prefix": f"{unique}-",
+        }
         if kind != GIVEN:
             settings["region"] = ENVIRONMENT["AWS_REGION"]
         store = Store(kind, f"dynamodb://{table}", table, settings)

@@ -30,7 +30,7 @@ from typing import Any
 from histories import Append, Operation, Outcome, Read, Transaction
 
 import holdall
-from holdall import AsyncDatabase, Database, Key, Model, ModelKey
+from holdall import AsyncDatabase, Database, Key, Model, ModelKey, Template
 from holdall.core.port import run
 from holdall.errors import OutcomeUnknown, TransactionFailedError
 
@@ -41,6 +41,7 @@ __all__ = [
     "ImpatientWorker",
     "Lists",
     "Register",
+    "SpreadLists",
     "Worker",
     "final_read",
     "in_tasks",
@@ -60,6 +61,25 @@ class Register(Model):
     name: Key[str]
     values: list[int] = holdall.field(default_factory=list)
     at: datetime | None = None
+    marks: set[int] = holdall.field(default_factory=set)
+
+
+class PlainRegister(Model, table="plain-registers", layout="plain"):
+    """The same in a table that another program laid out."""
+
+    name: Key[str]
+    values: list[int] = holdall.field(default_factory=list)
+    at: datetime | None = holdall.field(default=None, stored="pynamodb")
+    marks: set[int] = holdall.field(default_factory=set)
+    version: int = holdall.field(default=0, version=True)
+
+
+class TemplateRegister(Model, table="registers", layout=Template(pk="R#{name}", sk="LIST", type="entity")):
+    """The same in a single-table design."""
+
+    name: Key[str]
+    values: list[int] = holdall.field(default_factory=list)
+    at: datetime | None = holdall.field(default=None, stored="epoch_ms")
     marks: set[int] = holdall.field(default_factory=set)
 
 
@@ -86,6 +106,15 @@ class Lists:
             return Read(name, None)
         self.look(item)
         return Read(self.told(name, item), tuple(item.values))
+
+
+class SpreadLists(Lists):
+    """Lists in several tables, one in each layout."""
+
+    models = (Register, PlainRegister, TemplateRegister)
+
+    def key(self, name: str) -> ModelKey[Any]:
+        return self.models[KEYS.index(name) % len(self.models)].key(name)
 
 
 # --- transactions ---------------------------------------------------------------------------------------------------

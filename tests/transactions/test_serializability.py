@@ -26,8 +26,18 @@ from rig.colour import elsewhere
 from rig.lossy_proxy import lossy
 from rig.servers import NAMES, started
 from rig.torture import ROUNDS, SEED, SEEDED, Child
-from serial_stores import NAMED, STORES, Colour, fresh_store
-from serial_workload import READS, STALE, ImpatientWorker, Worker, final_read, in_tasks, in_threads, restored
+from serial_stores import NAMED, STORES, Colour, Store, fresh_store
+from serial_workload import (
+    READS,
+    STALE,
+    ImpatientWorker,
+    SpreadLists,
+    Worker,
+    final_read,
+    in_tasks,
+    in_threads,
+    restored,
+)
 
 from holdall import Database
 from holdall.backends.aws import courier
@@ -124,6 +134,12 @@ async def _in_tasks(
         await asyncio.wait([other])
 
 
+def spread(store: Store) -> SpreadLists:
+    """Lists in every layout, with their tables."""
+    store.plain.table.create(models=SpreadLists.models)
+    return SpreadLists()
+
+
 def judge(history: list[Transaction], final: Transaction, *, least: float) -> Counter[Outcome]:
     """Assert that nothing is wrong, and that at least so many committed; how it all ended."""
     found = check(history, final)
@@ -141,9 +157,10 @@ def judge(history: list[Transaction], final: Transaction, *, least: float) -> Co
 def test_transactions_at_once_are_serializable(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     for attempt in range(TRIALS):
         with fresh_store(kind, tmp_path) as store:
-            workers = [Worker(number, f"{seed} {attempt}") for number in range(WORKERS)]
+            lists = spread(store)
+            workers = [Worker(number, f"{seed} {attempt}", lists) for number in range(WORKERS)]
             history = worked(store.plain, colour, workers, times(kind))
-            outcomes = judge(history, final_read(store.plain), least=3 * times(kind))
+            outcomes = judge(history, final_read(store.plain, lists), least=3 * times(kind))
         assert outcomes[Outcome.UNKNOWN] == 0
         if outcomes[Outcome.ABORTED]:
             return
@@ -202,10 +219,13 @@ FAULTS = {
 @in_ways("faults", NAMES)
 def test_faults_change_nothing(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     with fresh_store(kind, tmp_path) as store:
-        faulty = FaultyBackend(store.backend, FAULTS, seed=Random(seed).randrange(2**32))
-        workers = [Worker(number, seed, reads=(*READS, *STALE)) for number in range(WORKERS)]
+        faulty, lists = (
+            FaultyBackend(store.backend, FAULTS, seed=Random(seed).randrange(2**32)),
+            spread(store),
+        )
+        workers = [Worker(number, seed, lists, reads=(*READS, *STALE)) for number in range(WORKERS)]
         history = worked(store.behind(faulty), colour, workers, times(kind))
-        judge(history, final_read(store.plain), least=2 * times(kind))
+        judge(history, final_read(store.plain, lists), least=2 * times(kind))
     assert faulty.injected[Fault.LOST_BEFORE] + faulty.injected[Fault.LOST_AFTER] > 0
 
 
@@ -223,11 +243,11 @@ def test_a_network_that_loses_things_changes_nothing(
         pytest.skip(f"{kind} speaks TLS, which the lossy network cannot look into")
     with fresh_store(kind, tmp_path) as store:
         with lossy(started(kind), f"{seed} {colour}", 0.3) as proxy:
-            backend = store.opened(endpoint=proxy.url)
-            workers = [Worker(number, seed) for number in range(WORKERS)]
+            backend, lists = store.opened(endpoint=proxy.url), spread(store)
+            workers = [Worker(number, seed, lists) for number in range(WORKERS)]
             history = worked(store.behind(backend), colour, workers, times(kind))
             backend.close()
-        judge(history, final_read(store.plain), least=2 * times(kind))
+        judge(history, final_read(store.plain, lists), least=2 * times(kind))
 
 
 @pytest.mark.parametrize("seed", REPEATS)
