@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
 from typing import Any
 
 import pytest
@@ -75,10 +77,14 @@ async def test_only_these_fields_are_fetched(db: Db) -> None:
         assert (wide.id, wide.n) == ("a", 3)
         assert wide.key == Wide.key("a")
         assert wide.to_dict() == {"id": "a", "n": 3, "twice": 6}
-        with pytest.raises(InvalidFieldError, match="text: it was not fetched"):
-            wide.text  # noqa: B018
-        with pytest.raises(FrozenItemError):
-            wide.n = 4
+        for twin in (wide, copy(wide), pickle.loads(pickle.dumps(wide))):
+            assert twin.n == 3
+            with pytest.raises(InvalidFieldError, match="text: it was not fetched"):
+                twin.text  # noqa: B018
+            with pytest.raises(FrozenItemError):
+                twin.n = 4
+            with pytest.raises(FrozenItemError):  # it would replace the text
+                await db.put(twin)
     single, again, together, batch = db.sent()
     assert projected(single) == projected(again) == {"n", "pk", "sk", "_type", "id"}
     assert isinstance(together, TransactGet)

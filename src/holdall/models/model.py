@@ -18,6 +18,7 @@ from holdall.models.fields import Field
 from holdall.models.handle import FieldHandle
 from holdall.models.item_values import current_values, fill, initial_values, unknown_field
 from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components
+from holdall.models.marks import Partial
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
@@ -277,13 +278,15 @@ class Declared:
     # --- copies -------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self._stored, dict(self.__dict__))
+        fetched = self._marks.fetched if isinstance(self._marks, Partial) else None
+        return restored, (type(self), self._stored, dict(self.__dict__), fetched)
 
     def __copy__(self) -> Self:
         """Return a copy that belongs to no transaction."""
         from copy import deepcopy
 
-        twin: Self = restored(type(self), self._stored, deepcopy(self.__dict__))
+        _, (model, stored, values, fetched) = self.__reduce__()
+        twin: Self = restored(model, stored, deepcopy(values), fetched)
         return twin
 
     def __deepcopy__(self, memory: dict[int, Any]) -> Self:
@@ -356,9 +359,11 @@ def build_instance(
     return item
 
 
-def restored(model: type[Any], stored: Item | None, values: dict[str, Any]) -> Any:
-    """Make an instance from a copy or a pickle; it belongs to no transaction."""
-    item = build_instance(model, stored, None, None)
+def restored(
+    model: type[Any], stored: Item | None, values: dict[str, Any], fetched: frozenset[str] | None = None
+) -> Any:
+    """Make an instance from a copy or a pickle; it belongs to no transaction. What was not fetched stays unknown."""
+    item = build_instance(model, stored, None if fetched is None else Partial(fetched), None)
     item.__dict__.update(values)
     return item
 

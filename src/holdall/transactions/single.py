@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import InvalidModelUpdateError, InvalidOptionsError
 from holdall.models.keys import ModelKey
-from holdall.models.marks import Marks
+from holdall.models.marks import Marks, Partial
 from holdall.models.model import Model
 from holdall.transactions.read import fetch, get_one
 from holdall.transactions.target import model_schema
@@ -43,6 +43,8 @@ def check_put(item: object, values: Mapping[str, object]) -> None:
         )
     if not isinstance(item, Model):
         raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
+    if isinstance(item._marks, Partial):
+        item._marks.change(item)  # refuses: the put would replace the fields that were not fetched
 
 
 def update_item(tx: Writes, key: ModelKey[Any], *updates: FieldUpdate, **options: Any) -> None:
