@@ -13,15 +13,24 @@ from holdall.backends.port.turn import Turns
 from holdall.backends.services import Services
 from holdall.core.context import Context, State
 from holdall.core.port import Backend
-from holdall.core.settings import Settings
-from holdall.features import DatabaseArguments, find_hook, setting_parsers
+from holdall.core.settings import SettingArguments, Settings
+from holdall.features import find_hook, setting_parsers
 
 if TYPE_CHECKING:
+    from holdall.artifacts.settings import ArtifactSettings
     from holdall.attachments.attachable import Attachable, Destroying, Saving
+    from holdall.attachments.settings import AttachmentSettings
     from holdall.backends.services import FilesArgument
     from holdall.tables.claim import TableClaims
 
 D = TypeVar("D", bound="Composed")
+
+
+class DatabaseArguments(SettingArguments, total=False):
+    """The settings that a database accepts as keyword arguments, including those of its features."""
+
+    artifacts: ArtifactSettings | None
+    attachments: AttachmentSettings | None
 
 
 class Shared:

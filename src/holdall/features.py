@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdall.core.frozen import dataclass
-from holdall.core.settings import SettingArguments
-
-if TYPE_CHECKING:
-    from holdall.artifacts.settings import ArtifactSettings
-    from holdall.attachments.settings import AttachmentSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +69,6 @@ FEATURES = (
         commands=("holdall.cli.archive:archive",),
     ),
 )
-
-
-class DatabaseArguments(SettingArguments, total=False):
-    """The settings that a database accepts as keyword arguments, including those of its features."""
-
-    artifacts: ArtifactSettings | None
-    attachments: AttachmentSettings | None
 
 
 def load(place: str) -> Any:

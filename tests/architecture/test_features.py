@@ -15,8 +15,9 @@ import pytest
 import holdall
 from holdall import AsyncDatabase, Database, errors
 from holdall.cli.program import program
+from holdall.composition import DatabaseArguments
 from holdall.core.settings import SettingArguments
-from holdall.features import FEATURES, DatabaseArguments, Feature, declare_jobs, find_hook, load
+from holdall.features import FEATURES, Feature, declare_jobs, find_hook, load
 from holdall.jobs.declaration import declared_jobs
 
 SOURCE = Path(holdall.__file__).parent

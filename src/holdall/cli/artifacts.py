@@ -34,7 +34,7 @@ from holdall.cli.times import moment
 
 if TYPE_CHECKING:
     from holdall import Database
-    from holdall.artifacts.version.lookup import Where
+    from holdall.artifacts import Where
 
 F = TypeVar("F", bound=Callable[..., Any])
 

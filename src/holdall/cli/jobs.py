@@ -27,8 +27,7 @@ from holdall.errors import JobBusyError, JobNotFoundError, MalformedJobError
 
 if TYPE_CHECKING:
     from holdall import Database
-    from holdall.jobs import JobRecord
-    from holdall.jobs.record import JobState
+    from holdall.jobs import JobRecord, JobState
 
 F = TypeVar("F", bound=Callable[..., Any])
 

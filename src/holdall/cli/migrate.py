@@ -14,7 +14,7 @@ from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
     from holdall import Model
-    from holdall.transactions.migration.bulk import MigrationReport
+    from holdall.transactions import MigrationReport
 
 
 @click.command()

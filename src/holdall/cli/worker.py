@@ -19,8 +19,7 @@ from holdall.cli.suggestion import suggest_queue
 
 if TYPE_CHECKING:
     from holdall.jobs import Job
-    from holdall.worker import WorkerMetrics
-    from holdall.worker.worker import WorkerArguments
+    from holdall.worker import WorkerArguments, WorkerMetrics
 
     AnyJob = Job[*tuple[Any, ...]]
 

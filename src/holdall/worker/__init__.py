@@ -12,10 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdall.worker.event import JobEvent, WorkerMetrics
     from holdall.worker.thread import WorkerThread
-    from holdall.worker.worker import Worker
+    from holdall.worker.worker import Worker, WorkerArguments
 
-__all__ = ["JobEvent", "Worker", "WorkerMetrics", "WorkerThread"]
+__all__ = ["JobEvent", "Worker", "WorkerArguments", "WorkerMetrics", "WorkerThread"]
 
-_HOMES = {"JobEvent": ".event", "WorkerMetrics": ".event", "WorkerThread": ".thread", "Worker": ".worker"}
+_HOMES = {
+    "JobEvent": ".event",
+    "Worker": ".worker",
+    "WorkerArguments": ".worker",
+    "WorkerMetrics": ".event",
+    "WorkerThread": ".thread",
+}
 
 __getattr__ = fetch_names(__name__, _HOMES)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from holdall.core.internal import internal
 from holdall.worker.event import WorkerMetrics
-from holdall.worker.worker import Worker
+from holdall.worker.worker import Worker, WorkerArguments
 
 if TYPE_CHECKING:
     from holdall.database import Database
@@ -19,7 +19,7 @@ class WorkerThread:
     """`holdall.worker.Worker` for a `Database`. In a ``with`` block it runs jobs in the background, until the end."""
 
     @internal
-    def __init__(self, db: Database, **options: Any) -> None:
+    def __init__(self, db: Database, **options: Unpack[WorkerArguments]) -> None:
         self._db = db
         self._worker = Worker(db.aio, **options)
         self._thread: threading.Thread | None = None

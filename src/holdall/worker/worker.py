@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict
@@ -40,7 +40,7 @@ class WorkerArguments(TypedDict, total=False):
     poll_interval: float
     grace: float
     processes: int | None
-    hooks: Sequence[Hook]
+    hooks: Sequence[Callable[[JobEvent], Any]]
     jobs: Iterable[Job[*tuple[Any, ...]]] | None
 
 
