@@ -85,7 +85,7 @@ async def request(
 
 
 def lane_of(colour: Colour, transport: Transport) -> Lane[Any]:
-    return transport.blocking if colour == "blocking" else transport.awaiting(asyncio.get_running_loop())
+    return transport.blocking if colour == "blocking" else transport.find_lane(asyncio.get_running_loop())
 
 
 class Timed:

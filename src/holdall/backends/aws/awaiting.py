@@ -98,7 +98,7 @@ class AwaitingPace(Clock):
 
     def exchange(self, transport: Transport, within: Limit, *parcel: Any) -> Coroutine[Any, Any, Reply]:
         """Send a parcel over one of the event loop's connections."""
-        return exchange(transport.awaiting(asyncio.get_running_loop()), within, *parcel)
+        return exchange(transport.find_lane(asyncio.get_running_loop()), within, *parcel)
 
 
 class within:  # noqa: N801 - reads as `asyncio.timeout` does

@@ -195,7 +195,7 @@ class Transport:
         lines = "".join([f"{name}: {value}\r\n" for name, value in target.proxy.headers.items()])
         return f"http://{authority('http', target.host, target.port)}", lines
 
-    def awaiting(self, loop: asyncio.AbstractEventLoop) -> Lane[AwaitingStream]:
+    def find_lane(self, loop: asyncio.AbstractEventLoop) -> Lane[AwaitingStream]:
         """The connections of the event loop, which is running."""
         lane = self._awaiting.get(loop)
         if lane is None:
