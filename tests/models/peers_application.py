@@ -15,6 +15,7 @@ from datetime import date, datetime
 
 from dyntastic import A, Dyntastic
 from pynamodb.attributes import (
+    BinaryAttribute,
     BooleanAttribute,
     DiscriminatorAttribute,
     JSONAttribute,
@@ -48,6 +49,8 @@ class Visit(Model):
     settings = JSONAttribute(null=True)
     admin = BooleanAttribute(default=False)
     legacy = NumberAttribute(default=0)
+    photo = BinaryAttribute(legacy_encoding=True, null=True)
+    sound = BinaryAttribute(legacy_encoding=False, null=True)
     tags = UnicodeSetAttribute(null=True)
     mine = NumberAttribute(default=0)
     theirs = NumberAttribute(default=0)
@@ -96,14 +99,17 @@ def create_tables():
     Animal.create_table(wait=True)
 
 
-def save_visit(user, at, expires=None, **values):
+def save_visit(user, at, expires=None, content=None, **values):
     moment = None if expires is None else datetime.fromisoformat(expires)
-    Visit(user=user, at=datetime.fromisoformat(at), expires=moment, **values).save()
+    content = None if content is None else content.encode()
+    at = datetime.fromisoformat(at)
+    Visit(user=user, at=at, expires=moment, photo=content, sound=content, **values).save()
 
 
 def get_visit(user, at):
     visit = Visit.get(user, datetime.fromisoformat(at))
     values = {name: getattr(visit, name) for name in Visit.get_attributes()}
+    values |= {name: values[name] and values[name].decode() for name in ("photo", "sound")}
     return {**values, "tags": sorted(visit.tags or ())}
 
 

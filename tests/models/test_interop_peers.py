@@ -27,6 +27,8 @@ class Visit(Model, table="visits", layout="plain", ttl="expires"):
     settings: dict[str, Any] | None = field(default=None, stored="json")
     admin: bool = False
     legacy: bool = field(default=False, stored="number")
+    photo: bytes | None = field(default=None, stored="base64")
+    sound: bytes | None = None
     tags: set[str] = field(default_factory=set)
     mine: int = 0
     theirs: int = 0
@@ -96,10 +98,13 @@ VALUES: dict[str, Any] = {
 
 
 def test_both_store_the_same_item(peers: Peers, db: Database) -> None:
-    peers("save_visit", user="pyn", at=NOON.isoformat(), expires=LATER.isoformat(), legacy=1, **VALUES)
-    values: dict[str, Any] = {**VALUES, "tags": {"a", "b"}}
+    times = {"at": NOON.isoformat(), "expires": LATER.isoformat()}
+    peers("save_visit", user="pyn", **times, legacy=1, content="bytes", **VALUES)
+    values: dict[str, Any] = {**VALUES, "tags": {"a", "b"}, "photo": b"bytes", "sound": b"bytes"}
     with db.transaction() as tx:
         tx.create(Visit, user="own", at=NOON, expires=LATER, legacy=True, **values)
+    found = peers("get_visit", user="own", at=NOON.isoformat())
+    assert (found["photo"], found["sound"]) == ("bytes", "bytes")
     spelt = "2026-01-02T12:00:00.000000+0000"
     theirs, ours = (
         raw(db, peers, "visits", user="pyn", at=spelt),

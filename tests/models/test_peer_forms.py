@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -14,7 +15,7 @@ from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import contended, given, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
-from holdall.core import encode_item
+from holdall.core import encode, encode_item
 from holdall.errors import InvalidFieldError, InvalidValueError, ModelDefinitionError, QueryNotSupported
 from holdall.models.peer_form import codec_as
 
@@ -40,6 +41,7 @@ class Visit(
     done: bool = field(default=False, stored="number")
     place: Place | None = field(default=None, stored="json")
     extra: dict[str, Any] = field(default_factory=dict, stored="json")
+    photo: bytes | None = field(default=None, stored="base64")
 
 
 class Stage(
@@ -173,6 +175,14 @@ def test_times_in_iso_are_those_of_pydantic(moment: datetime) -> None:
     assert codec.decode(codec.encode(codec.validate(naive))) == naive
 
 
+@for_all(some.binary())
+def test_bytes_in_base64_are_those_of_pynamodb(content: bytes) -> None:
+    codec = codec_as(bytes, "base64")
+    assert codec.encode(codec.validate(content)) == encode(b64encode(content))
+    assert codec.decode(encode(b64encode(content))) == codec.quick(encode(b64encode(content))) == content
+    assert codec.decode(encode(b"\xff" + content)) == b"\xff" + content  # not base64, so as it is
+
+
 leaves = some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False, allow_infinity=False)
 trees = some.recursive(
     leaves | some.text(),
@@ -279,6 +289,10 @@ async def test_what_the_stored_text_cannot_answer_is_refused(db: Db) -> None:
         await find(col(Visit.told) > NOON)
     with pytest.raises(InvalidFieldError, match="cannot compare"):
         await find(col(Visit.extra)["a"] == 1)
+    for wrong in (col(Visit.photo) > b"a", col(Visit.photo).begins_with(b"a"), col(Visit.photo).size > 1):
+        with pytest.raises(InvalidFieldError, match="cannot compare"):
+            await find(wrong)
+    await find((col(Visit.photo) == b"a") | col(Visit.photo).exists())
     with pytest.raises(InvalidFieldError, match="without a zone"):
         await find(col(Visit.seen) > datetime(2026, 1, 1))
     await find((col(Visit.told) == NOON) & col(Visit.place).exists() & (col(Visit.extra) != None))  # noqa: E711
@@ -315,6 +329,12 @@ def test_forms_that_do_not_fit_are_refused_when_the_class_is_defined() -> None:
         class Sorted(Model, table="tables", layout="plain"):
             a: Key[str]
             b: SortKey[datetime] = field(stored="iso")
+
+    with pytest.raises(ModelDefinitionError, match="do not sort as the bytes do"):
+
+        class Binary(Model, table="tables", layout="plain"):
+            a: Key[bytes] = field(stored="base64")
+            b: SortKey[bytes] = field(stored="base64")
 
     with pytest.raises(ModelDefinitionError, match="have no fixed spelling"):
 

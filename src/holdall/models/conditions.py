@@ -142,7 +142,9 @@ class Term(Clause):
     def _check_form(self) -> None:
         """Refuse what DynamoDB cannot compare, because another program's form has another order or none."""
         form = self.field.codec.stored_as
-        if form == "json" or (form == "iso" and self.operator in ("<", "<=", ">", ">=", "between")):
+        ordered = self.operator in ("<", "<=", ">", ">=", "between")
+        partly = self.sized or self.operator in ("begins_with", "contains")
+        if form == "json" or (form in ("iso", "base64") and ordered) or (form == "base64" and partly):
             raise self.field.refusal(
                 f'it is stored as text (stored="{form}"), which DynamoDB cannot compare',
                 hint="compare it in your code",

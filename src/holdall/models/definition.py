@@ -25,6 +25,7 @@ from holdall.models.key_form import (
 )
 from holdall.models.migrations import Conversion, bind_migrations
 from holdall.models.pattern import compile_decoder
+from holdall.models.peer_form import UNORDERED
 from holdall.models.schema import ModelSchema
 from holdall.models.template import Template
 
@@ -204,14 +205,17 @@ def _check_peer_forms(schema: ModelSchema) -> None:
     for part in (*parts, *(part for index in indexes for part in index.components)):
         form = part.codec.stored_as
         if form == "json" or (
-            form == "iso" and part.name in sorted_by and not isinstance(schema.form, SharedForm)
+            form in UNORDERED and part.name in sorted_by and not isinstance(schema.form, SharedForm)
         ):
+            values = "times" if form == "iso" else "bytes"
             raise refuse_field(
                 schema.model,
                 part.name,
                 f'stored="{form}" does not go with a key, because its texts '
-                + ("have no fixed spelling" if form == "json" else "do not sort as the times do"),
-                hint='use stored="epoch" or "pynamodb", or declare the field as str',
+                + ("have no fixed spelling" if form == "json" else f"do not sort as the {values} do"),
+                hint="declare the field as bytes, without stored="
+                if form == "base64"
+                else 'use stored="epoch" or "pynamodb", or declare the field as str',
             )
 
 

@@ -93,12 +93,13 @@ def field(
     from the field's. ``unique``: no two items of the model can have the same value. ``description`` appears in the JSON
     schema. ``aliases`` are former names of the attribute, under which older items are still read. ``stored`` is the
     form in which other programs store the value: a datetime as ``"epoch"`` (seconds since 1970), ``"epoch_ms"``
-    (milliseconds), ``"iso"`` (as pydantic writes it) or ``"pynamodb"``, a bool as a ``"number"``, any value as
-    ``"json"``. ``version``: the field counts the item's writes, as PynamoDB's ``VersionAttribute`` does, and a write of
-    an item that was read requires that the stored version is still the same: ``version: int = field(default=0,
-    version=True)``. ``now``: Holdall sets the field to the time of the commit that creates the item (``"create"``), or
-    of each commit that writes it (``"update"``). ``hidden``: the value does not appear in ``to_dict()``, JSON, ``repr``
-    and errors. ``casing``: text is changed to lower or upper case before it is stored or compared.
+    (milliseconds), ``"iso"`` (as pydantic writes it), ``"iso_ms"`` (as JavaScript does) or ``"pynamodb"``, a bool as a
+    ``"number"``, bytes as ``"base64"``, any value as ``"json"``. ``version``: the field counts the item's writes, as
+    PynamoDB's ``VersionAttribute`` does, and a write of an item that was read requires that the stored version is still
+    the same: ``version: int = field(default=0, version=True)``. ``now``: Holdall sets the field to the time of the
+    commit that creates the item (``"create"``), or of each commit that writes it (``"update"``). ``hidden``: the value
+    does not appear in ``to_dict()``, JSON, ``repr`` and errors. ``casing``: text is changed to lower or upper case
+    before it is stored or compared.
     """
     given = locals()
     for option in given.pop("others"):

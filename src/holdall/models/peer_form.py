@@ -12,6 +12,7 @@ Pure. `codec_as` returns the codec of a type whose values are stored in one of t
 ``pynamodb``   datetime  S, ``2026-01-31T09:30:00.000000+0000``; PynamoDB's ``UTCDateTimeAttribute``
 ``json``       any       S, JSON; PynamoDB's ``JSONAttribute``
 ``number``     bool      N, 1 or 0; PynamoDB's former ``LegacyBooleanAttribute``
+``base64``     bytes     B, the base64 text of the bytes; PynamoDB's ``BinaryAttribute(legacy_encoding=True)``
 =============  ========  ==========================================================================================
 
 Reading is tolerant: it also accepts the form in which Holdall stores the type otherwise, and other spellings of the
@@ -22,6 +23,7 @@ because validation cuts a time to the precision of its form.
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
@@ -38,10 +40,10 @@ from holdall.models.difference import difference, explain_change
 from holdall.models.pattern import Pattern
 from holdall.models.stored_form import show
 
-PeerForm: TypeAlias = Literal["epoch", "epoch_ms", "iso", "iso_ms", "pynamodb", "json", "number"]
+PeerForm: TypeAlias = Literal["epoch", "epoch_ms", "iso", "iso_ms", "pynamodb", "json", "number", "base64"]
 """The forms in which other programs store values."""
 
-UNORDERED = ("iso", "json")
+UNORDERED = ("iso", "json", "base64")
 """The forms whose texts do not sort as the values do."""
 
 FIXED_WIDTH = {"iso_ms": 24, "pynamodb": 31}
@@ -191,6 +193,14 @@ def _read_flag(text: str) -> bool:
     return Decimal(text) != 0
 
 
+def _write_base64(content: bytes) -> str:
+    return b64encode(b64encode(content)).decode("ascii")
+
+
+def _read_base64(text: str) -> bytes:
+    return b64decode(b64decode(text), validate=True)
+
+
 _SIMPLE = {
     "epoch": _Simple(
         datetime, "N", _cut_to_seconds, _in_utc, lambda moment: _count(moment, 6), _read_seconds
@@ -204,6 +214,7 @@ _SIMPLE = {
     ),
     "pynamodb": _Simple(datetime, "S", _in_utc, _in_utc, _write_pynamodb, _read_pynamodb),
     "number": _Simple(bool, "N", _same, _same, _write_flag, _read_flag),
+    "base64": _Simple(bytes, "B", _same, _same, _write_base64, _read_base64),
 }
 
 
