@@ -142,7 +142,7 @@ class Archive:
     @internal
     def is_pointer(self, item: Item) -> bool:
         """Whether an item is a pointer."""
-        return any(name in item for name in self.names)
+        return any(map(item.__contains__, self.names))
 
     @internal
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:

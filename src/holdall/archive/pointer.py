@@ -75,7 +75,10 @@ class Pointer:
 
 def check_format(item: Item) -> None:
     """Raise `CorruptArchiveError` for a pointer of a newer format, which may be sound although it cannot be read."""
-    said = decode(item[POINTER])
+    _check_format(decode(item[POINTER]))
+
+
+def _check_format(said: object) -> None:
     made = said.get("f") if isinstance(said, dict) else None
     if isinstance(made, int | Decimal) and made > FORMAT:
         raise CorruptArchiveError(
@@ -86,9 +89,9 @@ def check_format(item: Item) -> None:
 
 def read_pointer(item: Item) -> Pointer:
     """Read the pointer of an archived item; `CorruptArchiveError` if that fails."""
-    check_format(item)
+    said = decode(item[POINTER])
+    _check_format(said)
     try:
-        said = decode(item[POINTER])
         if said["f"] != FORMAT:
             raise ValueError
         moment = datetime.fromisoformat(said["t"])

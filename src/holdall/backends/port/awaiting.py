@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,27 +66,41 @@ class AwaitingPort(World):
         everything = list(flows)
         outcomes: list[Any] = [None] * len(everything)
         waiting = iter(range(len(everything)))
+        running = 0
 
-        async def work() -> None:
-            for place in waiting:
-                # a separate task gives each flow its own context variables
-                task = asyncio.ensure_future(everything[place])
-                await asyncio.wait([task])
-                if task.cancelled():
-                    outcomes[place] = Outcome(error=asyncio.CancelledError())
-                elif (error := task.exception()) is not None:
-                    outcomes[place] = Outcome(error=error)
-                else:
-                    outcomes[place] = Outcome(task.result())
+        async def run_all() -> None:
+            over = asyncio.get_running_loop().create_future()
 
-        async def all_workers() -> None:
-            await asyncio.gather(*(work() for _ in range(min(limit, len(everything)))))
+            def begin() -> None:
+                """Begin the next flow, if there is one, in a task, which gives it its own context variables."""
+                nonlocal running
+                for place in waiting:
+                    running += 1
+                    asyncio.ensure_future(everything[place]).add_done_callback(partial(end, place))
+                    return
+
+            def end(place: int, task: asyncio.Task[T]) -> None:
+                nonlocal running
+                running -= 1
+                error = asyncio.CancelledError() if task.cancelled() else task.exception()
+                outcomes[place] = Outcome(task.result()) if error is None else Outcome(error=error)
+                begin()
+                if not running and not over.done():
+                    over.set_result(None)
+
+            for _ in range(min(limit, len(everything))):
+                begin()
+            try:
+                if running:
+                    await over
+            finally:
+                begin_no_more()  # the loop ends
 
         def begin_no_more() -> None:
             for place in waiting:
                 everything[place].close()
 
-        await see_through(all_workers(), begin_no_more)
+        await see_through(run_all(), begin_no_more)
         return outcomes
 
     async def finish(self, flow: Coroutine[Any, Any, T]) -> T:
