@@ -187,6 +187,22 @@ def test_a_list_shows_which_items_are_hot_and_cold(visitor: Visitor, db: Databas
     assert ">Stored</th>" not in find(visitor, STATIONS, browse=1), "its model has no archive"
 
 
+def test_a_list_shows_the_other_items_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
+    with opened_shop(tmp_path, items=12) as db:
+        stored = db.get_stored(Order.key(customer="ada", number=9))
+        assert stored is not None
+        wrong = Set(path("_archive"), Value({"M": {"f": {"S": "<b>"}}}))
+        db.send(UpdateItem(stored.table, stored.key, Update((wrong,))))
+        visitor = open_visitor(db)
+        for query in ("key-customer=ada", "browse=1", "index=by_product&key-product=tea"):
+            reply = visitor.get(f"{ORDERS}?{query}")
+            numbers = {int(link.rpartition("=")[2]) for link in list_links(reply.text)}
+            assert numbers >= {7, 9, 11}
+            assert reply.status_code == 200
+            (reason,) = re.findall(r"Cannot be read: ([^<]*)</span>", reply.text)
+            assert "the pointer of an archived item cannot be read" in reason
+
+
 # --- items ------------------------------------------------------------------------------------------------------
 
 

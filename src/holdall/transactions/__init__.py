@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdall.transactions.move.flow import MoveArguments, MoveReport
     from holdall.transactions.query.api import AsyncRows, AsyncScanRows, Rows, ScanRows
     from holdall.transactions.query.cursor import RowPage
+    from holdall.transactions.query.row import FoundItem
     from holdall.transactions.query.scan import ScanProgress
     from holdall.transactions.stored_item import StoredItem
     from holdall.transactions.unit import ItemChange
@@ -35,6 +36,7 @@ __all__ = [
     "Change",
     "ChangeReport",
     "Enqueued",
+    "FoundItem",
     "ItemChange",
     "MigrationReport",
     "MoveArguments",
@@ -59,6 +61,7 @@ _HOMES = {
     "Change": "holdall.tables.commit.change",
     "ChangeReport": "holdall.transactions.bulk.chunk",
     "Enqueued": "holdall.transactions.enqueued",
+    "FoundItem": "holdall.transactions.query.row",
     "ItemChange": "holdall.transactions.unit",
     "MigrationReport": "holdall.transactions.migration.bulk",
     "MoveArguments": "holdall.transactions.move.flow",

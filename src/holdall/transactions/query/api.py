@@ -9,8 +9,17 @@ from holdall.core.context import Context
 from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.models.model import Model
-from holdall.transactions.query.cursor import RowCursor, RowPage, all_of_them, first_of, one_of, page_of
+from holdall.transactions.query.cursor import (
+    RowCursor,
+    RowPage,
+    all_of_them,
+    first_of,
+    list_page,
+    one_of,
+    page_of,
+)
 from holdall.transactions.query.question import Question
+from holdall.transactions.query.row import FoundItem
 from holdall.transactions.query.scan import ScanCursor, ScanQuestion, all_rows, count_rows, first_row
 from holdall.transactions.unit import Unit
 
@@ -56,6 +65,13 @@ class Rows(Unfetched, Generic[M]):
         The token is signed with ``secret``, or without it with the database's secret.
         """
         return run(page_of(self._context, self._unit, self._question, size, after, secret), self._context)
+
+    @internal
+    def list_page(
+        self, size: int, *, after: str | None = None, secret: str | None = None
+    ) -> tuple[list[FoundItem], str | None]:
+        """Return a page like `page`, for people: with the items that cannot be read."""
+        return run(list_page(self._context, self._question, size, after, secret), self._context)
 
     def first(self) -> M | None:
         """Return the first item, or None if there is none."""
@@ -103,6 +119,13 @@ class AsyncRows(Unfetched, Generic[M]):
             page_of(self._context, self._unit, self._question, size, after, secret), self._context
         )
 
+    @internal
+    async def list_page(
+        self, size: int, *, after: str | None = None, secret: str | None = None
+    ) -> tuple[list[FoundItem], str | None]:
+        """Return a page like `page`, for people: with the items that cannot be read."""
+        return await wait(list_page(self._context, self._question, size, after, secret), self._context)
+
     async def first(self) -> M | None:
         """Return the first item, or None if there is none."""
         return await wait(first_of(self._context, self._unit, self._question), self._context)
@@ -145,6 +168,16 @@ class ScanRows(Unfetched, Generic[M]):
         finally:
             cursor.end()
 
+    @internal
+    def list_found(self) -> Iterator[FoundItem]:
+        """Return the items for people, with those that cannot be read."""
+        cursor = self._cursor()
+        try:
+            while (found := run(cursor.next_found(), self._context)) is not None:
+                yield from found
+        finally:
+            cursor.end()
+
     def all(self) -> list[M]:
         """Return all items in a list."""
         return run(all_rows(self._cursor()), self._context)
@@ -181,6 +214,17 @@ class AsyncScanRows(Unfetched, Generic[M]):
                 for row in rows:
                     yield row
                 del rows  # before the next are fetched
+        finally:
+            cursor.end()
+
+    @internal
+    async def list_found(self) -> AsyncIterator[FoundItem]:
+        """Return the items for people, with those that cannot be read."""
+        cursor = self._cursor()
+        try:
+            while (found := await wait(cursor.next_found(), self._context)) is not None:
+                for each in found:
+                    yield each
         finally:
             cursor.end()
 

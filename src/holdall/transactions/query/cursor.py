@@ -21,7 +21,7 @@ from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.question import Question
-from holdall.transactions.query.row import MixedMaker, RowMaker, holds_rows
+from holdall.transactions.query.row import FoundItem, MixedMaker, RowMaker, holds_rows
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -151,6 +151,10 @@ class RowCursor(Generic[M]):
         may have been read."""
         return () if self._maker is None else self._maker.give(rows)
 
+    def describe(self, rows: list[tuple[M, Item]]) -> Iterable[FoundItem]:
+        """The rows, including those that cannot be read; none of them is locked."""
+        return () if self._maker is None else self._maker.describe(rows)
+
     async def next_page(self) -> Iterable[M] | None:
         """The next items; None if there are no more."""
         rows = await self.next_rows()
@@ -247,6 +251,28 @@ async def page_of(
     secret: str | None,
 ) -> RowPage[Any]:
     """One page, with the signed token of the next."""
+    cursor: RowCursor[Any] = RowCursor(context, unit, question)
+    rows, token = await _fetch_page(context, cursor, question, size, after, secret)
+    return RowPage(list(cursor.give(rows)), token)
+
+
+async def list_page(
+    context: Context, question: Question, size: int, after: str | None, secret: str | None
+) -> tuple[list[FoundItem], str | None]:
+    """One page with the items that cannot be read, and the signed token of the next."""
+    cursor: RowCursor[Any] = RowCursor(context, None, question)
+    rows, token = await _fetch_page(context, cursor, question, size, after, secret)
+    return list(cursor.describe(rows)), token
+
+
+async def _fetch_page(
+    context: Context,
+    cursor: RowCursor[Any],
+    question: Question,
+    size: int,
+    after: str | None,
+    secret: str | None,
+) -> tuple[list[tuple[Any, Item]], str | None]:
     from holdall.core.settings import parse_secrets
     from holdall.core.signature import check_secrets
 
@@ -254,7 +280,6 @@ async def page_of(
         raise InvalidOptionsError(f"size must be a whole number from 1 up, not {size!r}")
     secrets = context.settings.secret if secret is None else parse_secrets(secret, "the page's secret")
     check_secrets(secrets)  # fail now, not only when there is a second page
-    cursor: RowCursor[Any] = RowCursor(context, unit, question)
     now = context.port.now()
     binding = await bind(context, question.schema)
     start, given = (None, 0) if after is None else _start(secrets, question, binding, after, now)
@@ -268,7 +293,7 @@ async def page_of(
     token = None
     if more and rows and given != question.limit:
         token = _token(secrets, question, binding, rows[-1][1], given)
-    return RowPage(list(cursor.give(rows)), token)
+    return rows, token
 
 
 def _token(secrets: Sequence[str], question: Question, binding: Binding, raw: Item, given: int) -> str:

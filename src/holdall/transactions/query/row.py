@@ -7,10 +7,10 @@ to the caller. Outside a transaction, or if only a part of each row was fetched,
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from holdall.core.evaluation import holds
-from holdall.errors import InvalidOptionsError
+from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.models.marks import OPENED, Partial
 from holdall.models.model import build_instance
 from holdall.tables.commit.lock import Lock
@@ -28,12 +28,25 @@ if TYPE_CHECKING:
     from holdall.core.expressions import Condition
     from holdall.core.values import Item
     from holdall.models.indexes import BoundIndex
+    from holdall.models.keys import ModelKey
     from holdall.models.schema import ModelSchema
 
 _UNNAMED: Item = {}
 
 RowLock: TypeAlias = Literal["rows"] | bool
 """Which rows of a query take part in the transaction: all ("rows"), those whose fields are read (True) or none."""
+
+
+class FoundItem(NamedTuple):
+    """What a list for people shows of a row: its key, and the item or, if it cannot be read, the error.
+
+    ``archived``: whether the item is in the archive; None if only a part of the row was read, which does not tell.
+    """
+
+    key: ModelKey[Any]
+    item: Any | None
+    error: HoldallError | None
+    archived: bool | None
 
 
 class RowMaker:
@@ -83,6 +96,20 @@ class RowMaker:
             if unit is not None and held is not None:
                 unit.hold(item, raw, self._locks(item._schema, raw, held))
             yield item
+
+    def describe(self, rows: Iterable[tuple[Any, Item]]) -> Iterator[FoundItem]:
+        """The rows, including those that cannot be read."""
+        binding = self._binding
+        for item, raw in rows:
+            archived = None if self._projected else is_pointer(binding, raw)
+            if not isinstance(item, Exception):
+                yield FoundItem(item.key, item, None, archived)
+            elif isinstance(item, HoldallError):
+                model = binding.model_of(raw) or binding.schema
+                key = make_instance(binding, model, raw, OPENED, None).key
+                yield FoundItem(key, None, item, archived)
+            else:
+                raise item
 
     def _locks(self, schema: ModelSchema, raw: Item, names: frozenset[str]) -> Sequence[Lock]:
         if self._fetched is not None and not self._projected:
@@ -179,6 +206,11 @@ class MixedMaker:
     def _give_each(self, rows: Iterable[tuple[Any, Item]]) -> Iterator[Any]:
         for item, raw in rows:
             yield from self._makers[self._name_of(raw)].give([(item, raw)])
+
+    def describe(self, rows: Iterable[tuple[Any, Item]]) -> Iterator[FoundItem]:
+        """The rows, including those that cannot be read."""
+        for item, raw in rows:
+            yield from self._makers[self._name_of(raw)].describe([(item, raw)])
 
     async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
         """Instances, each with its row, as `RowMaker.instances` returns them, in the order of the rows."""

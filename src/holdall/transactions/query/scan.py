@@ -27,7 +27,7 @@ from holdall.transactions.binding import Binding, bind
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import alive
 from holdall.transactions.query.question import Question, family_condition, names_in
-from holdall.transactions.query.row import RowLock, RowMaker, holds_rows
+from holdall.transactions.query.row import FoundItem, RowLock, RowMaker, holds_rows
 from holdall.transactions.target import model_schema, refuse_others
 from holdall.transactions.unit import Unit
 
@@ -175,6 +175,15 @@ class ScanCursor(Generic[M]):
 
     async def next_rows(self) -> Iterable[M] | None:
         """The rows of the next round, possibly empty; None if there are no more rounds."""
+        rows = await self._next_rows()
+        return None if rows is None or self._maker is None else self._maker.give(rows)
+
+    async def next_found(self) -> Iterable[FoundItem] | None:
+        """The rows of the next round, including those that cannot be read; none of them is locked."""
+        rows = await self._next_rows()
+        return None if rows is None or self._maker is None else self._maker.describe(rows)
+
+    async def _next_rows(self) -> list[tuple[M, Item]] | None:
         pages = await self._round(count_only=False)
         if pages is None:
             return None
@@ -184,7 +193,7 @@ class ScanCursor(Generic[M]):
             found = await maker.instances(page.items, self._left)
             rows += found
             await self._note(page, len(found))
-        return maker.give(rows)
+        return rows
 
     async def next_count(self) -> int | None:
         """How many rows the next round has, without reading them; None if there are no more rounds."""

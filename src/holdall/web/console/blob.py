@@ -101,7 +101,7 @@ async def _list_references(visit: Visit, attachments: Sequence[Attachment]) -> l
         if each.source_id is not None:
             url = visit.url("blobs", "blob", id=each.source_id)
         elif owner is not None:
-            url = link_item(visit, shown[each.record_type], owner)
+            url = link_item(visit, shown[each.record_type], owner.key)
         files_url = visit.url("blobs", type=each.record_type, owner=each.record_id)
         found.append(Reference(each, url, files_url))
     return found

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -51,14 +52,20 @@ def find_model(visit: Visit) -> tuple[str, type[Model]]:
     return name, found
 
 
-def link_item(visit: Visit, name: str, item: Model | ModelKey[Any], *parts: str) -> str:
+def link_item(visit: Visit, name: str, key: ModelKey[Any], *parts: str) -> str:
     """Return the URL of an item's page."""
-    key: ModelKey[Any] = item if isinstance(item, ModelKey) else item.key
-    texts = {
-        f"key-{field}": format_text(getattr(key.model, field), value)
-        for field, value in key.components.items()
-    }
-    return visit.url("models", name, "item", *parts, **texts)
+    return link_items(visit, name, *parts)(format_key(key))
+
+
+def link_items(visit: Visit, name: str, *parts: str) -> Callable[[Mapping[str, str]], str]:
+    """Return what makes the URL of an item's page of its key's texts, for many items of one model."""
+    page = visit.url("models", name, "item", *parts)
+    return lambda texts: f"{page}?{urlencode({f'key-{field}': text for field, text in texts.items()})}"
+
+
+def format_key(key: ModelKey[Any]) -> dict[str, str]:
+    """Return the components of a key as texts."""
+    return {name: format_text(getattr(key.model, name), value) for name, value in key.components.items()}
 
 
 async def find_item(visit: Visit) -> ItemPage:
@@ -132,7 +139,7 @@ def show_fields(item: Model, fields: Iterable[FieldFacts]) -> list[ShownField]:
 
 def show_key(key: ModelKey[Any]) -> str:
     """Return a key on one line."""
-    return " · ".join(format_text(getattr(key.model, name), value) for name, value in key.components.items())
+    return " · ".join(format_key(key).values())
 
 
 def show_raw(attributes: Item, facts: ModelFacts) -> str:

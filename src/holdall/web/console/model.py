@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from markupsafe import Markup
 from starlette.responses import Response
 
-from holdall import Model
 from holdall.archive import find_archive
-from holdall.errors import HoldallError
+from holdall.errors import HoldallError, InvalidFieldError
 from holdall.models import FieldFacts, ModelFacts, describe_model
+from holdall.transactions import FoundItem
 from holdall.web.console.change import confirm_deletion, delete_item, edit_item, save_item
 from holdall.web.console.file import send_file, send_thumbnail
-from holdall.web.console.item import ShownField, find_model, link_item, show_fields, show_item, show_key
+from holdall.web.console.item import find_model, format_key, link_items, show_item
 from holdall.web.console.search import OPERATORS, SIZES, explain_problem, fetch_page, read_search
 from holdall.web.console.section import Page, Section
+from holdall.web.console.value_text import show_value
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _MOST_COLUMNS = 7
 _NUMERIC = {"int", "float", "Decimal"}
 """The types whose values are aligned to the right."""
+_ATTRIBUTES = Markup('data-label="{}" class="{}"')
 
 
 async def _list(visit: Visit) -> Response:
@@ -78,17 +81,17 @@ def _choose_columns(facts: ModelFacts, index: str | None) -> list[FieldFacts]:
 
 
 class Cell(NamedTuple):
-    """A field of an item in a list, on one line. ``look`` are the classes of its style."""
+    """A field of an item in a list, on one line. ``attributes`` are those of its element, the same in each row."""
 
-    label: str
-    look: str
+    attributes: Markup
     text: str
 
 
 class Row(NamedTuple):
     """An item in a list. Its first field is a link; the other fields of its key come before those that are not.
 
-    ``is_cold``: the item is in the archive; None if its model has none. A tuple, because templates unpack it fast.
+    ``is_cold``: the item is in the archive; None if its model has none. ``problem`` is why the item cannot be read, and
+    then it has only its key. A tuple, because templates unpack it fast.
     """
 
     url: str
@@ -98,32 +101,58 @@ class Row(NamedTuple):
     keys: list[Cell]
     rest: list[Cell]
     is_cold: bool | None
+    problem: str | None
 
 
 async def _show_rows(
-    visit: Visit, name: str, facts: ModelFacts, items: Sequence[Model], columns: Sequence[FieldFacts]
+    visit: Visit, name: str, facts: ModelFacts, items: Sequence[FoundItem], columns: Sequence[FieldFacts]
 ) -> list[Row]:
     has_archive = find_archive(visit.desk.models[name]) is not None
-    cold = set(await visit.db.archive.find_archived(*items)) if has_archive else set()
+    cold = {each.key for each in items if each.archived}
+    unknown = [each.key for each in items if each.archived is None]
+    if has_archive and unknown:
+        cold.update(await visit.db.archive.find_archived(*unknown))
     count = len(facts["key"]) + len(facts["sort_key"])
     looks = ["number" if each["type"] in _NUMERIC else "" for each in columns]
+    attributes = [
+        (_ATTRIBUTES.format(each["name"], f"{look} none"), _ATTRIBUTES.format(each["name"], look))
+        for each, look in zip(columns, looks, strict=True)
+    ]
+    link = link_items(visit, name)
     found = []
-    for item in items:
-        texts = map(_shorten, show_fields(item, columns))
-        cells = [
-            Cell(each["name"], look if text else f"{look} none", text)
-            for each, look, text in zip(columns, looks, texts, strict=True)
-        ]
-        is_cold = item.key in cold if has_archive else None
-        url, key = link_item(visit, name, item), show_key(item.key)
-        found.append(Row(url, key, cells[0].text, looks[0], cells[1:count], cells[count:], is_cold))
+    for key, item, error, _ in items:
+        if item is None:
+            texts = [_show_cell(key.components[each["name"]], each) for each in columns[:count]]
+        else:
+            texts = [_show_field(item, each) for each in columns]
+        cells = [Cell(each[bool(text)], text) for each, text in zip(attributes, texts, strict=False)]
+        parts = format_key(key)
+        found.append(
+            Row(
+                link(parts),
+                " · ".join(parts.values()),
+                texts[0],
+                looks[0],
+                cells[1:count],
+                cells[count:],
+                key in cold if has_archive else None,
+                None if error is None else error.message,
+            )
+        )
     return found
 
 
-def _shorten(field: ShownField) -> str:
-    if field.problem is not None:
+def _show_field(item: Any, field: FieldFacts) -> str:
+    try:
+        return _show_cell(getattr(item, field["name"]), field)
+    except InvalidFieldError:
         return "(unreadable)"
-    line = " ".join((field.text or "")[:400].split())
+
+
+def _show_cell(value: object, field: FieldFacts) -> str:
+    if field["hidden"]:
+        return "(hidden)"
+    line = "" if value is None else " ".join(show_value(value)[:400].split())
     return line if len(line) <= 120 else f"{line[:120]}…"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from holdall import Model, col
 from holdall.errors import HoldallError
 from holdall.models import Clause, FieldFacts, ModelFacts
-from holdall.transactions import ScanProgress
+from holdall.transactions import FoundItem, ScanProgress
 from holdall.web.console.value_text import read_text
 from holdall.web.console.visit import RefusedVisitError, Visit
 
@@ -50,12 +50,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of items, and the token of the next one. ``read`` is how many items a browsing search had to read.
+    """A page of items, some perhaps unreadable, and the token of the next one.
+
+    ``read`` is how many items a browsing search had to read.
 
     ``ended`` is false if a browsing search stopped before the end of the table.
     """
 
-    items: Sequence[Model]
+    items: Sequence[FoundItem]
     next: str | None = None
     read: int | None = None
     ended: bool = True
@@ -93,8 +95,8 @@ async def fetch_page(visit: Visit, model: type[Model], search: Search) -> Found 
     sort = _read_range(visit, model, search)
     options: dict[str, Any] = {"index": search.index, "sort": sort, "reverse": search.reverse, **components}
     secret = visit.desk.sessions.seal("secret", "pages")  # a database needs no secret for its console
-    page = await visit.db.query(model, **options).page(search.size, after=search.after, secret=secret)
-    return Found(page.items, page.next)
+    query = visit.db.query(model, **options)
+    return Found(*await query.list_page(search.size, after=search.after, secret=secret))
 
 
 def _read_range(visit: Visit, model: type[Model], search: Search) -> Clause | None:
@@ -146,7 +148,7 @@ class _ReadEnoughError(Exception):
 
 async def _browse(visit: Visit, model: type[Model], search: Search) -> Found:
     """Return the first items that a scan finds; it stops after some thousand items of other models."""
-    items: list[Model] = []
+    items: list[FoundItem] = []
     read = 0
 
     def note(progress: ScanProgress) -> None:
@@ -156,7 +158,7 @@ async def _browse(visit: Visit, model: type[Model], search: Search) -> Found:
             raise _ReadEnoughError
 
     try:
-        async for item in visit.db.scan(model, segments=1, limit=search.size, progress=note):
+        async for item in visit.db.scan(model, segments=1, limit=search.size, progress=note).list_found():
             items.append(item)  # noqa: PERF401 - those that were found before the scan is stopped count
     except _ReadEnoughError:
         return Found(items, read=read, ended=False)

@@ -37,7 +37,7 @@ def show_value(value: Any) -> str:
         text = value.isoformat(sep=" ").removesuffix("+00:00")
         text = text if value.utcoffset() != timedelta() else f"{text} UTC"
     elif value is None or isinstance(value, bool):
-        text = json.dumps(value)
+        text = "null" if value is None else str(value).lower()
     elif isinstance(value, Mapping | Set | list | tuple):
         text = json.dumps(_plain(value), ensure_ascii=False)
         text = text if len(text) <= _MOST_ON_LINE else json.dumps(_plain(value), ensure_ascii=False, indent=2)
