@@ -95,7 +95,7 @@ async def exchange(
     With ``manners`` the bodies may be large: they are sent and received in pieces, each of which extends the deadline
     by the time that it may take, and the request's body is announced. The reply's may be received into a ``room``.
     """
-    stream, born = await lane.acquire(within)
+    stream, born = lane.take(within) or await lane.acquire(within)
     done = False
     try:
         within.has_left = True

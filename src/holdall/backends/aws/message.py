@@ -20,10 +20,8 @@ LARGE = 128 * 1024
 MAX_INTERIM = 32
 _WITHOUT_BODY = (204, 304)
 
-_STATUS = rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n"
-_HEADER = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n"
-_HEAD = re.compile(_STATUS + b"((?:" + _HEADER + b")*)")  # one expression, because every reply pays for it
-_PAIR = re.compile("([^:]+):([^\r]*)\r\n")
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\x00-\x08\x0a-\x1f\x7f]*)?\r\n")
+_HEADER = re.compile(r"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\x00-\x08\x0a-\x1f\x7f]*)\r\n", re.MULTILINE)
 
 
 class Stream(Protocol):
@@ -165,16 +163,22 @@ async def _receive_rest(stream: Stream, data: bytes, size: int) -> bytes:
 
 def parse_head(data: bytes) -> tuple[int, int, dict[str, str]]:
     """The version (1.x), the status and the headers of a head up to its empty line; names in lower case."""
-    matched = _HEAD.match(data)
-    if matched is None:
+    text = data.decode("latin-1")
+    status = _STATUS.match(text)
+    if status is None:
         raise MalformedReply(f"it begins with {data[:40]!r}")
-    if matched.end() < len(data):
-        raise MalformedReply(f"it has the header line {data[matched.end() :][:40]!r}")
-    lines = _PAIR.findall(matched[3].decode("latin-1"))
+    lines = _HEADER.findall(text, status.end())
+    if len(lines) < text.count("\n") - 1:
+        raise _explain_line(text[status.end() :])
     headers = {name.lower(): value.strip(" \t") for name, value in lines}
     if len(headers) < len(lines):
         headers = _join_repeated(lines)
-    return int(matched[1]), int(matched[2]), headers
+    return int(status[1]), int(status[2]), headers
+
+
+def _explain_line(lines: str) -> MalformedReply:
+    wrong = next(line for line in lines.split("\n") if not _HEADER.fullmatch(f"{line}\n"))
+    return MalformedReply(f"it has the header line {wrong[:40].encode('latin-1')!r}")
 
 
 def _join_repeated(lines: list[tuple[str, str]]) -> dict[str, str]:

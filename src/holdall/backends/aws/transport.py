@@ -67,25 +67,30 @@ class Lane(Generic[S]):
         self._closed = False
         self.end: AsyncGenerator[None, None] | None = None
 
+    def take(self, limit: Limit) -> tuple[S, float] | None:
+        """A kept connection that is ready for a request, and the time it was opened; None if there is none."""
+        now = time.monotonic()
+        while not self._line and now < limit.deadline:
+            try:  # taking from a list and adding to it need no lock, and every request pays for it
+                stream, born, since = self._idle.pop()
+            except IndexError:
+                return None
+            if now - born < MAX_AGE_SECONDS and now - since < MAX_IDLE_SECONDS and stream.begin(limit):
+                return stream, born
+            self.drop(stream)
+        return None
+
     async def acquire(self, limit: Limit) -> tuple[S, float]:
-        """A connection that is ready for a request, and the time it was opened; `Unsent` if none is available."""
+        """The same if `take` found none: one that another request returns, or a new one; `Unsent` if there is none."""
         now = time.monotonic()
         if now >= limit.deadline:
             raise Unsent("no time was left to send the request", lasting=True)
-        try:  # taking from a list and adding to it need no lock, and every request pays for it
-            kept = None if self._line else self._idle.pop()
-        except IndexError:
-            kept = None
-        if kept is None:
-            kept = await self._take_room(limit)
-        while kept is not None:
-            stream, born, since = kept
-            if now - born < MAX_AGE_SECONDS and now - since < MAX_IDLE_SECONDS and stream.begin(limit):
+        kept = await self._take_room(limit)
+        if kept is not None:
+            stream, born, _ = kept
+            if now - born < MAX_AGE_SECONDS and stream.begin(limit):
                 return stream, born
-            stream.close()
-            with self._lock:  # another one, or else a new one in its place
-                kept = self._take_idle()
-                self._open -= kept is not None
+            stream.close()  # a new one takes its place
         try:
             stream = await self._connect(self._target, limit)
             stream.begin(limit)  # if it is closed already, the first byte will show
