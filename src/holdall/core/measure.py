@@ -13,10 +13,9 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from holdall.core.numbers import canonical_number, number_size
+from holdall.core.numbers import measure_number
 from holdall.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
                 raise refuse_malformed(attribute)
             return attribute, len(content) if content.isascii() else utf8_size(content)
         if kind == "N":
-            text, size = _measure_number(content)
+            text, size = measure_number(content)
             return (attribute if text == content else {"N": text}), size
         rule = _CANONICAL[kind]
     except InvalidValueError:
@@ -87,13 +86,6 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
     except (KeyError, ValueError, AttributeError, TypeError):
         raise refuse_malformed(attribute) from None
     return rule(attribute, content, depth)
-
-
-@lru_cache(maxsize=4096)
-def _measure_number(text: str) -> tuple[str, int]:
-    """The canonical text of a number, and its size; many items have the same few numbers."""
-    canonical = canonical_number(text)
-    return canonical, number_size(canonical)
 
 
 def _canonical_flag(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
@@ -147,24 +139,21 @@ def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[A
 
 
 def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
-    ((kind, _),) = attribute.items()
+    [kind] = attribute
     if not isinstance(content, (list, tuple)):
         raise refuse_malformed(attribute)
     if not content:
         raise InvalidValueError("the set is empty", hint="omit the attribute instead")
-    members = []
-    total = 0
-    for member in content:
-        if kind == "SS" and member.__class__ is str and member.isascii():
-            members.append(member)
-            total += len(member)
-            continue
-        kept, size = _canonical({kind[0]: member}, depth)
-        members.append(kept[kind[0]])
-        total += size
+    members: list[Any]
+    if kind == "SS" and {*map(type, content)} == {str} and (text := "".join(content)).isascii():
+        members, total = sorted(content), len(text)
+    else:
+        measured = [_canonical({kind[0]: member}, depth) for member in content]
+        members = sort_set(kind[0], [kept[kind[0]] for kept, _ in measured])
+        total = sum([size for _, size in measured])
     if len(set(members)) != len(members):
         raise InvalidValueError("the set contains the same member twice")
-    return {kind: sort_set(kind[0], members)}, total
+    return {kind: members}, total
 
 
 _CANONICAL: dict[str, Callable[[Attribute, Any, int], tuple[Attribute, int]]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from functools import lru_cache
 
 from holdall.errors import InvalidValueError
 
@@ -34,7 +35,10 @@ def number_text(value: Number) -> str:
         text = int.__repr__(value)
         return text if value.bit_length() <= 126 else canonical_number(text)  # 38 digits are canonical
     if isinstance(value, float):
-        return canonical_number(float.__repr__(value))
+        text = float.__repr__(value)
+        if 1e-4 <= value < 1e15 or -1e15 < value <= -1e-4:  # in this range, without an exponent
+            return text.removesuffix(".0")
+        return canonical_number(text)
     return canonical_number(str(value))
 
 
@@ -99,6 +103,20 @@ def add(left: str, right: str, *, sign: int = 1) -> str:
         _EXACT.add if sign > 0 else _EXACT.subtract
     )  # a plain minus would use the caller's decimal context
     return canonical_number(str(combine(Decimal(left), Decimal(right))))
+
+
+def measure_number(text: str) -> tuple[str, int]:
+    """Return the canonical form of a number's text, and its `number_size`."""
+    if text.isdigit() and text.isascii() and text[0] != "0" and len(text) <= MAX_DIGITS:
+        return text, (len(text.rstrip("0")) + (len(text) & 1) + 1) // 2 + 1  # an ordinary whole number
+    return _measure_unusual(text)
+
+
+@lru_cache(maxsize=4096)
+def _measure_unusual(text: str) -> tuple[str, int]:
+    """The same for a fraction or a negative number; many items have the same few."""
+    canonical = canonical_number(text)
+    return canonical, number_size(canonical)
 
 
 def number_size(text: str) -> int:

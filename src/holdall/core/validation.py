@@ -214,16 +214,18 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
         raise InvalidRequestError(
             "a client token must be a text of 1 to 36 characters", hint="use port.new_id()"
         )
-    _check_types(actions, "transaction", (PutItem, UpdateItem, DeleteItem, ConditionCheck))
+    found = []
     for action in actions:
         if isinstance(action, ConditionCheck):
             if action.condition is None:
                 raise InvalidRequestError("a condition check needs a condition")
+        elif not isinstance(action, (PutItem, UpdateItem, DeleteItem)):
+            raise InvalidRequestError(f"{type(action).__name__} cannot be part of this transaction")
         elif action.returns != "none":
             raise InvalidRequestError(
                 "an action in a transaction cannot return an item", hint="read the item after the transaction"
             )
-    found = [_check_write(action, schema_of)[0] for action in actions]
+        found.append(_check_write(action, schema_of)[0])
     _check_distinct(actions, found, schema_of, "transaction")
     if sum(map(_BOUND, found)) > MAX_TRANSACTION:
         check_payload(request)
