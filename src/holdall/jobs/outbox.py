@@ -144,9 +144,11 @@ def plan_job(
     queue: str | None,
 ) -> tuple[Enqueued, Outbox | None]:
     """Carry out ``tx.enqueue``; for a transaction's first job, also return the participant that must join it."""
-    joined = next((each for each in participants if isinstance(each, Outbox)), None)
-    outbox = joined or Outbox(context)
-    return outbox.add(job, arguments, key=key, delay=delay, queue=queue), None if joined else outbox
+    for participant in participants:
+        if isinstance(participant, Outbox):
+            return participant.add(job, arguments, key=key, delay=delay, queue=queue), None
+    outbox = Outbox(context)
+    return outbox.add(job, arguments, key=key, delay=delay, queue=queue), outbox
 
 
 async def enqueue_alone(
