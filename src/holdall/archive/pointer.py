@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
+from holdall.core.expressions import Compare, Condition, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, Item, decode, encode
 from holdall.errors import CorruptArchiveError
@@ -15,9 +15,6 @@ POINTER = "_archive"
 """The attribute that makes an item a pointer."""
 
 FORMAT = 1
-_PATH = Path((POINTER,))
-IS_POINTER: Condition = Exists(_PATH)
-IS_HOT: Condition = NotExists(_PATH)
 
 
 @dataclass(frozen=True, slots=True)

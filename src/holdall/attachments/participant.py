@@ -112,7 +112,7 @@ class AttachmentsParticipant(Participant):
                 blob_id = ids[id(each)] or await self._identify_file(order, each, moment)
                 new.append(_new_row(context, home, order.wish, blob_id, moment))
                 moment += timedelta(microseconds=1)
-            order.outcome = plan_wish(change, home, ledger, order.wish, found, slot, new, too_many)
+            order.outcome = plan_wish(change, ledger, order.wish, found, slot, new, too_many)
             if order.outcome.leaving:
                 assert slot is not None
                 intent = plan_intent(change, home, context.port.new_id(), slot, order.outcome.leaving)

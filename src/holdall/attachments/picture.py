@@ -95,7 +95,7 @@ class _Place:
     digest: str | None = None
 
 
-def _variant_place(context: Context, home: Home, source: Blob, wanted: Variant) -> _Place:
+def _variant_place(context: Context, source: Blob, wanted: Variant) -> _Place:
     complete = complete_variant(wanted, source.content_type, source.filename)
     digest = complete.digest(attachment_settings(context.settings).variation_digest)
     return _Place(variant_owner(source.id, digest), "image", source.id, digest)
@@ -128,7 +128,7 @@ def _record(home: Home, place: _Place) -> VariantRow:
 async def _make_variant(context: Context, source: Blob, wanted: Variant) -> Blob:
     home = await home_of(context)
     complete = complete_variant(wanted, source.content_type, source.filename)
-    place = _variant_place(context, home, source, complete)
+    place = _variant_place(context, source, complete)
     format = complete.format or "png"
     operations = tuple(
         (name, value) for name, value in complete.transformations.items() if name not in ("format", "convert")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdall.attachments.blob import Blob
-from holdall.attachments.home import Home, Owner
+from holdall.attachments.home import Owner
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.proxy import Pending, Removal
 from holdall.attachments.record import AttachmentRow, Slot
@@ -87,7 +87,6 @@ class Outcome:
 
 def plan_wish(
     change: Change,
-    home: Home,
     ledger: Ledger,
     wish: Wish,
     rows: Sequence[AttachmentRow],

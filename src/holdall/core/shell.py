@@ -23,8 +23,6 @@ C_co = TypeVar("C_co", covariant=True)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Flow = Callable[Concatenate[C, P], Coroutine[Any, Any, T]]
-
 
 class Shell(Protocol[C_co]):
     """What a class must have for flows to be bound to it."""

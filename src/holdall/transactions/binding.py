@@ -127,7 +127,7 @@ async def bind(context: Context, schema: ModelSchema) -> Binding:
         return known
     _check_alone(context, bindings, schema)
     if schema.table is None:
-        binding = _in_one_table(schema, await discover(context), context)
+        binding = _in_one_table(schema, await discover(context))
     else:
         binding = await _in_own_table(schema, context)
     bindings.of_models[schema] = binding
@@ -234,7 +234,7 @@ def _place(schema: ModelSchema) -> str:
     return f"{schema.model.__module__}.{schema.model.__qualname__}"
 
 
-def _in_one_table(schema: ModelSchema, layout: Layout, context: Context) -> Binding:
+def _in_one_table(schema: ModelSchema, layout: Layout) -> Binding:
     if layout.mode != "A":
         raise ConfigurationError(
             f"table {layout.table} has a numeric sort key, so it cannot hold {schema.name}",

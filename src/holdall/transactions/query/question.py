@@ -95,10 +95,6 @@ class Question:
     def _key_fields(self) -> Sequence[Field[Any]]:
         return self.schema.keys if self.index is None else self.index.key
 
-    @property
-    def _sort_fields(self) -> tuple[Field[Any], ...]:
-        return self.schema.sort_keys if self.index is None else self.index.sort_key
-
     def _family(self) -> Iterator[ModelSchema]:
         """The models, and those derived from them."""
         return chain.from_iterable(schema.family() for schema in self.schemas)
