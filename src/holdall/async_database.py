@@ -146,9 +146,10 @@ class AsyncDatabase(Composed, AsyncRunner):
         copied and is no longer here. Unless ``verify=False``, both sides are then read again and compared.
         Objects of each file service go to the target's service of the same name; ``files=False`` leaves them out.
 
-        Each table is read in ``segments`` parts in parallel. ``rate`` limits how many items are written or deleted
-        per second, ``bandwidth`` how many bytes of files pass through this machine. ``dry_run=True`` writes nothing,
-        and returns what would be copied. ``progress`` is called with the report so far, also from other threads.
+        Each table is read in ``segments`` parts in parallel, by default 4 if one of the databases is in DynamoDB.
+        ``rate`` limits how many items are written or deleted per second, ``bandwidth`` how many bytes of files pass
+        through this machine. ``dry_run=True`` writes nothing, and returns what would be copied. ``progress`` is called
+        with the report so far, also from other threads.
         """
         from holdall.maintenance.copy.flow import copy_database
         from holdall.maintenance.copy.work import make_side

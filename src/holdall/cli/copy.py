@@ -57,9 +57,7 @@ def _parse_bandwidth(context: click.Context, parameter: click.Parameter, text: s
 @click.option(
     "--segments",
     type=click.IntRange(1, 1000),
-    default=4,
-    show_default=True,
-    help="How many parts of a table to copy in parallel.",
+    help="How many parts of a table to copy in parallel; by default 4 if one of the databases is in DynamoDB.",
 )
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), help="The most items to write or delete per second."

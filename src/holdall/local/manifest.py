@@ -2,7 +2,8 @@
 
 Every function opens its own connection and makes one transaction, so any number of threads can work on one manifest.
 A process that is killed leaves a manifest that is true: things are recorded after they were written to the target, and
-intents before.
+intents before. Intents of many things are one row, a *draft*; what a killed process left there is taken apart when the
+manifest is opened.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 2
-_SCHEMA = """
+FORMAT = 3
+_DRAFTS = "CREATE TABLE drafts (id INTEGER PRIMARY KEY, place TEXT NOT NULL, content TEXT NOT NULL)"
+_SCHEMA = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE things (place TEXT, key TEXT, origin BLOB NOT NULL, copy TEXT NOT NULL, pass INTEGER NOT NULL,
     PRIMARY KEY (place, key)) WITHOUT ROWID;
 CREATE TABLE intents (place TEXT, key TEXT, content BLOB, PRIMARY KEY (place, key, content)) WITHOUT ROWID;
+{_DRAFTS};
 CREATE TABLE positions (place TEXT, segment INTEGER, after TEXT, done INTEGER NOT NULL, counted TEXT NOT NULL,
     PRIMARY KEY (place, segment)) WITHOUT ROWID;
 """
+_INTEND = "INSERT OR IGNORE INTO intents VALUES (?, ?, ?)"
 _TOGETHER = 500
 
 
@@ -99,9 +103,18 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, bri
     lock = None
     try:
         _prepare(held, path, identity)
-        lock = None if read_only else _take_lock(path)
-        if restart:
-            _empty(held, identity)
+        try:
+            lock = _take_lock(path)
+        except ConfigurationError:
+            if not read_only:
+                raise
+        else:
+            if restart:
+                _empty(held, identity)
+            _unfold(held)
+        if read_only:  # other copies may begin
+            _release_lock(lock)
+            lock = None
         facts = dict(held.execute("SELECT name, value FROM facts WHERE name IN ('identity', 'pass')"))
         if facts["identity"] != identity:
             raise ConfigurationError(
@@ -142,9 +155,19 @@ def _release_lock(lock: Any) -> None:
 def _empty(held: sqlite3.Connection, identity: str) -> None:
     """Forget everything that was recorded."""
     held.execute("BEGIN IMMEDIATE")
-    for table in ("things", "intents", "positions", "facts"):
+    for table in ("things", "intents", "drafts", "positions", "facts"):
         held.execute(f"DELETE FROM {table}")
     _write_facts(held, identity)
+    held.execute("COMMIT")
+
+
+def _unfold(held: sqlite3.Connection) -> None:
+    """Turn the drafts of an interrupted copy into intents."""
+    held.execute("BEGIN IMMEDIATE")
+    for place, content in held.execute("SELECT place, content FROM drafts").fetchall():
+        rows = [(place, key, bytes.fromhex(text)) for key, text in json.loads(content)]
+        held.executemany(_INTEND, rows)
+    held.execute("DELETE FROM drafts")
     held.execute("COMMIT")
 
 
@@ -163,6 +186,9 @@ def _prepare(held: sqlite3.Connection, path: Path, identity: str) -> None:
                 held.execute(statement)
             _write_facts(held, identity)
         ((version,),) = held.execute("SELECT value FROM facts WHERE name = 'format'")
+        if version == "2":
+            held.execute(_DRAFTS)
+            held.execute("UPDATE facts SET value = ? WHERE name = 'format'", (version := str(FORMAT),))
         held.execute("COMMIT")
     except (sqlite3.Error, ValueError) as error:
         raise ConfigurationError(
@@ -238,8 +264,16 @@ def record_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, 
         rows = [(place, *intent) for intent in intents]
         with _connect(manifest) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT OR IGNORE INTO intents VALUES (?, ?, ?)", rows)
+            connection.executemany(_INTEND, rows)
             connection.execute("COMMIT")
+
+
+def draft_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, bytes]]) -> int:
+    """Record together what will be written, until `record_things` gets the number that is returned."""
+    content = json.dumps([(key, digest.hex()) for key, digest in intents], check_circular=False)
+    with _connect(manifest) as connection:
+        row = connection.execute("INSERT INTO drafts (place, content) VALUES (?, ?)", (place, content))
+        return int(row.lastrowid or 0)
 
 
 def settle_intents(
@@ -249,9 +283,14 @@ def settle_intents(
     _record(manifest, place, things, manifest.turn - 1, keys)
 
 
-def record_things(manifest: Manifest, place: str, things: Sequence[tuple[str, bytes, str]]) -> None:
-    """Record what was copied in this pass, or found to be copied: key, digest and the target's name for the content."""
-    _record(manifest, place, things, manifest.turn, [key for key, _, _ in things])
+def record_things(
+    manifest: Manifest, place: str, things: Sequence[tuple[str, bytes, str]], draft: int | None = None
+) -> None:
+    """Record what was copied in this pass, or found to be copied: key, digest and the target's name for the content.
+
+    ``draft`` are intents that nothing is left of.
+    """
+    _record(manifest, place, things, manifest.turn, [key for key, _, _ in things], draft)
 
 
 def _record(
@@ -260,14 +299,19 @@ def _record(
     things: Iterable[tuple[str, bytes, str]],
     turn: int,
     settled: Iterable[str],
+    draft: int | None = None,
 ) -> None:
     rows = [(place, *thing, turn) for thing in things]
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT OR REPLACE INTO things VALUES (?, ?, ?, ?, ?)", rows)
-        connection.executemany(
-            "DELETE FROM intents WHERE place = ? AND key = ?", [(place, key) for key in settled]
-        )
+        connection.execute("DELETE FROM drafts WHERE id = ?", (draft,))
+        if connection.execute("SELECT EXISTS (SELECT * FROM intents WHERE place = ?)", (place,)).fetchone()[
+            0
+        ]:
+            connection.executemany(
+                "DELETE FROM intents WHERE place = ? AND key = ?", [(place, key) for key in settled]
+            )
         connection.execute("COMMIT")
 
 

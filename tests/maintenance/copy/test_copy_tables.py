@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,10 +12,12 @@ import pytest
 from copy_rig import Rig, Way, everywhere, items, opening
 from rig.clock import Clock, TimedPort
 from rig.colour import finish
+from rig.recorder import Recorder
 from rig.servers import sign_in
 
 from holdall import Database, Index, Key, Model
-from holdall.core import CreateTable, DeleteTable, DescribeTtl, PutItem, SetTtl, encode_item
+from holdall.backends.embedded import EmbeddedBackend
+from holdall.core import BatchWrite, CreateTable, DeleteTable, DescribeTtl, PutItem, SetTtl, encode_item
 from holdall.core.frozen import replace
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
@@ -94,6 +98,29 @@ async def test_a_table_that_was_deleted_in_the_target_is_filled_again(rig: Rig) 
     report = await rig.copy(verify=False)
     assert counts(report, "copied", "unchanged", "gone") == (4, 0, 0)
     assert items(rig.target) == items(rig.source)
+
+
+@pytest.mark.parametrize("format", [2, 3])
+def test_what_was_written_before_an_interruption_is_recognised(format: int) -> None:
+    target = Recorder(EmbeddedBackend(None))
+    with opening(Way("file-to-memory", "blocking"), target={"backend": target}) as rig:
+        rig.put(*range(3))
+        finish("blocking", rig.copy())
+        with closing(sqlite3.connect(rig.folder / "manifest")) as manifest:
+            if format == 2:
+                manifest.executescript(
+                    "DROP TABLE drafts; UPDATE facts SET value = '2' WHERE name = 'format'"
+                )
+        rig.put(1, colour="red")
+        target.after = lambda request: 1 / 0 if isinstance(request, BatchWrite) else None
+        with pytest.raises(ZeroDivisionError):
+            finish("blocking", rig.copy())
+        target.after = lambda request: None
+        rig.put(1, colour="green")
+        for dry_run in (True, False):
+            report = finish("blocking", rig.copy(dry_run=dry_run))
+            assert counts(report, "copied", "unchanged", "differing") == (1, 2, 0)
+        assert items(rig.target) == items(rig.source)
 
 
 @everywhere

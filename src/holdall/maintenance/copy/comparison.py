@@ -24,6 +24,8 @@ async def compare_table(
 ) -> TableRun:
     """Read a table of the source or the target; ``measure`` returns items in the form of the target.
 
+    A table in a file or in memory is read in one part: threads of one process would only wait for each other.
+
     The run that is returned has counted the items that this pass recorded as ``known``, each ``equal`` or ``other``,
     and those that it did not as ``new``. It has noted the keys of the first of the others.
     """
@@ -33,23 +35,20 @@ async def compare_table(
         transfers = await context.port.offload(measure, rows)
         keys = [each.key for each in transfers]
         known = await context.port.offload(find_recorded, work.manifest, place, keys)
-        for each in transfers:
-            recorded = known.get(each.key)
-            if recorded is None or recorded.turn != turn:
-                tally.count("new")
-                continue
-            tally.count("known")
-            if recorded.origin == each.digest:
-                tally.count("equal")
-            else:
-                tally.count("other")
-                tally.note("other", show_key(each.key))
+        mine = {key: recorded.origin for key, recorded in known.items() if recorded.turn == turn}
+        others = [each.key for each in transfers if mine.get(each.key, each.digest) != each.digest]
+        tally.count("new", len(transfers) - len(mine))
+        tally.count("known", len(mine))
+        tally.count("equal", len(mine) - len(others))
+        tally.count("other", len(others))
+        for key in others:
+            tally.note("other", show_key(key))
 
     run = TableRun(
         context,
         scan,
         visit,
-        segments=work.options.segments,
+        segments=work.options.segments if context.settings.scheme == "dynamodb" else 1,
         rate=None,
         report=report,
         progress=work.account.progress,

@@ -28,6 +28,8 @@ from holdall.maintenance.copy.work import Account, Options, Side, Work
 from holdall.transactions.pace import Pace
 from holdall.transactions.table_run import check_run_options
 
+_SEGMENTS = 4
+
 
 class CopyArguments(TypedDict, total=False):
     """The options of a copy."""
@@ -39,7 +41,7 @@ class CopyArguments(TypedDict, total=False):
     delete: bool
     overwrite: bool
     verify: bool
-    segments: int
+    segments: int | None
     rate: float | None
     bandwidth: float | None
     dry_run: bool
@@ -59,7 +61,7 @@ async def copy_database(
     delete: bool = False,
     overwrite: bool = False,
     verify: bool = True,
-    segments: int = 4,
+    segments: int | None = None,
     rate: float | None = None,
     bandwidth: float | None = None,
     dry_run: bool = False,
@@ -68,9 +70,11 @@ async def copy_database(
     progress: Callable[[CopyReport], Any] | None = None,
 ) -> CopyReport:
     """Copy a database to another one; see `holdall.Database.copy_to`."""
+    ours, theirs = source.context, target.context
+    if segments is None:  # on one machine, threads of one process would only wait for each other
+        segments = _SEGMENTS if "dynamodb" in (ours.settings.scheme, theirs.settings.scheme) else 1
     check_run_options(segments, rate, progress)
     _check_bandwidth(bandwidth)
-    ours, theirs = source.context, target.context
     stores = await identify_store(ours), await identify_store(theirs)
     plans = await plan_copies(
         ours, theirs, models, tables, is_one=stores[0] == stores[1], create=create, dry_run=dry_run

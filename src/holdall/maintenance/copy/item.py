@@ -12,12 +12,12 @@ from hashlib import blake2b
 from json import JSONEncoder, loads
 
 from holdall.core.frozen import dataclass
-from holdall.core.measure import canonical_item
+from holdall.core.measure import seal_item
 from holdall.core.schema import TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError, InvalidValueError
 
-_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 _DIGEST_SIZE = 16
 _FIVE_YEARS = 157_680_000
 
@@ -64,10 +64,12 @@ class Route:
 
     def measure(self, item: Item) -> Transfer:
         """An item that is already in the form of the target."""
-        kept, size = canonical_item(item)
-        key = _encode([kept[part.name] for part in self.target.keys])
+        kept = seal_item(item)
+        key = ",".join(
+            [f'{{"{part.type}":{_encode(kept[part.name][part.type])}}}' for part in self.target.keys]
+        )
         digest = blake2b(_encode(kept).encode(errors="surrogatepass"), digest_size=_DIGEST_SIZE).digest()
-        return Transfer(key, kept, digest, size)
+        return Transfer(f"[{key}]", kept, digest, kept.size)
 
     def key_of(self, item: Item) -> dict[str, Attribute]:
         """The key of an item that is in the form of the target."""

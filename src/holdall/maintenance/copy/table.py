@@ -24,6 +24,7 @@ from holdall.errors import HoldallError, InvalidRequestError, InvalidValueError
 from holdall.local.manifest import (
     Recorded,
     count_things,
+    draft_intents,
     find_fact,
     find_intents,
     find_recorded,
@@ -32,7 +33,6 @@ from holdall.local.manifest import (
     list_intents,
     list_things,
     record_fact,
-    record_intents,
     record_things,
     settle_intents,
 )
@@ -147,13 +147,14 @@ class TableCopy:
         tally.count("recorded", len(known))
         kept = {each.key: each.digest for each in transfers}
         wanted = await self._compare(tally, changed, known, kept)
-        if not work.options.dry_run:
+        draft = None
+        if wanted and not work.options.dry_run:
             intents = [(each.key, each.digest) for each in wanted]
-            await port.offload(record_intents, work.manifest, self._place, intents)
+            draft = await port.offload(draft_intents, work.manifest, self._place, intents)
         await self._write(tally, wanted, kept)
-        if not work.options.dry_run and kept:
+        if draft is not None or (kept and not work.options.dry_run):
             things = [(key, digest, "") for key, digest in kept.items()]
-            await port.offload(record_things, work.manifest, self._place, things)
+            await port.offload(record_things, work.manifest, self._place, things, draft)
 
     def _carry(self, tally: Tally, rows: Sequence[Item]) -> list[Transfer]:
         found, now = [], self._work.source.port.now()
@@ -224,7 +225,10 @@ class TableCopy:
         ]
         if not self._work.options.dry_run:
             if self._work.options.rate is None:
-                outcomes = await self._work.target.port.gather([self._put(each) for each in batches], _LANES)
+                target = self._work.target
+                # a file has one writer; the next batch is prepared meanwhile
+                lanes = _LANES if target.settings.scheme == "dynamodb" else 2
+                outcomes = await target.port.gather([self._put(each) for each in batches], lanes)
                 failures = [outcome.result() for outcome in outcomes]
             else:
                 failures = []
