@@ -17,6 +17,7 @@ from holdall.core.schema import TTL, IndexSchema, KeyAttribute, TableSchema
 from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
+from holdall.models.everyday import ItemEncoder
 from holdall.models.indexes import BoundIndex
 from holdall.models.key_form import CollectionForm, explain_unfit
 from holdall.models.keys import ModelKey
@@ -99,7 +100,7 @@ class Binding:
 
 
 class Bindings(Kept):
-    """Where each model's items are stored, and the indexes, by table, that were checked.
+    """Where each model's items are stored, how they are encoded quickly, and the indexes, by table, that were checked.
 
     Several models may use one index of a table, each with other attributes, so each is checked. An index that fits is
     true if it holds whole items, false if they must be fetched by their keys.
@@ -107,6 +108,7 @@ class Bindings(Kept):
 
     def __init__(self) -> None:
         self.of_models: dict[ModelSchema, Binding] = {}
+        self.encoders: dict[ModelSchema, ItemEncoder] = {}
         self.fit_indexes: dict[tuple[str, BoundIndex], bool] = {}
 
 
@@ -222,6 +224,7 @@ def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> N
                     hint=f"give one of them another name with name=: class {schema.model.__name__}(Model, name=…)",
                 )
             del bindings.of_models[other]
+            bindings.encoders.pop(other, None)
 
 
 def _creation(context: Context, schema: ModelSchema) -> str:

@@ -22,7 +22,7 @@ from holdall.models.keys import ModelKey, check_unchanged, item_key
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.retry import RETRIES, RunOptions, backoff, is_retryable
-from holdall.transactions.binding import Binding, bind
+from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.entry.field_change import build_item, list_stored_fields
 from holdall.transactions.entry.write_time import find_times, name_times
 from holdall.transactions.pace import Pace, check_rate
@@ -69,9 +69,13 @@ class Batches:
     async def begin(self) -> None:
         """Find the table; nothing can be added before."""
         for each in self._schema.family():
-            if not each.abstract:
-                binding = await bind(self._context, each)
-                self._homes[each] = binding, compile_encoder(list_stored_fields(each))
+            if each.abstract:
+                continue
+            binding = await bind(self._context, each)
+            encoders = self._context.state.of(Bindings).encoders
+            if each not in encoders:
+                encoders[each] = compile_encoder(list_stored_fields(each))
+            self._homes[each] = binding, encoders[each]
 
     def put(self, item: Model) -> bool:
         """Add a new item. Returns whether `flush` must be called now."""
