@@ -228,7 +228,11 @@ class Query(_Read[Page]):
 
 @dataclass(frozen=True, slots=True)
 class Scan(_Read[Page]):
-    """Read a page of a whole table or index, or of one of ``segments`` disjoint parts of it."""
+    """Read a page of a whole table or index, or of one of ``segments`` disjoint parts of it.
+
+    ``limit`` is how many items are read. With ``enough``, a store that can do so ends the page as soon as that many of
+    them match the filter.
+    """
 
     table: str
     index: str | None = None
@@ -241,6 +245,7 @@ class Scan(_Read[Page]):
     consistent: bool = False
     count_only: bool = False
     fresh: bool = False
+    enough: int | None = None
 
 
 # --- writes ---------------------------------------------------------------------------------------------

@@ -58,6 +58,8 @@ def test_a_scan_decodes_only_items_that_may_match(filter: Condition, monkeypatch
     page = backend.send_blocking(Scan("table", filter=filter))
     assert (page.items, page.scanned, page.last_key) == ((items[4],), 5, None)
     assert decoded == [items[4]]
+    ended = backend.send_blocking(Scan("table", filter=filter, enough=1))
+    assert (ended.items, ended.scanned, ended.last_key) == ((items[4],), 5, {"k": {"S": "4"}})
     first = backend.send_blocking(Scan("table", filter=filter, limit=2))
     assert (first.items, first.scanned, first.last_key) == ((), 2, {"k": {"S": "1"}})
 

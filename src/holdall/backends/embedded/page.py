@@ -131,6 +131,7 @@ def _page_plan(
     held = None if index is None else table.schema.projected(index)
     names = [part.name for part in (*table.schema.keys, *(() if index is None else index.keys))]
     texts = list_texts(request.filter) if held is None else []
+    enough = request.enough if isinstance(request, Scan) else None
 
     def page(connection: sqlite3.Connection) -> Page:
         items: list[Item] = []
@@ -156,7 +157,7 @@ def _page_plan(
                     count += 1
                     if not request.count_only:
                         items.append(project(request.projection, item) if request.projection else item)
-                if scanned == request.limit:
+                if scanned == request.limit or count == enough:
                     last = body
                     break
         units = read_units(total, consistent=request.consistent)

@@ -166,6 +166,7 @@ class ScanCursor(Generic[M]):
         self._rounds = 0
         self._left = question.limit if limit is None else limit
         self._scanned = self._found = self._done = 0
+        self._refused = 0  # pages with rows that the store found, but that are not wanted
         self._capacity = 0.0
 
     @property
@@ -191,6 +192,7 @@ class ScanCursor(Generic[M]):
         assert maker is not None
         for page in pages:
             found = await maker.instances(page.items, self._left)
+            self._refused += len(found) < page.count
             rows += found
             await self._note(page, len(found))
         return rows
@@ -267,9 +269,10 @@ class ScanCursor(Generic[M]):
         if self._left is None or not self._next:
             return self._next
         if self._filtered:
-            most = -(-max(self._left, _FILTERED_PAGE) // len(self._next)) << min(self._rounds, 20)
             # more and more, while too few rows match
-            return [replace(scan, limit=min(most, _LARGEST_PAGE)) for scan in self._next]
+            most = -(-max(self._left, _FILTERED_PAGE) // len(self._next)) << min(self._rounds, 20)
+            enough = self._left << min(self._refused, 20)
+            return [replace(scan, limit=min(most, _LARGEST_PAGE), enough=enough) for scan in self._next]
         share, more = divmod(min(self._left, _LARGEST_PAGE), len(self._next))
         shares = [share + 1] * more + [share] * (len(self._next) - more)
         return [replace(scan, limit=each) for scan, each in zip(self._next, shares, strict=True) if each]
