@@ -25,9 +25,9 @@ MAX_PART_TEXT = 12  # an index of ten digits in its brackets
 MAX_NODE_TEXT = 48  # the longest text of an operator, function or action, without its paths
 MAX_ALIAS = 5  # 4 KB of text have fewer than ten thousand aliases
 
-_sound: Memory[tuple[tuple[Path, ...], int]] = Memory()
-"""The shapes that passed, with their nested paths and an upper bound of the size of their text and names. A tree of
-such a shape can fail only because of its literals."""
+_sound: Memory[tuple[tuple[Path, ...], int, bool]] = Memory()
+"""The shapes that passed, with their nested paths, an upper bound of the size of their text and names, and whether
+every tree of the shape passes the check of its nodes."""
 
 
 def check_condition(condition: Condition) -> tuple[tuple[Path, ...], int]:
@@ -55,9 +55,13 @@ def _check(expression: Condition | Update) -> tuple[tuple[Path, ...], int]:
         paths = tuple(paths_of(expression))
         # the nested paths, and an upper bound of the size of a text with these names
         names = [name_size(part) + MAX_ALIAS for path in paths for part in path.parts if type(part) is str]
-        found = tuple(path for path in paths if len(path.parts) > 1), MAX_TEXT + sum(names)
-        if by_shape and shape is not None:
+        found = tuple(path for path in paths if len(path.parts) > 1), MAX_TEXT + sum(names), by_shape
+        if shape is not None:
             _sound.keep(shape, found)
+    elif not found[2]:
+        for node, _ in _walk(expression):
+            if not node.checked_by_shape:
+                node.check()
     bound = found[1]
     for literal in literals:
         bound += MAX_ALIAS + attribute_size(literal)

@@ -84,7 +84,8 @@ class Question:
         )
         self._check_where()
         self._known_range: tuple[KeyAttribute, Range] | None = None
-        self._range(self._likely_sort())  # refuses an invalid range now
+        if sort is not None or index is not None:
+            self._range(self._likely_sort())  # refuses an invalid range now
 
     @property
     def name(self) -> str:

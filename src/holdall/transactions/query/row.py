@@ -6,7 +6,6 @@ to the caller. Outside a transaction, or if only a part of each row was fetched,
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from holdall.core.evaluation import holds
@@ -215,8 +214,15 @@ class MixedMaker:
     async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
         """Instances, each with its row, as `RowMaker.instances` returns them, in the order of the rows."""
         found: list[tuple[Any, Item]] = []
-        for name, run in groupby(rows, self._name_of):
-            maker = self._makers.get(name)
+        attribute, label = self._attribute, None
+        runs: list[list[Item]] = []  # rows of one model, as they follow each other
+        for raw in rows:
+            if not runs or raw.get(attribute) != label:
+                label = raw.get(attribute)
+                runs.append([])
+            runs[-1].append(raw)
+        for run in runs:
+            maker = self._makers.get(self._name_of(run[0]))
             if maker is not None:
                 found += await maker.instances(run, None if at_most is None else at_most - len(found))
         return found
