@@ -382,6 +382,14 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         (lambda: Template(pk="A#{name}", sk="A", local={"l 1": "{city}"}), "'l 1' cannot be the name of"),
         (lambda: Template({"x" * 256: "A#{name}"}), "must have 1 to 255 bytes"),
         (lambda: Template(pk="A#{name}", gsi1={"p": "{city}", "": "A"}), "must have 1 to 255 bytes"),
+        (
+            lambda: Template(pk="A#{name}", sk="X", g11={"sk": "{city}"}),
+            "'sk' has two templates, 'X' and '{c",
+        ),
+        (
+            lambda: Template(pk="A#{name}", g11={"a": "{city}"}, g12={"a": "C#{city}"}),
+            "'a' has two templates",
+        ),
         (lambda: Template(pk="A#{name}", casing="title"), "casing"),  # type: ignore[arg-type]
         (lambda: Template(pk="A#{name}", casing={"sk": "lower"}), "of the attributes: pk"),
         (lambda: Template(pk="A#{name}", gsi1="{city}"), "gsi1"),  # type: ignore[arg-type]
@@ -405,6 +413,8 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         "local index",
         "long attribute",
         "empty attribute",
+        "an index's text in the key",
+        "two texts",
         "casing",
         "casing of another attribute",
         "index",

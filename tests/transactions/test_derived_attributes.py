@@ -111,6 +111,8 @@ class Templated(
         type="entity",
         by_kind=("KIND#{kind}", "{rank:05d}"),
         by_tag={"TAG": "TAG#{tag}#{kind}", "RANK": "R#{rank:05d}"},
+        by_expiry={"TAG": "TAG#{tag}#{kind}", "UNTIL": "U#{until}"},
+        by_no={"sk": "N#{no:03d}", "RANK": "R#{rank:05d}"},
         local={"by_rank": "R#{rank:05d}#{kind}"},
     ),
 ):
@@ -477,7 +479,8 @@ async def check_indexes(life: Life) -> None:
             all_values = {"id": place[0], "no": place[1], "band": band, **values}
             if all(all_values[part.name] is not None for part in index.components):
                 listed.setdefault(tuple(all_values[name] for name in names), []).append(place)
-        kinds = {"kind": ["a", "b", "c"], "tag": ["s", "t"], "id": ["x", "y"], "note": ["n"]}
+        kinds: dict[str, list[Any]] = {"kind": ["a", "b", "c"], "tag": ["s", "t"], "id": ["x", "y"]}
+        kinds |= {"note": ["n"], "no": [1, 2]}
         kinds["band"] = [f"{kind}{number}" for kind in "abc" for number in range(3)]
         combinations: list[tuple[Any, ...]] = [()]
         for name in names:

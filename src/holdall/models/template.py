@@ -106,9 +106,13 @@ class Template:
 
         texts = bind_texts(self.key)
         _check_key(cls, texts, keys, sort_keys)
-        indexes = [TemplateIndex(Index(name), bind_texts(given)) for name, given in self.indexes.items()]
+        self._check_same(cls)
+        indexes = [
+            TemplateIndex(Index(name), bind_texts(given), self._derive(given))
+            for name, given in self.indexes.items()
+        ]
         indexes += [
-            TemplateIndex(Index(name, local=True), [texts[0], *bind_texts(given)])
+            TemplateIndex(Index(name, local=True), [texts[0], *bind_texts(given)], self._derive(given))
             for name, given in self.local.items()
         ]
         reserved = [self.type, *self.constants, *self.attributes]
@@ -120,6 +124,20 @@ class Template:
                     hint=f'store it under another name: field(name="{field.stored}_")',
                 )
         return TemplateForm(keys, sort_keys, texts, indexes, self.type, self.constants)
+
+    def _check_same(self, cls: type[Model]) -> None:
+        """Refuse an attribute that would hold two texts: two indexes, or an index and the table, may share one."""
+        seen: dict[str, str] = {}
+        for group in (self.key, *self.indexes.values(), *self.local.values()):
+            for name, text in group.items():
+                if seen.setdefault(name, text) != text:
+                    raise refuse_template(
+                        cls, f"the attribute {name!r} has two templates, {seen[name]!r} and {text!r}"
+                    )
+
+    def _derive(self, texts: Mapping[str, str]) -> dict[str, bool]:
+        """The attributes that are stored for an index, and whether another index has them, too."""
+        return {name: self.attributes.count(name) > 1 for name in texts if name not in self.key}
 
 
 def _read_casing(attributes: Sequence[str], given: Casing | Mapping[str, Casing] | None) -> dict[str, Casing]:
@@ -300,14 +318,14 @@ class TemplateIndex(BoundIndex):
     is_of_layout = True
     fetches = True
 
-    def __init__(self, index: Index, texts: Sequence[KeyText]) -> None:
+    def __init__(self, index: Index, texts: Sequence[KeyText], derived: Mapping[str, bool]) -> None:
         partition, sort = texts[0], texts[1] if len(texts) == 2 else None
         key = {slot.field.name: slot.field for slot in partition.slots}
         sort_key = {} if sort is None else {slot.field.name: slot.field for slot in sort.slots}
         rest = [field for name, field in sort_key.items() if name not in key]
         super().__init__(index, tuple(key.values()), tuple(rest))
         self._texts = tuple(texts)
-        self._derived = self._texts[1:] if index.local else self._texts
+        self._derived = [(text, derived[name]) for text in texts if (name := text.attribute.name) in derived]
         self._schema = IndexSchema(
             index.name, partition.attribute, None if sort is None else sort.attribute, local=index.local
         )
@@ -322,10 +340,17 @@ class TemplateIndex(BoundIndex):
         return {"S": self._texts[0].render(values)}
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """Both texts; none if a field has no value: then the item is not in the index."""
-        if any(values.get(field.name) is None for field in self.components):
-            return {text.attribute.name: None for text in self._derived}
-        return {text.attribute.name: {"S": text.render(values)} for text in self._derived}
+        """Both texts; none if a field has no value: then the item is not in the index. A text that another index has,
+        too, is there if its own fields have values."""
+        lacking = {field.name for field in self.components if values.get(field.name) is None}
+
+        def is_absent(text: KeyText, shared: bool) -> bool:
+            return any(slot.field.name in lacking for slot in text.slots) if shared else bool(lacking)
+
+        return {
+            text.attribute.name: None if is_absent(text, shared) else {"S": text.render(values)}
+            for text, shared in self._derived
+        }
 
     def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
         """The fields in the index's partition key."""
