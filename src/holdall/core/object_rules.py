@@ -68,6 +68,10 @@ def check_key(key: object, what: str = "key") -> None:
 
 def check_object_request(request: ObjectRequest[Any]) -> None:
     """Raise an error for a request that no service could carry out."""
+    if type(request) is GetObject:  # the most frequent one, and it has neither content nor headers
+        check_key(request.key)
+        _check_range(request)
+        return
     if isinstance(request, ListObjects | ListUploads):
         _check_listing(request)
         return
@@ -88,7 +92,7 @@ def check_object_request(request: ObjectRequest[Any]) -> None:
         check_key(request.source, "source")
     if isinstance(request, ImportObject):
         check_key(request.source.key)
-    if isinstance(request, GetObject | CopyPart):
+    if isinstance(request, CopyPart):
         _check_range(request)
     if isinstance(request, UploadPart | CopyPart):
         _check_part(request)

@@ -157,7 +157,7 @@ def _count_down(pieces: list[str]) -> list[tuple[int, str]]:
 
 def _pieces(segment: bytes) -> list[str]:
     """The names of a segment: one, unless it is too long."""
-    whole = "".join([_UNITS[byte] for byte in segment])
+    whole = segment.decode("latin-1").translate(_UNITS)
     if len(whole) <= _LONGEST:
         return [_safe(whole)]
     pieces, piece = [], ""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 from starlette.responses import Response
 
@@ -60,7 +60,10 @@ def link_item(visit: Visit, name: str, key: ModelKey[Any], *parts: str) -> str:
 def link_items(visit: Visit, name: str, *parts: str) -> Callable[[Mapping[str, str]], str]:
     """Return what makes the URL of an item's page of its key's texts, for many items of one model."""
     page = visit.url("models", name, "item", *parts)
-    return lambda texts: f"{page}?{urlencode({f'key-{field}': text for field, text in texts.items()})}"
+    return lambda texts: (
+        f"{page}?"
+        + "&".join([f"key-{quote_plus(field)}={quote_plus(text)}" for field, text in texts.items()])
+    )
 
 
 def format_key(key: ModelKey[Any]) -> dict[str, str]:
