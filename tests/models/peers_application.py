@@ -68,7 +68,7 @@ class Animal(Model):
         region = REGION
         billing_mode = "PAY_PER_REQUEST"
 
-    id = UnicodeAttribute(hash_key=True)
+    id = NumberAttribute(hash_key=True)
     cls = DiscriminatorAttribute()
 
 

@@ -184,6 +184,58 @@ async def test_a_key_attribute_can_be_a_field_itself_beside_a_type(db: Db) -> No
         await db.get(Dog, "tom")
 
 
+class Signal(
+    Model,
+    table="signals",
+    layout=Template(
+        {"PK": "SENSOR#{sensor}", "SK": "{at}"},
+        type="kind",
+        by_unit={"UNIT": "U#{unit}", "value": "{value}"},
+        local={"by_value": {"value": "{value}"}},
+    ),
+):
+    sensor: Key[str]
+    at: SortKey[datetime] = field(name="SK", stored="epoch_ms")
+    unit: str | None = "V"
+    value: float | None = None
+
+
+class Alarm(Signal):
+    text: str = ""
+
+
+class Chunk(Model, table="chunks", layout=Template({"hash": "{hash}", "sk": "CHUNK#{number:03d}"})):
+    hash: Key[bytes]
+    number: SortKey[int]
+
+
+@everywhere
+async def test_a_key_attribute_can_be_a_number_or_binary_that_is_a_field(db: Db) -> None:
+    await given(db, *(Signal(sensor="a", at=day, value=-number) for number, day in enumerate(DAYS)))
+    await given(db, Alarm(sensor="a", at=DAYS[4].replace(hour=1), text="hot"), Chunk(hash=b"\0", number=7))
+    stored = {"PK": "SENSOR#a", "SK": 1767225600000, "kind": "Signal", "sensor": "a", "unit": "V"}
+    stored |= {"UNIT": "U#V", "value": 0}
+    assert await db.raw(Signal.key(sensor="a", at=DAYS[0])) == encode_item(stored)
+
+    async def values(**query: Any) -> list[float | None]:
+        return [signal.value async for signal in db.query(Signal, **query)]
+
+    assert await values(sensor="a", sort=Signal.at.between(DAYS[1], DAYS[2])) == [-1, -2]
+    assert await values(sensor="a", sort=Signal.at > DAYS[3]) == [-4, None]
+    assert await values(index="by_unit", unit="V", sort=col(Signal.value) <= -3) == [-4, -3]
+    assert await values(index="by_value", sensor="a", sort=col(Signal.value) >= -1) == [-1, 0]
+    async with db.transaction() as tx:
+        (await tx.get_one(Signal, sensor="a", at=DAYS[0])).value = 9
+        (await tx.get_one(Signal, sensor="a", at=DAYS[1])).unit = None
+        tx.update(Signal.key(sensor="a", at=DAYS[2]), col(Signal.value).set(8), where=col(Signal.unit) == "V")
+    assert await values(index="by_unit", unit="V") == [-4, -3, 8, 9]
+    assert [alarm.text async for alarm in db.scan(Alarm)] == ["hot"]
+    await db.delete(*[signal.key async for signal in db.query(Signal, sensor="a", sort=Signal.at < DAYS[4])])
+    assert await db.scan(Signal).count() == 2
+    assert [(chunk.hash, chunk.number) async for chunk in db.query(Chunk, hash=b"\0")] == [(b"\0", 7)]
+    assert await db.scan(Chunk).count() == 1
+
+
 def test_names_of_models_in_a_template_are_those_of_the_other_program() -> None:
     with pytest.raises(ModelDefinitionError, match="without spaces"):
 

@@ -111,7 +111,7 @@ class Templated(
         type="entity",
         by_kind=("KIND#{kind}", "{rank:05d}"),
         by_tag={"TAG": "TAG#{tag}#{kind}", "RANK": "R#{rank:05d}"},
-        by_expiry={"TAG": "TAG#{tag}#{kind}", "UNTIL": "U#{until}"},
+        by_expiry={"TAG": "TAG#{tag}#{kind}", "until": "{until}"},
         by_no={"sk": "N#{no:03d}", "RANK": "R#{rank:05d}"},
         local={"by_rank": "R#{rank:05d}#{kind}"},
     ),

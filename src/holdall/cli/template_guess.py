@@ -2,7 +2,8 @@
 
 Pure. A key such as ``CUSTOMER#ada`` is split at its separator. Each segment is a literal that all items of a kind have,
 or the value of an attribute that they all have, possibly after a literal or padded with zeros. A design is proposed
-only if this explains all keys of every sampled item, also those of indexes, and each kind has at least two items.
+only if this explains all keys of every sampled item, also those of indexes, and each kind has at least two items. A key
+attribute that is a number or binary is a field itself.
 """
 
 from __future__ import annotations
@@ -79,8 +80,6 @@ def list_index_keys(schema: TableSchema) -> list[KeyAttribute]:
 
 def find_designs(schema: TableSchema, items: Sequence[Item]) -> list[Design]:
     """Return a design for each kind of items, by name; none if the sample does not clearly show one."""
-    if any(key.type != "S" for key in schema.keys):
-        return []
     type = next((name for name in TYPE_ATTRIBUTES if _is_type(name, schema, items)), None)
     groups: dict[str | None, list[Item]] = {}
     for item in items:
@@ -110,7 +109,8 @@ def _find_design(
     version = next(iter(versions)) if len(versions) == 1 else None
     constants = {} if version is None else {_ELECTRODB_VERSION: version}
     casings = ("lower", None) if type == _ELECTRODB_TYPE else (None, "lower", "upper")
-    layout = {key.name for key in (*schema.keys, *list_index_keys(schema))} | {type, *constants}
+    texts = {key.name for key in (*schema.keys, *list_index_keys(schema)) if key.type == "S"}
+    layout = texts | {type, *constants}
     shared = set.intersection(*({*item} for item in items)) - layout
     shared = {name for name in shared if len({kind for item in items for kind in item[name]}) == 1}
     for casing in casings:
@@ -126,16 +126,16 @@ def _find_keys(
     schema: TableSchema, items: Sequence[Item], values: Values
 ) -> tuple[dict[str, Text], dict[str, dict[str, Text]], dict[str, dict[str, Text]]] | None:
     """The templates of the key, of each index, and of each local index that the items are in."""
-    key = _find_texts((part.name for part in schema.keys), items, values)
+    key = _find_texts(schema.keys, items, values)
     if key is None or not list_slots(key[schema.partition.name]) or not _has_literal(key):
         return None
     indexes: dict[str, dict[str, Text]] = {}
     local: dict[str, dict[str, Text]] = {}
     for index in schema.indexes:
-        names = [part.name for part in index.keys if not (index.local and part == index.partition)]
-        if not any(part in item for part in names for item in items):
+        parts = [part for part in index.keys if not (index.local and part == index.partition)]
+        if not any(part.name in item for part in parts for item in items):
             continue
-        texts = _find_texts(names, items, values)
+        texts = _find_texts(parts, items, values)
         if texts is None or not (index.local or (index.name.isidentifier() and index.name not in _TAKEN)):
             return None  # a model that does not know the index would not keep its keys right
         if not any(map(list_slots, texts.values())):
@@ -149,14 +149,16 @@ def _has_literal(key: Mapping[str, Text]) -> bool:
     return any(isinstance(piece, str) for text in key.values() for piece in text)
 
 
-def _find_texts(names: Iterable[str], items: Sequence[Item], values: Values) -> dict[str, Text] | None:
-    found = {}
-    for name in names:
-        texts = [str(item.get(name, {}).get("S", "")) for item in items]
-        text = _find_text(texts, values) if all(texts) else None
-        if text is None:
+def _find_texts(
+    keys: Iterable[KeyAttribute], items: Sequence[Item], values: Values
+) -> dict[str, Text] | None:
+    found: dict[str, Text] = {}
+    for key in keys:
+        texts = [str(item.get(key.name, {}).get(key.type, "")) for item in items]
+        own: Text | None = (Slot(key.name),) if key.type != "S" else _find_text(texts, values)
+        if own is None or not all(texts):
             return None
-        found[name] = text
+        found[key.name] = own
     return found
 
 

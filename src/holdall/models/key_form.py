@@ -260,19 +260,19 @@ class PlainForm(KeyForm):
 
     def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
         """The contents as they are stored, numbers and bytes as texts."""
-        (partition,) = _encode_key(self.keys[0], components).values()
+        (partition,) = encode_key_field(self.keys[0], components).values()
         if not self.sort_keys:
             return partition, None
-        (sort,) = _encode_key(self.sort_keys[0], components).values()
+        (sort,) = encode_key_field(self.sort_keys[0], components).values()
         return partition, sort
 
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The key field's stored value."""
-        return _encode_key(self.keys[0], components)
+        return encode_key_field(self.keys[0], components)
 
     def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The sort key field's stored value."""
-        return _encode_key(self.sort_keys[0], components)
+        return encode_key_field(self.sort_keys[0], components)
 
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The two values."""
@@ -390,7 +390,8 @@ def range_of_plain(clause: Clause | None, fields: tuple[Field[Any], ...], attrib
     return range_of(clause, Spelling(attribute, fields, own_part, lambda field: True))
 
 
-def _encode_key(field: Field[Any], components: Mapping[str, Any]) -> Attribute:
+def encode_key_field(field: Field[Any], components: Mapping[str, Any]) -> Attribute:
+    """The stored value of a field that is a key attribute itself."""
     attribute = field.encode(components[field.name])
     if attribute is None or "" in attribute.values():
         raise field.refusal("a key cannot be empty")

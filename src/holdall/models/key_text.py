@@ -18,8 +18,10 @@ from holdall.core.expressions import BeginsWith, Compare, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import KeyAttribute
+from holdall.core.values import Attribute
 from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
 from holdall.models.conditions import Clause, Term, terms
+from holdall.models.key_form import encode_key_field, plain_attribute, range_of_plain
 from holdall.models.key_part import own_part
 from holdall.models.peer_form import FIXED_WIDTH, UNORDERED
 from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of, successor
@@ -170,23 +172,27 @@ class KeyText:
             )
         return whole
 
-    def parse(self, text: str) -> dict[str, Any]:
+    def encode(self, values: Mapping[str, Any]) -> Attribute:
+        """The key attribute of these values."""
+        return {self.attribute.type: self.render(values)}
+
+    def parse(self, stored: Attribute) -> dict[str, Any]:
         """The values of a key; `InvalidKeyError` if it is not of this template."""
-        found = self.match(text)
+        found = self.match(stored)
         if found is None:
-            raise InvalidKeyError(f"{text!r:.100} is not a key of this model")
+            raise InvalidKeyError(f"{next(iter(stored.values()))!r:.100} is not a key of this model")
         return found
 
-    def match(self, text: str) -> dict[str, Any] | None:
+    def match(self, stored: Attribute) -> dict[str, Any] | None:
         """The values of a key; None if it is not of this template."""
-        pieces = self.split(text)
+        pieces = self.split(stored)
         if pieces is None:
             return None
         return {slot.field.name: slot.parse(piece) for slot, piece in zip(self.slots, pieces, strict=True)}
 
-    def split(self, text: str) -> Sequence[str] | None:
+    def split(self, stored: Attribute) -> Sequence[str] | None:
         """The texts of the slots in a key; None if it is not of this template."""
-        match = self._pattern.fullmatch(text)
+        match = self._pattern.fullmatch(stored.get("S", ""))
         return None if match is None else match.groups()
 
     def range(self, clause: Clause | None, known: Mapping[str, Any]) -> Range:
@@ -254,6 +260,56 @@ class KeyText:
         return join_ends(path, low, high)
 
 
+class KeyField(KeyText):
+    """A key attribute that is a field itself, stored as a number or binary."""
+
+    def __init__(self, text: str, field: Field[Any]) -> None:
+        self.attribute = plain_attribute(field)
+        self.text = text
+        self.slots = (Slot(field, None),)
+        self.pieces = self.slots
+        self._field = field
+
+    @property
+    def only(self) -> Field[Any]:
+        """The field."""
+        return self._field
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """The stored content of the field."""
+        (content,) = encode_key_field(self._field, values).values()
+        return str(content)
+
+    def match(self, stored: Attribute) -> dict[str, Any] | None:
+        """The field's value."""
+        is_own = self.attribute.type in stored
+        return {self._field.name: self._field.decode(stored)} if is_own else None
+
+    def split(self, stored: Attribute) -> Sequence[str] | None:
+        """The content of the attribute."""
+        content = stored.get(self.attribute.type)
+        return None if content is None else [content]
+
+    def range(self, clause: Clause | None, known: Mapping[str, Any]) -> Range:
+        """A range of the field's values."""
+        if self._field.name in known:
+            return Range(Compare("=", Path((self.attribute.name,)), Value(self.encode(known))))
+        return range_of_plain(clause, (self._field,), self.attribute)
+
+
+def make_key_text(
+    cls: type[Model], attribute: str, text: str, fields: Mapping[str, Field[Any]], casing: str | None
+) -> KeyText:
+    """The template of a key attribute, with its fields; a field of this name can be the attribute itself."""
+    match = _SLOT.fullmatch(text)
+    field = fields.get(match[1]) if match is not None and match[2] is None else None
+    if field is not None and (field.stored, casing, field.hidden) == (attribute, None, False):
+        codec = field.codec
+        if codec.kind in ("N", "B") and codec.stored_as not in UNORDERED:
+            return KeyField(text, field)
+    return KeyText(cls, attribute, text, fields, casing)
+
+
 def _slot(
     cls: type[Model], text: str, fields: Mapping[str, Field[Any]], name: str, width: str | None
 ) -> Slot:
@@ -271,7 +327,8 @@ def _slot(
         raise refuse_template(
             cls,
             f"the template {text!r} cannot spell {name}",
-            hint="a template spells texts, times, UUIDs and whole numbers; only those can be padded",
+            hint="a template spells texts, times, UUIDs and whole numbers; only those can be padded. A number or "
+            "binary can be a key attribute itself, if the field is stored under its name",
         )
     return Slot(field, None if width is None else int(width))
 

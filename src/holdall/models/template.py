@@ -17,7 +17,7 @@ from holdall.models.conditions import Clause
 from holdall.models.indexes import BoundIndex, Index, quote
 from holdall.models.key_form import KeyForm, Keys
 from holdall.models.key_part import KeyPart
-from holdall.models.key_text import KeyText, refuse_template
+from holdall.models.key_text import KeyText, make_key_text, refuse_template
 from holdall.models.ranges import EVERYTHING, Range
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Template:
     ``pk`` and ``sk`` are the table's key attributes. If yours have other names, pass a mapping instead:
     ``Template({"PK": "CUSTOMER#{customer}", "SK": "ORDER#{number:010d}"})``. A template has literals and fields;
     ``{number:010d}`` pads a whole number with zeros, so that the texts sort as the numbers do. A key attribute can also
-    be a field itself: ``Template({"id": "{id}"}, type="cls")``.
+    be a field itself, which may be a number or binary: ``Template({"id": "{id}"}, type="cls")``.
 
     ``type`` names the attribute that holds the model's name, by which items of different models are told apart. As a
     mapping, it also gives the name, and further attributes that every item of the model has:
@@ -102,21 +102,21 @@ class Template:
         """The template with the fields of a class; `ModelDefinitionError` says why they do not go together."""
 
         def bind_texts(given: Mapping[str, str]) -> list[KeyText]:
-            return [KeyText(cls, name, text, fields, self.casing.get(name)) for name, text in given.items()]
+            return [
+                make_key_text(cls, name, text, fields, self.casing.get(name)) for name, text in given.items()
+            ]
 
         texts = bind_texts(self.key)
         _check_key(cls, texts, keys, sort_keys)
         self._check_same(cls)
-        indexes = [
-            TemplateIndex(Index(name), bind_texts(given), self._derive(given))
-            for name, given in self.indexes.items()
-        ]
+        indexes = [self._bind_index(Index(name), bind_texts(given)) for name, given in self.indexes.items()]
         indexes += [
-            TemplateIndex(Index(name, local=True), [texts[0], *bind_texts(given)], self._derive(given))
+            self._bind_index(Index(name, local=True), [texts[0], *bind_texts(given)])
             for name, given in self.local.items()
         ]
         reserved = [self.type, *self.constants, *self.attributes]
-        itself = [text.only.name for text in texts if text.only is not None]
+        every = (*texts, *(text for index in indexes for text in index.texts))
+        itself = {text.only.name for text in every if text.only is not None}
         for field in fields.values():
             if field.stored in reserved and field.name not in itself:
                 raise ModelDefinitionError(
@@ -135,9 +135,11 @@ class Template:
                         cls, f"the attribute {name!r} has two templates, {seen[name]!r} and {text!r}"
                     )
 
-    def _derive(self, texts: Mapping[str, str]) -> dict[str, bool]:
-        """The attributes that are stored for an index, and whether another index has them, too."""
-        return {name: self.attributes.count(name) > 1 for name in texts if name not in self.key}
+    def _bind_index(self, index: Index, texts: Sequence[KeyText]) -> TemplateIndex:
+        """An index, with the attributes that are stored for it alone, and whether another index has them, too."""
+        names = [text.attribute.name for text in texts if text.only is None]
+        derived = {name: self.attributes.count(name) > 1 for name in names if name not in self.key}
+        return TemplateIndex(index, texts, derived)
 
 
 def _read_casing(attributes: Sequence[str], given: Casing | Mapping[str, Casing] | None) -> dict[str, Casing]:
@@ -254,21 +256,21 @@ class TemplateForm(KeyForm):
 
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the partition key."""
-        return {"S": self._partition.render(components)}
+        return self._partition.encode(components)
 
     def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the sort key."""
         assert self._sort is not None
-        return {"S": self._sort.render(components)}
+        return self._sort.encode(components)
 
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The fields in both texts."""
-        found = self._partition.parse(partition["S"])
-        return found if sort is None or self._sort is None else found | self._sort.parse(sort["S"])
+        found = self._partition.parse(partition)
+        return found if sort is None or self._sort is None else found | self._sort.parse(sort)
 
     def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
         """The fields in the partition key."""
-        return self._partition.match(partition["S"])
+        return self._partition.match(partition)
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts of the template."""
@@ -286,8 +288,9 @@ class TemplateForm(KeyForm):
         return f"declare the table's key: Template({_rename(texts, found.keys)})"
 
     def advise_type(self, found: KeyAttribute) -> str:
-        """Another layout: a template makes texts."""
-        return f'a template makes texts; declare layout="plain", with {found.name} as a field'
+        """A field in place of a text."""
+        field = f"field(name={quote(found.name)})"
+        return f'make it a field of a type that is stored as {found.type}, with {field} and the template "{{name}}"'
 
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """By the type attribute; without one, by the key."""
@@ -303,7 +306,7 @@ class TemplateForm(KeyForm):
         for text in (self._partition, self._sort):
             if text is None or text.attribute.name not in item:
                 continue
-            pieces = text.split(item[text.attribute.name].get("S", ""))
+            pieces = text.split(item[text.attribute.name])
             if pieces is None:
                 return False
             for slot, piece in zip(text.slots, pieces, strict=True):
@@ -324,7 +327,7 @@ class TemplateIndex(BoundIndex):
         sort_key = {} if sort is None else {slot.field.name: slot.field for slot in sort.slots}
         rest = [field for name, field in sort_key.items() if name not in key]
         super().__init__(index, tuple(key.values()), tuple(rest))
-        self._texts = tuple(texts)
+        self.texts = tuple(texts)
         self._derived = [(text, derived[name]) for text in texts if (name := text.attribute.name) in derived]
         self._schema = IndexSchema(
             index.name, partition.attribute, None if sort is None else sort.attribute, local=index.local
@@ -337,7 +340,7 @@ class TemplateIndex(BoundIndex):
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """The text of the index's partition key."""
-        return {"S": self._texts[0].render(values)}
+        return self.texts[0].encode(values)
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
         """Both texts; none if a field has no value: then the item is not in the index. A text that another index has,
@@ -348,25 +351,25 @@ class TemplateIndex(BoundIndex):
             return any(slot.field.name in lacking for slot in text.slots) if shared else bool(lacking)
 
         return {
-            text.attribute.name: None if is_absent(text, shared) else {"S": text.render(values)}
+            text.attribute.name: None if is_absent(text, shared) else text.encode(values)
             for text, shared in self._derived
         }
 
     def parse_partition(self, partition: Attribute) -> dict[str, Any] | None:
         """The fields in the index's partition key."""
-        return self._texts[0].match(partition["S"])
+        return self.texts[0].match(partition)
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts of the template."""
-        return self._texts[1].range(clause, components) if len(self._texts) == 2 else EVERYTHING
+        return self.texts[1].range(clause, components) if len(self.texts) == 2 else EVERYTHING
 
     def advise(self, found: IndexSchema, fields: Iterable[Field[Any]]) -> str | None:
         """The template with the names of the table's index; None if its keys are not texts."""
         if any(key.type != "S" for key in found.keys):
             return None
         if found.local:
-            return f"local={{{quote(self.name)}: {_rename(self._texts[1:] or self._texts, found.sorts)}}}"
-        return f"{self.name}={_rename(self._texts, found.keys)}"
+            return f"local={{{quote(self.name)}: {_rename(self.texts[1:] or self.texts, found.sorts)}}}"
+        return f"{self.name}={_rename(self.texts, found.keys)}"
 
 
 def _rename(texts: Sequence[KeyText], keys: Sequence[KeyAttribute]) -> str:
