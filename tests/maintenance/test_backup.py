@@ -16,7 +16,7 @@ from rig.torture import Child
 from holdall import AsyncDatabase, Database, Key, Model, field, has_one_attached
 from holdall.backends.disk import DiskService
 from holdall.core import Scan
-from holdall.core.objects import DeleteObject, HeadObject, PutObject
+from holdall.core.objects import DeleteObject, DescribeService, HeadObject, PutObject
 from holdall.core.snapshots import BeginSnapshot, EndSnapshot, LinkSnapshot
 from holdall.errors import (
     ConfigurationError,
@@ -220,9 +220,15 @@ def test_a_damaged_or_incomplete_backup_is_refused(source: Database, tmp_path: P
     text = manifest.read_text()
     manifest.write_text(text.replace('"format": 1', '"format": 2'))
     refuse(IntegrityError, "has the format 2")
+    for other in ("[]", '{"format": 1}'):
+        manifest.write_text(other)
+        refuse(IntegrityError, "it is not the manifest of a backup")
     manifest.unlink()
     refuse(InvalidOptionsError, "not a complete backup")
     manifest.write_text(text)
+    (tmp_path / "backup" / "files" / "default" / "more").touch()
+    refuse(IntegrityError, "more is not part of the backup")
+    (tmp_path / "backup" / "files" / "default" / "more").unlink()
     assert restored(tmp_path, tmp_path / "backup") == contents(source)
 
 
@@ -232,6 +238,8 @@ def test_nothing_is_replaced(source: Database, tmp_path: Path) -> None:
         source.backup(tmp_path / "backup")
     with pytest.raises(InvalidOptionsError, match="there is no directory"):
         source.backup(tmp_path / "no" / "backup")
+    with pytest.raises(InvalidOptionsError, match="whose files are backed up"):
+        source.backup(Path(source.send(DescribeService("default")).place) / "backup")
     with pytest.raises(InvalidOptionsError, match="has the table holdall already"):
         source.restore(tmp_path / "backup")
     with Database(f"embedded:{tmp_path / 'b.db'}") as db:

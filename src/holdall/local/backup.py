@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ FILES = "files"
 LISTING = "files.jsonl"
 MANIFEST = "backup.json"
 FORMAT = 1
+_PARTS = {"services", "database", "files"}
 _PIECE = 1024 * 1024
 
 
@@ -37,9 +38,17 @@ class BackupDraft:
         self.listing: Any = None
 
 
-def open_backup(target: Any, id: str) -> BackupDraft:
-    """Make the directory of a new backup; `InvalidOptionsError` if something is at its place."""
+def open_backup(target: Any, id: str, roots: Sequence[str]) -> BackupDraft:
+    """Make the directory of a new backup; `InvalidOptionsError` if something is at its place.
+
+    It cannot be in one of the ``roots``, the directories whose files are backed up.
+    """
     place = Path(target).absolute()
+    for root in roots:
+        if place.resolve().is_relative_to(Path(root).resolve()):
+            raise InvalidOptionsError(
+                f"{target} is in {root}, whose files are backed up", hint="choose a directory outside of it"
+            )
     if os.path.lexists(place):
         raise InvalidOptionsError(f"{target} exists already", hint="choose the path of a new directory")
     if not place.parent.is_dir():
@@ -129,22 +138,37 @@ def read_backup(source: Any) -> dict[str, Any]:
     place = Path(source).absolute()
     try:
         manifest: dict[str, Any] = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+        is_ours = isinstance(manifest, dict) and "format" in manifest
+        if not is_ours or (manifest["format"] == FORMAT and not manifest.keys() >= _PARTS):
+            raise ValueError("it is not the manifest of a backup")
     except FileNotFoundError:
         raise InvalidOptionsError(
             f"{source} is not a complete backup: it has no {MANIFEST}", hint="use another backup"
         ) from None
     except ValueError as error:
         raise IntegrityError(f"{source}/{MANIFEST} cannot be read: {error}") from None
-    if manifest.get("format") != FORMAT:
+    if manifest["format"] != FORMAT:
         raise IntegrityError(
-            f"{source} has the format {manifest.get('format')!r:.20}, and this version reads {FORMAT}",
+            f"{source} has the format {manifest['format']!r:.20}, and this version reads {FORMAT}",
             hint="use a newer version of Holdall",
         )
     for name, facts in ((DATABASE, manifest["database"]), (LISTING, manifest["files"])):
         if not (place / name).is_file() or _digest(place / name) != facts["sha256"]:
             raise IntegrityError(f"{source}/{name} is missing or damaged", hint="use another backup")
     _check_files(place)
+    _refuse_others(place, manifest["files"]["count"])
     return manifest
+
+
+def _refuse_others(place: Path, count: int) -> None:
+    """Refuse a backup that has other files than the listing, because they would be restored, too."""
+    if sum(1 for _ in _walk(place / FILES)) == count:
+        return
+    with (place / LISTING).open(encoding="utf-8") as listing:
+        listed = {place / FILES / service / name for service, name, *_ in map(json.loads, listing)}
+    for path in _walk(place / FILES):
+        if path not in listed:
+            raise IntegrityError(f"{path} is not part of the backup", hint="remove it from there")
 
 
 def _check_files(place: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
+from holdall.core.objects import DescribeService
 from holdall.core.snapshots import (
     AdoptObjects,
     BeginSnapshot,
@@ -59,7 +60,8 @@ async def back_up(context: Context, target: Any, progress: Progress | None) -> B
     """Make a backup at a path where nothing is."""
     services = _list_services(context)
     port = context.port
-    draft: BackupDraft = await port.offload(open_backup, target, port.new_id())
+    roots = [(await port.send(DescribeService(name))).place for name in services]
+    draft: BackupDraft = await port.offload(open_backup, target, port.new_id(), roots)
     open_snapshots: dict[str, Snapshot] = {}
     try:
         for name in services:
