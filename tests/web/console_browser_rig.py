@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +24,23 @@ from holdall.attachments import Blob
 from holdall.jobs import JobRecord
 from holdall.web import Console, create_app
 
-__all__ = ["HOSTILE", "Screen", "check_access", "make_page", "opened_screen", "tab_to"]
+__all__ = ["HOSTILE", "Screen", "check_access", "opened_screen", "skip_to", "tab_to"]
 
-HOSTILE = {
-    "markup": (
-        """</title></textarea></pre></script>'"><script>document.title = "evil"</script>"""
-        """<img src=x onerror="evil()"><svg onload="evil()">{{ 7 * 7 }}{% include 'x' %}"""
-    ),
-    "control": "line\r\nSet-Cookie: a=b\r\n\r\n\u202egnp.exe\u2066",
-    "huge": "long" * 2000,
-}
-"""What attackers write."""
+HOSTILE = (
+    "line\r\nSet-Cookie: a=b\r\n\r\n\u202egnp.exe\u2066"
+    """'"><img src=x onerror="evil()"></title></textarea></pre></script><script>document.title = "evil"</script>"""
+    """<svg onload="evil()">{{ 7 * 7 }}{% include 'x' %}"""
+) + "long" * 2000
+"""What attackers write: lines of a header, text that runs backwards, markup, templates, and much of it.
+
+The first 100 characters have an attack of each kind, the first 200 have all.
+"""
 
 _PHONE, _DESK = (360, 640), (1180, 800)
-_HAS_RING = """() => [null, "::after"].some(
-    (part) => getComputedStyle(document.activeElement, part).outlineStyle !== "none")"""
+_LOOK_FOR_FOCUS = """(element) => [
+    element === document.activeElement,
+    [null, "::after"].some((part) => getComputedStyle(document.activeElement, part).outlineStyle !== "none"),
+    document.activeElement.outerHTML.slice(0, 200)]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +83,25 @@ class Screen:
             self.check_width()
         self.resize(_DESK)
 
+    def open_page(self, **options: Any) -> Page:
+        """Another page, which is signed in too, and whose errors are not noted."""
+        state = self.page.context.storage_state()
+        return self.browser.new_context(base_url=self.address, storage_state=state, **options).new_page()
+
     def check_access(self, paths: Sequence[str]) -> None:
         """Check that everybody can use these pages."""
-        page = make_page(self.browser, self.address, bypass_csp=True)
+        page = self.open_page(bypass_csp=True)
         for path in paths:
             check_access(page, path)
         page.context.close()
+
+    def check_phone(self, paths: Sequence[str]) -> None:
+        """Check that these pages are there and fit a phone."""
+        self.resize(_PHONE)
+        for path in paths:
+            assert self.visit(path) == 200, path
+            self.check_width()
+        self.resize(_DESK)
 
 
 def check_access(page: Page, path: str) -> None:
@@ -96,7 +112,7 @@ def check_access(page: Page, path: str) -> None:
     page.locator("[data-reload]").wait_for(
         state="detached", timeout=60_000
     )  # the page would load itself again
-    page.evaluate((browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
+    page.evaluate(_read_axe())
     faults = _find_faults(page, "{}")
     page.emulate_media(color_scheme="dark")  # only colours change
     faults += _find_faults(page, "{runOnly: ['color-contrast']}")
@@ -106,19 +122,23 @@ def check_access(page: Page, path: str) -> None:
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), path
 
 
+@cache
+def _read_axe() -> str:
+    return (browser_package("axe-core") / "axe.min.js").read_text(encoding="utf-8")
+
+
 def _find_faults(page: Page, options: str) -> list[str]:
     found = page.evaluate(
-        f"axe.run({{resultTypes: ['violations'], ...{options}}}).then(({{violations}}) => violations)"
+        f"axe.run({{resultTypes: ['violations'], preload: false, ...{options}}}).then((found) => found.violations)"
     )
     return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 
 
-def make_page(browser: Browser, address: str, errors: list[str] | None = None, **options: Any) -> Page:
-    """A page of a browser without cookies, signed in; ``errors`` gets those of its scripts and of the policy."""
-    page = browser.new_context(base_url=address, **options).new_page()
-    if errors is not None:
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: _note(errors, message))
+def _sign_in(browser: Browser, address: str, errors: list[str]) -> Page:
+    """A page that is signed in; ``errors`` gets those of its scripts and of the policy."""
+    page = browser.new_context(base_url=address).new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: _note(errors, message))
     page.goto("sign-in")
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
@@ -133,12 +153,23 @@ def _note(errors: list[str], message: ConsoleMessage) -> None:
 
 def tab_to(page: Page, target: Any) -> None:
     """Press the tab key until something has the focus; everything on the way shows that it has it."""
-    for _ in range(60):
-        if target.evaluate("(element) => element === document.activeElement"):
+    for place in range(60):
+        is_reached, has_ring, text = target.evaluate(_LOOK_FOR_FOCUS)
+        assert has_ring or not place, text
+        if is_reached:
             return
         page.keyboard.press("Tab")
-        assert page.evaluate(_HAS_RING), page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
     raise AssertionError(f"the keyboard does not reach {target}")
+
+
+def skip_to(page: Page, target: Any) -> None:
+    """On a new page, skip the navigation, and go on to something in the content."""
+    target.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    tab_to(page, target)
 
 
 @contextmanager
@@ -150,7 +181,7 @@ def opened_screen(folder: Path, *models: type[Model]) -> Iterator[Screen]:
         app = create_app(db, console=Console(models=[*MODELS, *models], token=TOKEN, read_only=False))
         with served_asgi(app) as url:
             address = f"{url}/console/"
-            page = make_page(browser, address, errors)
+            page = _sign_in(browser, address, errors)
             yield Screen(db, browser, address, page, jobs, artifact, blob)
             assert errors == []
             page.context.close()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.torture
 
 
 class Trap(Model, name="ConsoleTrap", archive=Archive(after_days=1, timestamp="at")):
-    __doc__ = HOSTILE["markup"]
+    __doc__ = HOSTILE
     __qualname__ = """Trap'"><img src=x onerror="evil()">{{ 7 * 7 }}"""
     code: Key[str]
     at: datetime
@@ -63,12 +63,10 @@ def test_a_dead_job_is_found_retried_and_deleted(screen: Screen) -> None:
     assert db.jobs.list(name="charge-card") == []
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
-    page, db = screen.page, screen.db
-    text = HOSTILE[kind]
+def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+    page, db, text = screen.page, screen.db, HOSTILE
     job = store_job(
-        db, name=text[:300], arguments=f"[{text}", key=text[:200], error=text, died=datetime.now(UTC)
+        db, name=text[:100], arguments=f"[{text}", key=text[:200], error=text, died=datetime.now(UTC)
     )
     screen.check_hostile(
         [
@@ -82,10 +80,8 @@ def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen, kind:
     expect(page.get_by_role("status")).to_contain_text("Deleted the job")
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
-    page, db = screen.page, screen.db
-    text = HOSTILE[kind]
+def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+    page, db, text = screen.page, screen.db, HOSTILE
     attributes: dict[str, Any] = {"job_args": {"S": text}, text[:200]: {"S": text}}
     job = store_malformed(db, queue="odd", **attributes)
     screen.check_hostile(["jobs?queue=odd", f"jobs/job?id={job.id}", f"jobs/job/delete?id={job.id}"])
@@ -209,23 +205,22 @@ def test_a_rollout_is_steered(screen: Screen) -> None:
     assert db.artifacts.alias(name, "next").shares == {"2": 1.0}
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
+def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(screen: Screen) -> None:
     page, db = screen.page, screen.db
-    name = f"hostile {make_safe(HOSTILE[kind])[:200]}"
-    alias = make_safe(HOSTILE[kind])[:100].strip()
+    name = f"hostile {make_safe(HOSTILE)[:200]}"
+    alias = make_safe(HOSTILE)[:100].strip()
     db.artifacts.put(name, b"x", content_type="text/html")
     db.artifacts.publish(name)
-    for reason in ("first", HOSTILE[kind][:300]):
-        db.artifacts.put_alias(name, alias, 1, by=HOSTILE[kind][:300], reason=reason)
+    for reason in ("first", HOSTILE[:300]):
+        db.artifacts.put_alias(name, alias, 1, by=HOSTILE[:300], reason=reason)
     db.artifacts.put(name, b"y")
     db.artifacts.publish(name)
-    db.artifacts.start_rollout(name, alias, 2, [(5, None)], reason=HOSTILE[kind][:300])
+    db.artifacts.start_rollout(name, alias, 2, [(5, None)], reason=HOSTILE[:300])
     query = urlencode({"name": name, "alias": alias})
     screen.check_hostile(
         [
             "artifacts",
-            f"artifacts?{urlencode({'prefix': HOSTILE[kind][:200]})}",
+            f"artifacts?{urlencode({'prefix': HOSTILE[:200]})}",
             f"artifacts/artifact?{query}",
             f"artifacts/alias?{query}",
             f"artifacts/roll-out?{query}",
@@ -258,12 +253,10 @@ def test_a_file_is_found_with_its_pictures(screen: Screen) -> None:
     expect(page.locator(".files li")).to_have_count(1)
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_nothing_that_a_file_contains_runs_or_breaks_a_page(screen: Screen, kind: str) -> None:
-    page, db = screen.page, screen.db
-    text = HOSTILE[kind]
+def test_nothing_that_a_file_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+    page, db, text = screen.page, screen.db, HOSTILE
     with db.transaction() as tx:
-        item = tx.create(Customer, email=f"{kind}@example.com")
+        item = tx.create(Customer, email="hostile@example.com")
         item.files.attach(
             f"<svg xmlns='http://www.w3.org/2000/svg'><script>document.title = 'evil'</script>{text}</svg>".encode(),
             filename=text[:200],
@@ -313,25 +306,22 @@ def test_a_dry_run_is_drawn_and_archives_nothing(screen: Screen) -> None:
 
 def test_nothing_that_an_archive_contains_runs_or_breaks_a_page(screen: Screen) -> None:
     page, db = screen.page, screen.db
-    old = datetime.now(UTC) - timedelta(days=500)
-    for kind, text in HOSTILE.items():
-        db.create(Trap, code=f"{kind} {text[:300]}", at=old)
+    trap = db.create(Trap, code=HOSTILE[:300], at=datetime.now(UTC) - timedelta(days=500))
     name = quote(f"{Trap.__module__}:{Trap.__qualname__}", safe="")
     screen.check_hostile(["archive", f"archive/{name}", f"archive/{name}?show=dry-run", f"models/{name}"])
     page.goto(f"archive/{name}?show=dry-run")
-    expect(page.get_by_role("heading", name="A run would archive 3 of 3 hot items")).to_be_visible(
+    expect(page.get_by_role("heading", name="A run would archive 1 of 1 hot item")).to_be_visible(
         timeout=30_000
     )
     db.archive.run(Trap, force=True)
-    stored = db.get_stored(Trap.key(f"markup {HOSTILE['markup'][:300]}"))
+    stored = db.get_stored(trap.key)
     assert stored is not None
-    wrong = Value({"M": {text[:300]: {"S": text} for text in HOSTILE.values()}})
+    wrong = Value({"M": {HOSTILE[:300]: {"S": HOSTILE}}})
     db.send(UpdateItem(stored.table, stored.key, Update((Set(path("_archive"), wrong),))))
-    screen.check_hostile([f"archive/{name}?show=holdings"])
+    code = urlencode({"key-code": trap.code})
+    screen.check_hostile(
+        [f"archive/{name}?show=holdings", f"models/{name}/item?{code}", f"models/{name}?{code}"]
+    )
+    expect(page.locator(".reason")).to_contain_text("Cannot be read")
     page.goto(f"archive/{name}?show=holdings")
     expect(page.get_by_role("alert")).to_contain_text("</title></textarea>", timeout=30_000)
-    code = urlencode({"key-code": f"markup {HOSTILE['markup'][:300]}"})
-    screen.check_hostile(
-        [f"archive/{name}?show=holdings", f"models/{name}/item?{code}", f"models/{name}?{code}"],
-        statuses=(200, 422),
-    )

@@ -9,7 +9,7 @@ from console_artifact_rig import publish_model
 from console_job_rig import store_jobs, store_malformed
 from console_rig import Customer, fill_shop, make_picture, open_visitor
 from rig.recorder import Recorder
-from test_console_browser import PAGES
+from test_console_browser import OTHER_PAGES, PAGES
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -48,7 +48,8 @@ def test_looking_at_every_page_writes_nothing(tmp_path: Path, read_only: bool) -
         files = sorted(tmp_path.rglob("*"))
         recorder.forget()
         seen = []
-        for address in [*(each for pages in PAGES.values() for each in pages), *MORE]:
+        listed = [each for pages in (*PAGES.values(), *OTHER_PAGES.values()) for each in pages]
+        for address in [*listed, *MORE]:
             path = address.format(**values).removeprefix("./")
             seen.append(visitor.get(f"/{path}").status_code)
         assert seen.count(200) > len(seen) / 2
