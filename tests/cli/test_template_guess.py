@@ -230,8 +230,8 @@ def test_local_indexes_are_explained() -> None:
         assert [each.id for each in found] == [2, 1]
 
 
-def test_keys_that_are_numbers_are_fields() -> None:
-    index = IndexSchema("by_unit", KeyAttribute("unit_key"), KeyAttribute("value", "N"))
+def test_keys_that_are_numbers_are_fields_and_any_index_has_its_name() -> None:
+    index = IndexSchema("by-unit", KeyAttribute("unit_key"), KeyAttribute("value", "N"))
     schema = TableSchema("app", KeyAttribute("PK"), KeyAttribute("SK", "N"), (index,))
     items = [
         {
@@ -248,7 +248,7 @@ def test_keys_that_are_numbers_are_fields() -> None:
     ]
     source = write_source(sample(items, schema), "App")
     assert '{"PK": "SENSOR#{sensor}", "SK": "{SK}"}' in source
-    assert 'by_unit={"unit_key": "U#{unit}", "value": "{value}"}' in source
+    assert 'indexes={"by-unit": {"unit_key": "U#{unit}", "value": "{value}"}}' in source
     models = load(source)
     with Database("memory:") as db:
         db.send(CreateTable(schema))
@@ -256,7 +256,7 @@ def test_keys_that_are_numbers_are_fields() -> None:
             db.send(PutItem("app", encode_item(item)))
         assert db.table.plan(models=[models["Signal"], models["Alarm"]]).ok
         assert [each.SK for each in db.query(models["Alarm"], sensor="b")] == [20]
-        assert [each.sensor for each in db.query(models["Alarm"], index="by_unit", unit="V")] == ["a", "b"]
+        assert [each.sensor for each in db.query(models["Alarm"], index="by-unit", unit="V")] == ["a", "b"]
 
 
 def test_a_table_of_one_kind_needs_no_type() -> None:

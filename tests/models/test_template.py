@@ -438,6 +438,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
             lambda: Template(pk="A#{name}", sk="X", g11={"sk": "{city}"}),
             "'sk' has two templates, 'X' and '{c",
         ),
+        (lambda: Template(pk="A#{name}", g11=("{city}",), indexes={"g11": ("{city}",)}), "indexes is"),
         (
             lambda: Template(pk="A#{name}", g11={"a": "{city}"}, g12={"a": "C#{city}"}),
             "'a' has two templates",
@@ -466,6 +467,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         "long attribute",
         "empty attribute",
         "an index's text in the key",
+        "two indexes",
         "two texts",
         "casing",
         "casing of another attribute",

@@ -34,6 +34,7 @@ _KINDS = {
 }
 _IMPORTS = {"Decimal": "decimal", "date": "datetime", "datetime": "datetime", "Any": "typing"}
 _OWN_NAMES = {"Index", "Key", "Model", "SortKey", "Template", "field"}
+_OPTIONS = {"key", "pk", "sk", "type", "casing", "local", "indexes"}
 _WIDTH = 100
 
 
@@ -130,12 +131,17 @@ def _write_template(design: Design, fields: Mapping[str, str]) -> str:
     parts = [f"{name}={text}" for name, text in key.items()]
     if [*key] != ["pk", "sk"][: len(key)]:
         parts = [_write_texts(key)]
+    indexes = {}
     for index, texts in design.indexes.items():
         written = {name: _write_text(text, fields) for name, text in texts.items()}
         usual = [*written] == [f"{index}pk", f"{index}sk"]
-        parts.append(
-            f"{index}=({', '.join(written.values())})" if usual else f"{index}={_write_texts(written)}"
-        )
+        indexes[index] = f"({', '.join(written.values())})" if usual else _write_texts(written)
+    keywords = {
+        index for index in indexes if index.isidentifier() and not iskeyword(index) and index not in _OPTIONS
+    }
+    parts += [f"{index}={texts}" for index, texts in indexes.items() if index in keywords]
+    if others := {index: texts for index, texts in indexes.items() if index not in keywords}:
+        parts.append(f"indexes={_write_texts(others)}")
     if design.local:
         local = {
             index: _write_texts({name: _write_text(text, fields) for name, text in texts.items()})

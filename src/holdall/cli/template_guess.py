@@ -18,7 +18,6 @@ TYPE_ATTRIBUTES = ("entity", "__edb_e__", "_type", "_et", "__typename", "cls", "
 _MOST_TYPES = 20
 _ELECTRODB_TYPE, _ELECTRODB_VERSION = "__edb_e__", "__edb_v__"
 _SEPARATORS = "#|:/"
-_TAKEN = {"key", "pk", "sk", "type", "casing", "local"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _find_keys(
         if not any(part.name in item for part in parts for item in items):
             continue
         texts = _find_texts(parts, items, values)
-        if texts is None or not (index.local or (index.name.isidentifier() and index.name not in _TAKEN)):
+        if texts is None:
             return None  # a model that does not know the index would not keep its keys right
         if not any(map(list_slots, texts.values())):
             return None  # more likely a plain attribute with the same value in all sampled items

@@ -45,11 +45,12 @@ class Template:
     ``type={"__edb_e__": "order", "__edb_v__": "1"}``. ``casing`` stores keys in lower or upper case; a mapping gives it
     for some attributes: ``casing={"pk": "lower", "sk": "lower"}``.
 
-    Any other keyword is an index: its name, and the templates of its partition and sort key,
-    ``gsi1=("STATUS#{status}", "{placed_at}")``, in the attributes ``gsi1pk`` and ``gsi1sk``; if they have other names,
-    ``gsi1={"GSI1PK": "STATUS#{status}", "GSI1SK": "{placed_at}"}``. ``local`` has the local indexes, with the template
-    of each one's sort key: ``local={"lsi1": "{placed_at}"}``, in the attribute ``lsi1sk``, or
-    ``local={"lsi1": {"LSI1SK": "{placed_at}"}}``.
+    Any other keyword is an index: its name, and the templates of its partition and sort key, ``gsi1=("STATUS#{status}",
+    "{placed_at}")``, in the attributes ``gsi1pk`` and ``gsi1sk``; if they have other names, ``gsi1={"GSI1PK":
+    "STATUS#{status}", "GSI1SK": "{placed_at}"}``. ``indexes`` has those whose names cannot be keywords:
+    ``indexes={"status-index": {"GSI1PK": "STATUS#{status}"}}``. ``local`` has the local indexes, with the template of
+    each one's sort key: ``local={"lsi1": "{placed_at}"}``, in the attribute ``lsi1sk``, or ``local={"lsi1": {"LSI1SK":
+    "{placed_at}"}}``.
     """
 
     def __init__(
@@ -62,7 +63,8 @@ class Template:
         type: str | Mapping[str, str] | None = None,
         casing: Casing | Mapping[str, Casing] | None = None,
         local: Mapping[str, str | Mapping[str, str]] | None = None,
-        **indexes: IndexTexts,
+        indexes: Mapping[str, IndexTexts] | None = None,
+        **named: IndexTexts,
     ) -> None:
         texts = {name: text for name, text in (("pk", pk), ("sk", sk)) if text is not None}
         if (key is None) == (not texts) or not isinstance(key, Mapping | None):
@@ -72,7 +74,8 @@ class Template:
             )
         self.type, self.type_name, self.constants = _split_type(type)
         self.key = _check_texts("the key", texts if key is None else key)
-        self.indexes = {name: _index_texts(name, given) for name, given in indexes.items()}
+        given_indexes = {**named, **_check_names(indexes, named)}
+        self.indexes = {name: _index_texts(name, given) for name, given in given_indexes.items()}
         self.local = {name: _local_text(name, given) for name, given in (local or {}).items()}
         if self.local and len(self.key) == 1:
             raise ModelDefinitionError(
@@ -140,6 +143,18 @@ class Template:
         names = [text.attribute.name for text in texts if text.only is None]
         derived = {name: self.attributes.count(name) > 1 for name in names if name not in self.key}
         return TemplateIndex(index, texts, derived)
+
+
+def _check_names(
+    indexes: Mapping[str, IndexTexts] | None, named: Mapping[str, IndexTexts]
+) -> Mapping[str, IndexTexts]:
+    """The indexes that are given by name; refused if they are not a mapping, or a keyword gives one of them, too."""
+    if not isinstance(indexes, Mapping | None) or (indexes is not None and indexes.keys() & named.keys()):
+        raise ModelDefinitionError(
+            f"Template: indexes is {indexes!r:.80}",
+            hint='it has the templates of further indexes by name: indexes={"status-index": ("STATUS#{status}",)}',
+        )
+    return indexes or {}
 
 
 def _read_casing(attributes: Sequence[str], given: Casing | Mapping[str, Casing] | None) -> dict[str, Casing]:
@@ -369,7 +384,10 @@ class TemplateIndex(BoundIndex):
             return None
         if found.local:
             return f"local={{{quote(self.name)}: {_rename(self.texts[1:] or self.texts, found.sorts)}}}"
-        return f"{self.name}={_rename(self.texts, found.keys)}"
+        texts = _rename(self.texts, found.keys)
+        return (
+            f"{self.name}={texts}" if self.name.isidentifier() else f"indexes={{{quote(self.name)}: {texts}}}"
+        )
 
 
 def _rename(texts: Sequence[KeyText], keys: Sequence[KeyAttribute]) -> str:

@@ -119,6 +119,13 @@ def _read_indexes(statement: ClassDef) -> dict[str, list[str] | None] | None:
             if not all(isinstance(name, StrExpr) for name in names):
                 return None
             found |= {name.value: [] for name in names if isinstance(name, StrExpr)}
+        elif option == "indexes":
+            if not isinstance(texts, DictExpr):
+                return None
+            for name, inner in texts.items:
+                if not isinstance(name, StrExpr):
+                    return None
+                found[name.value] = _read_slots(inner)
         elif option not in ("key", "pk", "sk", "type", "casing"):
             found[option] = _read_slots(texts)
     return found

@@ -81,6 +81,7 @@ class Ticket(
         {"PK": "SHOW#{show}", "SK": "SEAT#{seat:05d}"},
         gsi1=("STATUS#{status}", "{seat}"),
         gsi2={"GSI2PK": "{buyer}#{status}"},
+        indexes={"by-status": {"GSI3PK": "{status}"}},
         local={"by_buyer": "{buyer}"},
     ),
 ):

@@ -104,6 +104,7 @@ def query(name: str, size: Literal["by_size"]) -> None:
     db.query(Order, index=size, product="tea")  # E: The index "by_size" of "Order" needs "quantity"
     db.query(Ticket, index="gsi3", status="free")  # E: "Ticket" has no index "gsi3"; did you mean "gsi
     db.query(Ticket, index="gsi1", status=1)  # E: "status" of "Ticket" must be "str", not "int"
+    db.query(Ticket, index="by-status", status=1)  # E: "status" of "Ticket" must be "str", not "int"
     db.query(Ticket, index="gsi2", status="free")  # E: The index "gsi2" of "Ticket" needs "buyer"
     db.query(Ticket, index="by_buyer", buyer="x")  # E: The index "by_buyer" of "Ticket" has no "buyer"
     db.query(Purchase, index="by_size", size=3)  # E: "size" of "Purchase" must be "str", not "int"
