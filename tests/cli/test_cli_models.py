@@ -142,6 +142,15 @@ def test_an_empty_table_has_its_key() -> None:
     assert "Sample: 0 items; the table has no others" in source
 
 
+def test_a_number_that_may_count_writes_is_pointed_out() -> None:
+    create(TableSchema("things", KeyAttribute("id")))
+    with Database(URL) as db:
+        db.send(PutItem("things", encode_item({"id": "a", "lockVersion": 3})))
+    source = call("models", "inspect", "things").stdout
+    assert "# - lockVersion: if another program counts the writes of an item in it" in source
+    assert "field(default=0," in source
+
+
 def test_the_settings_prefix_is_left_out_of_the_model() -> None:
     create(TableSchema("dev-things", KeyAttribute("id")))
     ended = call("models", "inspect", "things", "--url", f"{URL}?table_prefix=dev-")

@@ -250,6 +250,11 @@ class _Notes:
             self._guesses.setdefault(column.stored, []).append(name)
         elif column.annotation in ("int", "datetime", "date"):
             self._guesses.setdefault(column.annotation, []).append(name)
+        if column.annotation == "int" and not column.role and column.name.lower().endswith("version"):
+            self.add(
+                f"{name}: if another program counts the writes of an item in it, as PynamoDB's VersionAttribute does, "
+                "declare it with field(default=0, version=True), so that neither program overwrites the other's changes"
+            )
         if column.has_other_moments:
             self.add(
                 f"{name} holds times; as datetime it would be read, but written as 2026-01-31T09:30:00.000000Z"
