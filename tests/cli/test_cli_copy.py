@@ -209,6 +209,13 @@ def test_items_are_dumped_and_loaded() -> None:
     [
         (("load", "none.jsonl"), 2, "No such file"),
         (("load", "bad.jsonl"), 2, "line 1 cannot be loaded"),
+        (
+            ("load", "head.jsonl"),
+            2,
+            'line 1 cannot be loaded: a table begins with ["table", NAME, [KEY, ...]]',
+        ),
+        (("load", "deep.jsonl"), 2, "line 1 cannot be loaded: maximum recursion depth exceeded"),
+        (("load", "typed.jsonl"), 2, "key attribute pk of table holdall must be of type string (S), not N"),
         (("load", "latin.jsonl"), 2, "the text after line 0 is not UTF-8"),
         (("load", "other.jsonl"), 3, "line 2 cannot be loaded: there is no table other"),
         (("dump", "--table", "other"), 3, "there is no table other"),
@@ -217,6 +224,9 @@ def test_items_are_dumped_and_loaded() -> None:
 )
 def test_bad_dumps_and_loads_are_explained(words: tuple[str, ...], status: int, message: str) -> None:
     Path("bad.jsonl").write_text("nonsense\n")
+    Path("head.jsonl").write_text('["other"]\n')
+    Path("deep.jsonl").write_text("[" * 100_000)
+    Path("typed.jsonl").write_text('{"pk": 5, "sk": "b"}\n')
     Path("latin.jsonl").write_bytes(b"\xff")
     Path("other.jsonl").write_text('{"pk": "a", "sk": "b"}\n["table", "other", ["id"]]\n')
     ended = call("--url", SOURCE, *words)

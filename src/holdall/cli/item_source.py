@@ -347,7 +347,7 @@ def _read_token(token: str, names: Sequence[str]) -> Item:
 
     try:
         key = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except ValueError:
+    except (ValueError, RecursionError):
         key = None
     if not isinstance(key, dict) or key.keys() != {*names}:
         raise click.UsageError("--after is not a token that this command has printed")
@@ -372,7 +372,7 @@ def _parse_filter(words: Iterable[str]) -> Condition | None:
 def _read_item(text: str) -> Item:
     try:
         data = json.loads(text, parse_float=Decimal)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refusal(f"the JSON cannot be read: {error}", status=ExitStatus.USAGE) from None
     if not isinstance(data, dict):
         raise Refusal("the JSON is not an object", status=ExitStatus.USAGE)

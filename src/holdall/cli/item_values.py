@@ -108,7 +108,7 @@ def parse_json_value(text: str) -> Attribute:
 
     try:
         data = json.loads(text, parse_float=Decimal, parse_constant=Decimal)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"S": text}
     return encode(data)
 

@@ -37,7 +37,8 @@ def items() -> None:
 
     SOURCE is a model, as in app.models:Order, or a table as it is stored, as in table:holdall. Keys, fields and
     attributes are given as NAME=VALUE. A text is written as it is, a time as in ISO 8601, bytes as 0x and hexadecimal
-    digits, and other types as JSON: tags='["a"]'.
+    digits, and other types as JSON: tags='["a"]'. For a table, a value that is JSON gets its type, and any other is a
+    text; only --file can give it bytes and sets.
     """
 
 

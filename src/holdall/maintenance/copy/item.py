@@ -65,9 +65,8 @@ class Route:
     def measure(self, item: Item) -> Transfer:
         """An item that is already in the form of the target."""
         kept = seal_item(item)
-        key = ",".join(
-            [f'{{"{part.type}":{_encode(kept[part.name][part.type])}}}' for part in self.target.keys]
-        )
+        parts = [pair for part in self.target.keys for pair in kept[part.name].items()]
+        key = ",".join([f'{{"{kind}":{_encode(content)}}}' for kind, content in parts])
         digest = blake2b(_encode(kept).encode(errors="surrogatepass"), digest_size=_DIGEST_SIZE).digest()
         return Transfer(f"[{key}]", kept, digest, kept.size)
 

@@ -67,14 +67,14 @@ def parse_line(line: str) -> TableLine | Item:
     try:
         found = json.loads(line, parse_float=Decimal, parse_constant=_refuse_constant)
         if isinstance(found, list):
-            word, name, keys = found
-            if word != "table" or not isinstance(name, str | None) or not isinstance(keys, list):
-                raise ValueError('a table begins with ["table", NAME, [KEY, ...]]')
-            return TableLine(name, tuple(map(str, keys)))
+            match found:
+                case ["table", str() | None as name, list() as keys]:
+                    return TableLine(name, tuple(map(str, keys)))
+            raise ValueError('a table begins with ["table", NAME, [KEY, ...]]')
         if not isinstance(found, dict):
             raise ValueError("it must be an object, the attributes of an item")
         return canonical_item({name: _read(value) for name, value in found.items()})[0]
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = error.message if isinstance(error, InvalidValueError) else str(error)
         raise InvalidValueError(reason, hint=HINT) from None
 
