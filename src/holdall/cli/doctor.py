@@ -97,8 +97,7 @@ def doctor(
     else:
         _show_figures(report)
         _show_findings(report)
-        for action in report.untried:
-            say(f"{action.action} on {action.subject} was not tried: {action.reason}")
+        _show_untried(report)
     if not report.is_healthy:
         left = report.found - report.repaired
         hint = None
@@ -133,6 +132,16 @@ def _show_figures(report: DoctorReport) -> None:
         rows = [(each.model, f"{each.items:,}", format_size(each.bytes)) for each in report.figures]
         show_table(("MODEL", "ITEMS", "SIZE"), rows)
         show("\n")
+
+
+def _show_untried(report: DoctorReport) -> None:
+    """A line for all actions that were not tried for the same reason."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for action, subject, reason in report.untried:
+        reasons.setdefault((subject, reason), []).append(action)
+    for (subject, reason), actions in reasons.items():
+        verb = "was" if len(actions) == 1 else "were"
+        say(f"{', '.join(actions)} on {subject} {verb} not tried: {reason}")
 
 
 def _show_findings(report: DoctorReport) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from doctor_rig import (
@@ -227,26 +227,6 @@ def test_a_file_service_that_is_not_configured_is_found(db: Database) -> None:
     ]
 
 
-class Closed:
-    """A file service that refuses everything."""
-
-    def send_blocking(self, request: object) -> NoReturn:
-        raise EndpointError("the bucket is closed")
-
-    async def send_awaiting(self, request: object) -> NoReturn:
-        raise EndpointError("the bucket is closed")
-
-    def close(self) -> None:
-        pass
-
-
-def test_a_file_service_that_does_not_answer_is_found() -> None:
-    with Database("memory:", files={"main": Closed()}) as db:
-        db.table.create()
-        report = db.doctor(only=["configuration"])
-        assert found(report, "configuration") == [("file service main", "the bucket is closed")]
-
-
 class Fading(MemoryService):
     """A file service that at some point no longer answers."""
 
@@ -256,6 +236,16 @@ class Fading(MemoryService):
         if self.fades and not isinstance(request, DescribeService):
             raise EndpointError("the bucket is closed")
         return super().send_blocking(request)
+
+
+def test_a_file_service_that_does_not_answer_is_found() -> None:
+    files = Fading()
+    files.fades = True
+    with Database("memory:", files={"main": files}) as db:
+        db.table.create()
+        report = db.doctor(only=["configuration", "permissions"])
+        assert [each[2:4] for each in report.findings] == [("file service main", "the bucket is closed")]
+        assert {each.reason for each in report.untried} == {"the service cannot be used"}
 
 
 def test_a_file_service_that_no_longer_answers_is_found_once() -> None:

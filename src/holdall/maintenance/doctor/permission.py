@@ -128,6 +128,9 @@ async def _check_service(work: Work, service: str, features: Sequence[PolicyFeat
         needs |= {action: needs[part] for action, part in _OF_ENCRYPTED.items() if part in needs}
     place = f" ({traits.place})" if traits.place else ""
     resource = _Resource(work, f"file service {service}{place}", needs)
+    if service in work.silent:
+        resource.leave(needs, "the service cannot be used")
+        return
     listed = await resource.attempt(plan_listing_trial(service))
     known = listed.objects[0].key if listed is not None and listed.objects else None
     for trial in plan_service_trials(service, known, work.context.port.new_id()):
