@@ -412,8 +412,12 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
     assert change is not None
     assert change.new is not None
     assert (change.key, change.new.number) == (Order.key(customer="ada", number=7), 7)
+    assert stream_change(record, Desk, Customer, Order, table_prefix=prefix) == change
+    assert stream_change({**record, "dynamodb": {"Keys": keys}}, Order, table_prefix=prefix) is not None
     image["customer"] = {"S": "Ada"}
     assert stream_change(record, Order, table_prefix=prefix).new.customer == "Ada"  # type: ignore[union-attr]
+    image["entity"] = {"S": "Refund"}
+    assert stream_change(record, Customer, Order, table_prefix=prefix) is None
 
 
 @pytest.mark.parametrize(

@@ -288,9 +288,9 @@ class _Decoder:
                 f"the key of {roots[0].name} is not {', '.join(record.keys)}",
                 hint=f"its table has the key {', '.join(key.name for key in _own_keys(roots[0]))}",
             )
-        schema = _model_by_sort_key(fitting, record)
-        components = _components(schema, record)
-        if components is None or schema not in self._wanted:
+        schema = _find_own_model(fitting, record)
+        components = None if schema is None else _components(schema, record)
+        if schema is None or components is None or schema not in self._wanted:
             return None
         key = find_stored_key(schema, components, record.keys)
         old, new = (
@@ -320,15 +320,20 @@ def _own_keys(schema: ModelSchema) -> list[KeyAttribute]:
     return [key for key in schema.form.table_keys() or () if key is not None]
 
 
-def _model_by_sort_key(roots: list[ModelSchema], record: _Record) -> ModelSchema:
-    """Return the model with this default sort key; otherwise the first that fits."""
+def _find_own_model(roots: list[ModelSchema], record: _Record) -> ModelSchema | None:
+    """Return the model that the item names, or the one with this default sort key; otherwise the first that fits.
+
+    None if the item names a model that is none of these; a record without images does not show that.
+    """
     sort = plain(record.keys[_SORT]) if _SORT in record.keys else None
     image = record.new or record.old or {}
-    found = [root.of(image, sort) or root for root in roots]
+    models = [(root, root.of(image, sort)) for root in roots]
+    found = [
+        model or root for root, model in models if model is not None or not (image and root.form.is_parsed)
+    ]
     certain = [schema for schema in found if sort is not None and schema.sort_default() == sort]
-    return next(
-        (schema for schema in (*certain, *found) if _components(schema, record) is not None), found[0]
-    )
+    fitting = (schema for schema in (*certain, *found) if _components(schema, record) is not None)
+    return next(fitting, found[0] if found else None)
 
 
 def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
