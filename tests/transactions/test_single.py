@@ -11,6 +11,7 @@ from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import Order, contended, failing, given, meanwhile
 
 from holdall import AsyncTransaction, Key, Model, ModelKey, col, field
+from holdall.core import DeleteItem, PutItem, Scan
 from holdall.errors import (
     InvalidFieldError,
     InvalidFieldsError,
@@ -244,6 +245,48 @@ async def test_a_transaction_sees_what_it_did_itself(db: Db) -> None:
     async with db.transaction() as tx:
         (await tx.get_one(Account, "ada")).email = "b@x"
         assert await tx.get_by(Account, email="a@x") is None
+
+
+@everywhere
+async def test_an_item_that_another_program_changed_or_deleted_is_not_found_by_its_former_value(
+    db: Db,
+) -> None:
+    await given(db, Account(owner="ada", email="a@x"), Account(owner="bo", email="b@x"))
+    stored = dict(await db.raw(Account.key("ada")) or {})
+    await db.send(PutItem(db.table_of(Account), {**stored, "email": {"S": "z@x"}}))
+    await db.send(DeleteItem(db.table_of(Account), {"pk": {"S": "Account#bo"}, "sk": {"S": "#"}}))
+    for email in ("a@x", "b@x"):
+        assert await db.get_by(Account, email=email) is None
+        async with db.transaction() as tx:
+            assert await tx.get_by(Account, email=email) is None
+
+
+@in_memory
+async def test_a_value_that_moves_while_its_item_is_read_is_found_at_its_new_item(db: Db) -> None:
+    table = db.table_of(Account)
+
+    async def move(source: str, target: str) -> list[Any]:
+        async with db.transaction() as tx:
+            giver, taker = await tx.get_one(Account, source), await tx.get_one(Account, target)
+            giver.email, taker.email = None, "a@x"
+        return (await db.send(Scan(table))).items
+
+    await given(db, Account(owner="ada", email="a@x"), Account(owner="bo"))
+    moved = await move("ada", "bo")
+    await move("bo", "ada")
+    for is_in_transaction in (False, True):
+        waiting: list[Any] = [None, [PutItem(table, item) for item in moved]]
+
+        def before(request: object, waiting: list[Any] = waiting) -> None:
+            for put in (waiting.pop(0) or ()) if waiting else ():  # after the guard was read
+                db.recorder.inner.send_blocking(put)
+
+        async with db.transaction() as tx:
+            db.recorder.before = before
+            found = await (tx if is_in_transaction else db).get_by(Account, email="a@x")
+            assert found is not None
+            assert found.owner == "bo"
+        await move("bo", "ada")
 
 
 @in_memory

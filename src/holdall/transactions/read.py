@@ -76,16 +76,17 @@ async def get_by(
 ) -> Any:
     """The item that has this value of a unique field, None if no item has; found through the value's guard.
 
-    The guard is written with the item. If the item no longer has the value, another writer was faster, and the guard
-    is read again.
+    The guard is written with the item. If the item does not have the value, another writer was faster, or a program
+    that knows no guards has changed or deleted the item; both are then read as of one moment, to tell which.
     """
     schema = model_schema(model)
     if nameless:
         raise refuse_values("get_by", schema, nameless, [field for field in schema.plain if field.unique][:1])
     field, value = _unique_value(schema, values)
     binding = await bind(context, schema)
+    place = GetItem(binding.table, guard_key(binding, field, value), True)
+    guard = (await context.port.send(place)).item
     while True:
-        guard = (await context.port.send(GetItem(binding.table, guard_key(binding, field, value), True))).item
         if unit is not None:
             unit.requests += 1
         key = None if guard is None else parse_owner(schema, guard)
@@ -94,8 +95,14 @@ async def get_by(
         item = await fetch(context, unit, key)
         if item is not None and getattr(item, field.name) == value:  # in a transaction, this locks the field
             return item
-        if unit is not None and unit.find(key) is not None:
-            return None  # this transaction itself changed or deleted it
+        home = await bind(context, key.schema)
+        both = await context.port.send(TransactGet((place, GetItem(home.table, home.key(key), True))))
+        guard, raw = both.items
+        if guard is not None and parse_owner(schema, guard) == key:
+            if unit is not None:
+                return None  # this transaction itself changed or deleted it, or has locked what it read
+            item = await _take(context, None, home, key, raw)
+            return item if item is not None and getattr(item, field.name) == value else None
 
 
 def _unique_value(schema: ModelSchema, values: Mapping[str, Any]) -> tuple[Field[Any], Any]:
@@ -149,13 +156,7 @@ async def fetch(
         )
         if unit is not None:
             unit.requests += 1
-        raw = stored = reply.item
-        if raw is not None and binding.ttl in raw:
-            raw = stored = _present(context, binding, raw)
-        model = None if raw is None else binding.model_of(raw)
-        if raw is not None and not (model or binding.schema).used_as_stored:
-            stored, model = await hydrate(context, binding, raw), None
-        item = _receive(unit, binding, key, raw, stored, fields, model)
+        item = await _take(context, unit, binding, key, reply.item, fields)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
@@ -163,6 +164,24 @@ async def fetch(
         _check_loaders(key, include)
         await load(context, [] if item is None else [item], tuple(include))
     return item
+
+
+async def _take(
+    context: Context,
+    unit: Unit | None,
+    binding: Binding,
+    key: ModelKey[Any],
+    raw: Item | None,
+    fields: Any = None,
+) -> Any:
+    """The item that was read under a key; None if it is missing or has expired."""
+    stored = raw
+    if raw is not None and binding.ttl in raw:
+        raw = stored = _present(context, binding, raw)
+    model = None if raw is None else binding.model_of(raw)
+    if raw is not None and not (model or binding.schema).used_as_stored:
+        stored, model = await hydrate(context, binding, raw), None
+    return _receive(unit, binding, key, raw, stored, fields, model)
 
 
 async def fetch_all(
