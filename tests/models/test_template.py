@@ -18,6 +18,7 @@ from holdall.core import CreateTable, IndexSchema, KeyAttribute, Scan, TableSche
 from holdall.errors import (
     ConfigurationError,
     InvalidFieldError,
+    InvalidModelUpdateError,
     ModelDefinitionError,
     ModelMismatchError,
     QueryNotSupported,
@@ -92,6 +93,13 @@ async def test_models_of_one_partition_are_told_apart(db: Db) -> None:
     assert [order.number async for order in db.query(Order, customer="ada")] == [1, 2]
     with pytest.raises(ModelMismatchError):
         await db.get(Order, customer="ada", number=3)
+    for create in (False, True):
+        with pytest.raises(
+            InvalidModelUpdateError, match="is of the model Refund, which an update of Order does"
+        ):
+            await db.update(
+                Order.key(customer="ada", number=3), col(Order.status).set("paid"), create_if_missing=create
+            )
 
 
 @everywhere

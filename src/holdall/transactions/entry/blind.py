@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from holdall.core.evaluation import holds
-from holdall.core.expressions import Condition, In, Path, Update, UpdateAction, Value
+from holdall.core.expressions import Compare, Condition, In, Path, Update, UpdateAction, Value
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError
@@ -180,16 +180,22 @@ class BlindUpdate(Blind):
         return [Step(action, self.key, locks, refuse)]
 
     def _require_model(self) -> Condition | None:
-        """The condition that the stored item is of a model that derives what this write derives."""
-        schema = self.key.schema
-        attribute = schema.form.type_attribute
-        if attribute is None or (schema.name == schema.root and not schema.model.__subclasses__()):
+        """The condition that the stored item is of a model that derives what this write derives.
+
+        In the database's table, only related models have the same keys; in a single-table design of another program,
+        any models can.
+        """
+        schema, form = self.key.schema, self.key.schema.form
+        is_alone = schema.name == schema.root and not form.is_parsed
+        if form.type_attribute is None or (is_alone and not schema.model.__subclasses__()):
             return None
         family = list(schema.family())
         alike = dict.fromkeys(each.name for each in family if self._derives_alike(each))
-        if schema.name == schema.root and len(alike) == len({each.name for each in family}):
+        if is_alone and len(alike) == len({each.name for each in family}):
             return None
-        return In(Path((attribute,)), tuple(Value({"S": name}) for name in alike))
+        of_model = In(Path((form.type_attribute,)), tuple(Value({"S": name}) for name in alike))
+        others = (Compare("=", Path((name,)), Value(text)) for name, text in form.constants.items())
+        return all_of([of_model, *others])
 
     def _derives_alike(self, other: ModelSchema) -> bool:
         """Whether the write leaves the derived attributes of an item of a derived model right, too."""
