@@ -265,7 +265,7 @@ async def test_an_item_that_another_program_changed_or_deleted_is_not_found_by_i
 async def test_a_value_that_moves_while_its_item_is_read_is_found_at_its_new_item(db: Db) -> None:
     table = db.table_of(Account)
 
-    async def move(source: str, target: str) -> list[Any]:
+    async def move(source: str, target: str) -> Any:
         async with db.transaction() as tx:
             giver, taker = await tx.get_one(Account, source), await tx.get_one(Account, target)
             giver.email, taker.email = None, "a@x"
