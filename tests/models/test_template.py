@@ -93,13 +93,10 @@ async def test_models_of_one_partition_are_told_apart(db: Db) -> None:
     assert [order.number async for order in db.query(Order, customer="ada")] == [1, 2]
     with pytest.raises(ModelMismatchError):
         await db.get(Order, customer="ada", number=3)
+    await put_raw(db, Customer, encode_item({"pk": "CUSTOMER#eve", "sk": "PROFILE", "entity": "Guest"}))
     for create in (False, True):
-        with pytest.raises(
-            InvalidModelUpdateError, match="is of the model Refund, which an update of Order does"
-        ):
-            await db.update(
-                Order.key(customer="ada", number=3), col(Order.status).set("paid"), create_if_missing=create
-            )
+        with pytest.raises(InvalidModelUpdateError, match="is of the model Guest, which an update of Cust"):
+            await db.update(Customer.key("eve"), col(Customer.city).set("Rome"), create_if_missing=create)
 
 
 @everywhere
