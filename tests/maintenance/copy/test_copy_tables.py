@@ -226,7 +226,7 @@ def test_the_rate_limits_writes_and_deletions(colour: Any) -> None:
         db._context = replace(db._context, port=TimedPort(db._context.port, clock))
         source: Any = rig.source if colour == "blocking" else rig.source.aio
         options: dict[str, Any] = {"rate": 10, "segments": 1, "manifest": rig.folder / "m", "delete": True}
-        for waited in (10, 17.5):  # 2.5 between two batches
+        for waited in (10, 19):  # a second between two batches of 10
             result = source.copy_to(db, **options)
             report = result if colour == "blocking" else finish(colour, result)
             assert report.is_current

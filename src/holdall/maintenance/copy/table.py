@@ -220,9 +220,8 @@ class TableCopy:
         return (await self._work.target.port.send(BatchGet(reads))).items
 
     async def _write(self, tally: Tally, wanted: list[Transfer], kept: dict[str, bytes]) -> None:
-        batches = [
-            wanted[start : start + BatchWrite.most] for start in range(0, len(wanted), BatchWrite.most)
-        ]
+        size = _size_batches(tally.pace)
+        batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
         if not self._work.options.dry_run:
             if self._work.options.rate is None:
                 target = self._work.target
@@ -322,8 +321,9 @@ class TableCopy:
             else:
                 ended.append(key)
                 doomed.append(DeleteItem(self._route.target.name, keys[key]))
-        for start in range(0, len(doomed), BatchWrite.most):
-            batch = BatchWrite(tuple(doomed[start : start + BatchWrite.most]))
+        size = _size_batches(self._pace)
+        for start in range(0, len(doomed), size):
+            batch = BatchWrite(tuple(doomed[start : start + size]))
             await self._pace.wait(work.target.port, len(batch.actions))
             await work.target.port.send(batch)
         await work.source.port.offload(forget_things, work.manifest, self._place, ended)
@@ -404,6 +404,11 @@ class TableCopy:
                 missing += len(gone)
                 self._note_differences(*(f"{show_key(key)}: missing in the target" for key in gone))
         return missing
+
+
+def _size_batches(pace: Pace) -> int:
+    """How many items to write at a time: no more than in a second, so that a low rate does not mean bursts."""
+    return BatchWrite.most if pace.rate is None else min(BatchWrite.most, max(1, int(pace.rate)))
 
 
 def _fail(tally: Tally, schema: TableSchema, item: Item, error: HoldallError) -> None:
