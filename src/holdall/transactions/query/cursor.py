@@ -82,9 +82,10 @@ class RowCursor(Generic[M]):
         self._next = question.request(self._binding, self._context.port.now(), hold=hold)
         if self._next is not None:
             insist = is_retry() if self._unit is None else self._unit.insist
-            strong = self._next.consistent or (insist and not question.lags and self._unit is not None)
-            # a global index cannot be read strongly; after contention, it is at least not read from a cache
-            self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
+            if insist or start_after is not None:
+                strong = self._next.consistent or (insist and not question.lags and self._unit is not None)
+                # a global index cannot be read strongly; after contention, it is at least not read from a cache
+                self._next = replace(self._next, start_after=start_after, consistent=strong, fresh=insist)
             makers = [self._row_maker(binding, self._next, hold) for binding in bindings]
             self._maker = makers[0] if len(makers) == 1 else MixedMaker(makers)
             self._filter = self._next.filter
@@ -123,8 +124,10 @@ class RowCursor(Generic[M]):
             await self.begin()
         if self._next is None or self.left == 0:
             return None
-        wanted = _least(self.left, at_most)
-        page = await self._context.port.send(replace(self._next, limit=self._page_limit(wanted)))
+        limit = self._page_limit(_least(self.left, at_most))
+        page = await self._context.port.send(
+            self._next if limit is None else replace(self._next, limit=limit)
+        )
         self._pages += 1
         more = page.last_key is not None
         self._next = replace(self._next, start_after=page.last_key) if more else None
