@@ -16,7 +16,11 @@ from holdall.core.frozen import dataclass
 from holdall.core.numbers import Number
 
 _NUMBERS = (int, float, Decimal)
-_PYDANTIC = "pydantic.main"
+_METHODS = (
+    "__post_init__",
+    "model_post_init",
+    "__get_pydantic_core_schema__",
+)  # which may check a value, or change it
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +125,11 @@ def has_rules(annotation: Any) -> bool:
     validators = getattr(form.base, "__pydantic_decorators__", None)
     kinds = ("validators", "field_validators", "root_validators", "model_validators")
     config = getattr(form.base, "model_config", None) or getattr(form.base, "__pydantic_config__", None)
-    own = {
-        name
-        for each in getattr(form.base, "__mro__", ())
-        if each.__module__ != _PYDANTIC
-        for name in vars(each)
-    }
+    classes = [each for each in getattr(form.base, "__mro__", ()) if each.__module__ != "pydantic.main"]
     return (
         any(getattr(validators, kind, None) for kind in kinds)
         or any(name.startswith("str_") for name in config or ())
-        or bool(own & {"__post_init__", "model_post_init", "__get_pydantic_core_schema__"})
+        or any(name in vars(each) for each in classes for name in _METHODS)
     )
 
 
