@@ -178,7 +178,8 @@ def test_a_table_is_read_and_written_as_it_is_stored() -> None:
     assert output("count", "table:holdall") == "3\n"
     by_index = ("gsi1_pk=Order#by_product#tea", "--index", "gsi1", "--only", "customer")
     assert output("query", "table:holdall", *by_index).split() == ["customer", "ada", "bob"]
-    assert call("items", "put", "table:holdall", "pk=x", "sk=y", "n=[1,2.5]").exit_code == 0
+    assert call("items", "put", "table:holdall", "n=[1,2.5]", "sk=y", "pk=x").exit_code == 0
+    assert output("get", "table:holdall", "pk=x", "sk=y").split()[:4] == ["pk", "x", "sk", "y"]
     assert "already exists" in call("items", "put", "table:holdall", "pk=x", "sk=y").stderr
     stored = '{"pk": {"S": "x"}, "sk": {"S": "y"}, "n": {"NS": ["1"]}}'
     call("items", "put", "table:holdall", "--file", "-", "--replace", typed=stored)

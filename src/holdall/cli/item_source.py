@@ -238,10 +238,15 @@ class StoredItems:
             raise click.UsageError(f"the key of table {self._table} is {', '.join(kinds)}")
         return {name: parse_attribute(text, kinds[name]) for name, text in texts.items()}
 
+    def _show(self, item: Item) -> Shown:
+        """An item with its key first; servers have no order."""
+        key = {part.name: item[part.name] for part in self._schema.keys if part.name in item}
+        return Shown(item, {name: format_attribute(each) for name, each in {**key, **item}.items()})
+
     def get(self, key: Item) -> Shown | None:
         """The item under a key."""
         item = self._db.send(GetItem(self._table, key, consistent=True)).item
-        return None if item is None else _show_stored(item)
+        return None if item is None else self._show(item)
 
     def query(self, wanted: Wanted) -> Listing:
         """The items of one partition."""
@@ -275,7 +280,7 @@ class StoredItems:
             raise ModelAlreadyExistsError(
                 f"the item {_name_key(key)} already exists", hint=_REPLACE
             ) from None
-        return key, _show_stored(item)
+        return key, self._show(item)
 
     def update(self, key: Item, changes: Sequence[str], cleared: Sequence[str]) -> Shown:
         """Change attributes of the item under a key."""
@@ -289,7 +294,7 @@ class StoredItems:
             stored = self._db.send(update).item
         except ConditionFailedError:
             raise RecordNotFound(f"there is no item {_name_key(key)}") from None
-        return _show_stored(stored or {})
+        return self._show(stored or {})
 
     def delete(self, key: Item) -> None:
         """Delete the item under a key."""
@@ -333,7 +338,7 @@ class StoredItems:
         token = _make_token({name: found[-1][name] for name in keys}) if more else None
         if only is not None:
             found = [{name: item[name] for name in only if name in item} for item in found]
-        return Listing(list(map(_show_stored, found)), more, token)
+        return Listing(list(map(self._show, found)), more, token)
 
 
 def _make_token(key: Item) -> str:
@@ -382,10 +387,6 @@ def _read_item(text: str) -> Item:
     ):
         return data
     return encode_item(data)
-
-
-def _show_stored(item: Item) -> Shown:
-    return Shown(item, {name: format_attribute(attribute) for name, attribute in item.items()})
 
 
 def _name_key(key: Item) -> str:
