@@ -65,7 +65,9 @@ def test_a_decimal_comes_back_equal(number: Decimal) -> None:
 
 @given(floats())
 def test_a_float_comes_back_the_same_by_its_shortest_text(number: float) -> None:
-    assert float(parse_number(number_text(number))) == number
+    text = number_text(number)
+    assert float(parse_number(text)) == number
+    assert canonical_number(text) == text
     assert Decimal(number_text(number)) == Decimal(repr(number))
 
 

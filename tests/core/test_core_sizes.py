@@ -75,7 +75,8 @@ def _pairs(number: Decimal) -> int:
 
 @given(decimals())
 def test_any_number_weighs_what_its_layout_says(number: Decimal) -> None:
-    assert number_size(number_text(number)) == _pairs(number)
+    text = number_text(number)
+    assert number_size(text) == attribute_size({"N": text}) == _pairs(number)
 
 
 @pytest.mark.parametrize(

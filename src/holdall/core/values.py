@@ -9,7 +9,7 @@ a value that is not used is never converted, and a condition can repeat it exact
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -115,7 +115,9 @@ def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
     return {"M": encode_item(value)}  # type: ignore[arg-type]
 
 
-def _encode_set(value: Iterable[object]) -> dict[str, Any]:
+def _encode_set(value: Collection[Any]) -> dict[str, Any]:
+    if {*map(type, value)} == {str} and "".join(value).isascii():
+        return {"SS": sorted(value)}
     kinds, contents = set(), []
     for member in value:
         ((kind, content),) = (_ENCODERS.get(type(member)) or _find_encoder(member))(member).items()
