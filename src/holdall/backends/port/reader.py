@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from holdall.backends.port.pool import Pool
 from holdall.core.port import Outcome
 
-_SLOW = 0.001
+_SLOW = 0.003
 _STUCK = 0.02
 
 _Send: TypeAlias = Callable[[Any], Any]
