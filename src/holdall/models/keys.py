@@ -156,7 +156,7 @@ def item_key(item: M) -> ModelKey[M]:
             for name, field in schema.key_fields.items()
         }
         stored = item._stored
-        if stored is None:
+        if stored is None or not schema.form.key_names:
             key = ModelKey(schema, components)
         else:
             key = find_stored_key(schema, components, stored)
