@@ -5,9 +5,9 @@ Pure.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 from holdall.core.values import Item
 from holdall.errors import (
@@ -62,7 +62,7 @@ class Tracker:
         self.on_commit: list[Callable[[], Any]] = []
         self.on_failure: list[Callable[[Exception], Any]] = []
         # rows of queries whose fields have not been read: they are freed with the caller's last reference
-        self._rows: dict[tuple[object, ...], weakref.ref[Model]] = {}
+        self._rows: dict[tuple[object, ...], ref[Model]] = {}
         self._many_rows = _FEW_ROWS
         self._deleted: set[int] = set()
         self.hooking = False
@@ -206,18 +206,22 @@ class Tracker:
             if known is not None:
                 _check_same(entry, known.all_locks())
         else:
-            self._keep_row(identity, item)
+            self._rows[identity] = ref(item)
+            if len(self._rows) > self._many_rows:
+                self._forget_freed()
         if found.prepares:
             item.after_load()
         return item
 
     def receive_row(self, binding: Binding, raw: Item, found: ModelSchema) -> Any:
         """`receive` for a row of a query that is used as it is stored; flat, because a query has many."""
-        identity = binding.identity(raw)
-        if identity in self.entries or identity in self._rows or found.mutable_keys or found.prepares:
+        identity, rows = binding.identity(raw), self._rows
+        if identity in self.entries or identity in rows or found.mutable_keys or found.prepares:
             return self.receive(binding, raw, raw, None, found)
         item = build_instance(found.model, raw, Marks(self), None)
-        self._keep_row(identity, item)
+        rows[identity] = ref(item)
+        if len(rows) > self._many_rows:
+            self._forget_freed()
         return item
 
     def receive_part(
@@ -265,11 +269,8 @@ class Tracker:
         reference = self._rows.get(identity)
         return None if reference is None else reference()
 
-    def _keep_row(self, identity: tuple[object, ...], item: Model) -> None:
-        """Remember a row; forget freed ones now and then, which is cheaper than a callback for each."""
-        self._rows[identity] = weakref.ref(item)
-        if len(self._rows) <= self._many_rows:
-            return
+    def _forget_freed(self) -> None:
+        """Forget rows that the caller has dropped: now and then, which is cheaper than a callback for each."""
         self._rows = {identity: row for identity, row in self._rows.items() if row() is not None}
         self._many_rows = max(2 * len(self._rows), _FEW_ROWS)
 
