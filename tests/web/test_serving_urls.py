@@ -84,7 +84,7 @@ def test_a_token_that_is_wrong_is_not_found_and_a_key_that_cannot_be_is_refused(
     for key in ("../../etc/passwd", "a/../b", "", "a\x00b"):
         token = sign([SECRET], PUT, {"key": key, "service_name": place.db.files.service, "content_length": 5})
         assert put(place, f"/attachments/disk/{token}", b"words").status_code == 422
-    assert sorted(each.name for each in place.files.parent.iterdir()) == ["files"]
+    assert {each.name for each in place.files.parent.iterdir()} <= {"files"}  # it is made by the first upload
 
 
 def test_a_file_is_revalidated_and_one_that_was_replaced_is_sent_anew(place: Place) -> None:
