@@ -447,11 +447,12 @@ async def test_where_is_a_condition_of_update_put_and_delete(db: Db) -> None:
 @everywhere
 async def test_a_condition_that_is_not_met_names_each_difference(db: Db) -> None:
     await given(db, Note(id="a", views=3, tags={"x"}), Note(id="b"))
-    where = (col(Note.views) > 3) & (col(Note.score) != None) & (col(Note.text) == "")  # noqa: E711
+    where = (col(Note.views) > 3) & (col(Note.score) != None) & (col(Note.text) == "x")  # noqa: E711
     with failing(InvalidModelUpdateError) as caught:
         await update(db, Note.key("a"), col(Note.text).set("y"), where=where)
     assert caught.value.message == (
-        "Note(id='a').views is 3, expected > 3; Note(id='a').score is absent, expected a value"
+        "Note(id='a').views is 3, expected > 3; Note(id='a').score is absent, expected a value; "
+        "Note(id='a').text is '', expected 'x'"
     )
     either = (col(Note.views) > 3) | ~col(Note.tags).contains("x")
     with failing(InvalidModelUpdateError, r"does not meet .*: views is 3, tags is \{'x'\}"):

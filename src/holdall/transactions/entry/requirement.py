@@ -77,7 +77,8 @@ def _misfits(clause: Clause, item: Item) -> list[str]:
             return [f".{clause.field.name} is not as expected"]
         found = resolve(Path((clause.field.stored, *clause.inside)), item)
         inside = "".join(f"[{part!r}]" for part in clause.inside)
-        demand = f"a size {clause.demand}" if clause.sized else clause.demand
+        demand = clause.demand.removeprefix("= ")
+        demand = f"a size {demand}" if clause.sized else demand
         return [f".{clause.field.name}{inside} is {show_attribute(found)}, expected {demand}"]
     values = {
         field.name: "hidden" if field.hidden else show_attribute(item.get(field.stored))
