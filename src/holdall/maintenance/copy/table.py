@@ -281,8 +281,9 @@ class TableCopy:
 
     @property
     def _is_empty(self) -> bool:
-        """Whether the source's table has no items: then nothing is deleted, because it may have been created anew."""
-        return self.part.scanned == 0
+        """Whether the source's table has nothing to copy: then nothing is deleted, because it may have been created
+        anew."""
+        return self.part.scanned == self.part.left_out
 
     async def _delete_unseen(self) -> None:
         work, after = self._work, ""
