@@ -46,7 +46,8 @@ async def scan(
     home = await home_of(context)
     start = None if after is None else home.blob(after).key
     kind = BlobRow.entity.equals("Blob")
-    cursor = PageCursor(context.port, Scan(home.layout.table, filter=kind, limit=_PAGE, start_after=start))
+    request = Scan(home.layout.table, filter=kind, limit=_PAGE, start_after=start, enough=limit + 1)
+    cursor = PageCursor(context.port, request)
     found: list[Blob] = []
     scanned = 0
     while (page := await cursor.next_page()) is not None:
