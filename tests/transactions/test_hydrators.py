@@ -265,7 +265,7 @@ def test_a_condition_is_one_on_the_whole_item(driver: Driver, write: Callable[[A
     async def body(tx: Any) -> None:
         write(tx)
 
-    with pytest.raises(InvalidModelUpdateError, match="text is 'dear', expected = 'x'"):
+    with pytest.raises(InvalidModelUpdateError, match="text is 'dear', expected 'x'"):
         driver.run(body)
     assert is_squeezed(driver.db, KEY)
     assert values(driver) == FULL
