@@ -63,7 +63,7 @@ def decoding(endpoint: str) -> Side:
 
 def querying(endpoint: str) -> Side:
     """A query on a server, in a table that is made and filled first."""
-    db = Database(f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}")
+    db = Database(f"dynamodb://{TABLE}-queried?endpoint={endpoint}&region={REGION}")
     db.table.create()
     fill(db, COUNT)
     return _reading(db)

@@ -15,14 +15,14 @@ __all__ = ["pynamodb_batch_writing", "pynamodb_decoding", "pynamodb_querying"]
 _read_all = attrgetter(*FIELDS)
 
 
-def _order(endpoint: str) -> Any:
+def _order(endpoint: str, table: str = "orders") -> Any:
     """The model, in a table whose key is the customer and the order's number."""
     attributes = import_module("pynamodb.attributes")
     return type(
         "Order",
         (import_module("pynamodb.models").Model,),
         {
-            "Meta": type("Meta", (), {"table_name": "orders", "region": REGION, "host": endpoint}),
+            "Meta": type("Meta", (), {"table_name": table, "region": REGION, "host": endpoint}),
             "customer": attributes.UnicodeAttribute(hash_key=True),
             "number": attributes.UnicodeAttribute(range_key=True),
             "product": attributes.UnicodeAttribute(),
@@ -49,7 +49,7 @@ def pynamodb_decoding(endpoint: str) -> Side:
 
 def pynamodb_querying(endpoint: str) -> Side:
     """A query on a server, in a table that is made and filled first."""
-    order = _order(endpoint)
+    order = _order(endpoint, "queried-orders")
     order.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
     with order.batch_write() as batch:
         for number in range(COUNT):
