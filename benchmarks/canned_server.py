@@ -84,7 +84,7 @@ _REPLIES = {
     b"Query": _reply({**_PAGE, "Items": documents()}),
     b"DescribeTable": _table(TABLE),
 }
-_NOTHING = _reply({**_ONE, "Count": 0, "ScannedCount": 0, "Items": []})
+_NOTHING = {b"GetItem": _reply(_ONE), b"Query": _reply({**_ONE, "Count": 0, "ScannedCount": 0, "Items": []})}
 _UPDATED = _reply({**_ONE, "Attributes": document(0)})
 
 _ORDERS = [_reply({**_ONE, "Item": order}) for order in model_items.documents()]
@@ -98,8 +98,8 @@ _REPLIES_TO_MODELS = _REPLIES | {
 def _answer_to(operation: bytes, body: bytes) -> bytes:
     if _MODEL not in body:
         return _UPDATED if operation == b"UpdateItem" and b'"ALL_NEW"' in body else _REPLIES[operation]
-    if operation == b"Query" and b'"holdall#' in body:  # how far a run had come: there was none
-        return _NOTHING
+    if b'"holdall#' in body and operation in _NOTHING:  # how far a run had come: there was none
+        return _NOTHING[operation]
     number = _NUMBER.search(body) if operation == b"GetItem" else None
     return _REPLIES_TO_MODELS[operation] if number is None else _ORDERS[int(number[1])]
 
