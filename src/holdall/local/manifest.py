@@ -288,7 +288,7 @@ def record_things(
 ) -> None:
     """Record what was copied in this pass, or found to be copied: key, digest and the target's name for the content.
 
-    ``draft`` are intents that nothing is left of.
+    ``draft`` is the number of the intents that this settles, from `draft_intents`.
     """
     _record(manifest, place, things, manifest.turn, [key for key, _, _ in things], draft)
 
