@@ -33,8 +33,9 @@ KINDS = {
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """The ratio of the thumbnails, then that of the memory after and before."""
+    others = _find_children()  # servers of the benchmarks before
     yield _time_thumbnails(workshop)
-    yield from _weigh(workshop)
+    yield from _weigh(workshop, others)
     children.close()
 
 
@@ -64,16 +65,16 @@ def _draw_photo() -> Image.Image:
     return Image.merge("RGB", (*bands, Image.radial_gradient("L").resize((4000, 3000))))
 
 
-def _weigh(workshop: Path) -> Iterator[Figure]:
+def _weigh(workshop: Path, others: set[Path]) -> Iterator[Figure]:
     files = list(_make_hostile_files(random.Random(1)))
     refused = 0
     before = after = {"this process": 0}
     for number in range(-len(files), HOSTILE):
         if number == 0:
-            before = _measure_memory()  # libraries are loaded by now
+            before = _measure_memory(others)  # libraries are loaded by now
         kind, data = files[number % len(files)]
         refused += _is_refused(workshop, kind, data)
-    after = _measure_memory()
+    after = _measure_memory(others)
     for name, size in after.items():
         note = f"{before[name] >> 10:,} KiB before, {size >> 10:,} KiB after; {refused:,} refusals"
         yield Figure(
@@ -109,12 +110,17 @@ def _make_hostile_files(dice: random.Random) -> Iterator[tuple[str, bytes]]:
     yield "image/png", b"\x89PNG\r\n\x1a\n\0\0\0\r" + head + struct.pack(">I", zlib.crc32(head))
 
 
-def _measure_memory() -> dict[str, int]:
-    """Resident bytes of this process and of its only child."""
+def _find_children() -> set[Path]:
+    """The children of this process."""
     parents = {
-        path: path.read_text(errors="replace").rpartition(")")[2].split()[1]
+        path.parent: path.read_text(errors="replace").rpartition(")")[2].split()[1]
         for path in PROCESSES.glob("[0-9]*/stat")
     }
-    (child,) = (path.parent for path, parent in parents.items() if parent == str(os.getpid()))
+    return {child for child, parent in parents.items() if parent == str(os.getpid())}
+
+
+def _measure_memory(others: set[Path]) -> dict[str, int]:
+    """Resident bytes of this process and of the child that works for it, which is none of the others."""
+    (child,) = _find_children() - others
     processes = {"this process": PROCESSES / "self", "its child": child}
     return {name: int((path / "statm").read_text().split()[1]) * 4096 for name, path in processes.items()}
