@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from rig.jobs import Rig, everywhere, in_memory
 
 import holdall
 from holdall import current_job, job
+from holdall.core.requests import Query, TransactWrite, UpdateItem
 from holdall.errors import GeneratorRefused, NoJobError
 from holdall.worker import JobEvent, WorkerMetrics
 
@@ -175,6 +177,36 @@ async def test_a_job_is_tried_by_one_lane_of_its_worker(db: Rig) -> None:
             await db.enqueue(note, n)
             await db.until_told("succeeded", n)
         assert worker.metrics.collisions == before
+
+
+@in_memory
+async def test_a_page_that_was_read_before_a_job_was_taken_does_not_offer_it_again(db: Rig) -> None:
+    polls = 0
+
+    async def hold_back_take(request: Any) -> None:
+        if isinstance(request, UpdateItem | TransactWrite) and polls:
+            await _until(lambda: polls >= 2)
+
+    async def hold_back_second_page(request: Any) -> None:
+        nonlocal polls
+        if isinstance(request, Query) and db.meddler.exchanges[-1][1].items:
+            polls += 1
+            if polls == 2:
+                await _until(lambda: worker.metrics.succeeded)
+
+    await db.enqueue(note)
+    db.meddler.before, db.meddler.after = hold_back_take, hold_back_second_page
+    async with db.working(poll_interval=60) as worker:
+        await db.until(lambda: worker.metrics.polls >= 18)
+        assert polls == 2
+        assert worker.metrics.succeeded == 1
+        assert worker.metrics.collisions == 0
+
+
+async def _until(is_so: Callable[[], Any]) -> None:
+    async with asyncio.timeout(60):
+        while not is_so():
+            await asyncio.sleep(0)
 
 
 # --- the log --------------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ class Feed:
         self._stopped = False
         self._crowded = False
         self._given: set[str] = set()  # ids being tried, which still look free until they are taken
+        self._tried: set[str] = set()  # ids tried since a page was requested, which may show them as free
 
     def stop(self) -> None:
         """Offer no more candidates."""
@@ -108,6 +109,7 @@ class Feed:
     def note_tried(self, record: JobRecord, *, by_others: bool = False) -> None:
         """Note that a candidate was taken, or was taken ``by_others``; then jobs are tried in another order."""
         self._given.discard(record.id)
+        self._tried.add(record.id)
         self._crowded = by_others
 
     def note_failed(self, record: JobRecord) -> None:
@@ -168,12 +170,15 @@ class Feed:
         passing = True
         shard.rung = False
         while not found:
+            self._tried.clear()
             page = await self._fetch_page(shard, after)
             records, malformed = await read_jobs(self._context, page.items)
             for record in malformed:
                 self._malformed(record)
             if passing:
                 passing = self._pass_over(shard, records)
+            if any(record.id in self._tried for record in records):
+                shard.rung = True  # it may be free again, which only another page can show
             found = [record for record in records if self._can_be_taken(record)]
             after = page.last_key
             if after is None:
@@ -226,7 +231,9 @@ class Feed:
                 await self._context.port.sleep(pause)
 
     def _can_be_taken(self, record: JobRecord) -> bool:
-        if record.id in self._running or record.id in self._given or not self._is_ours(record):
+        if record.id in self._running or record.id in self._given or record.id in self._tried:
+            return False
+        if not self._is_ours(record):
             return False
         if record.lease is None:
             return True
