@@ -79,6 +79,7 @@ def define(
         field.shared_set = is_shared and is_set(field.codec.annotation)
     fetcher = hydrator or next((parent.hydrator for parent in parents if parent.hydrator), None)
     versions = bind_migrations(cls, fields, migrations, parents, home)
+    as_stored, prepares = fetcher is None and versions is None, has_after_load(cls)
     schema = ModelSchema(
         model=cls,
         name=named,
@@ -95,13 +96,14 @@ def define(
         hydrator=fetcher,
         joiners=_joiners(cls, fields),
         hooked=tuple(list_hooks(cls)),
-        prepares=has_after_load(cls),
+        prepares=prepares,
         locked=frozenset(_find_locked(fields, derived)),
         hidden=hidden,
         derived=derived,
         indexes={index.name: index for index in bound},
         migrations=versions,
-        used_as_stored=fetcher is None and versions is None,
+        used_as_stored=as_stored,
+        is_direct=as_stored and not (prepares or form.in_key_alone or form.is_parsed),
     )
     _check(schema)
     if fetcher is not None:

@@ -92,7 +92,11 @@ class Field(Generic[T]):
                 return self._read_all(item)
             try:
                 value = self._quick(item._stored[self.stored])
-            except Exception:  # noqa: BLE001 - nothing is stored, or in an unusual form: read it thoroughly
+            except KeyError:  # most often because an optional field has no value
+                if type(marks) is not Marks or not self.codec.nullable or self.stored in item._stored:
+                    return self._read(item)
+                value = None
+            except Exception:  # noqa: BLE001 - it is stored in an unusual form: read it thoroughly
                 return self._read(item)
             if type(marks) is Marks:
                 if name in (seen := marks.seen):
@@ -114,12 +118,11 @@ class Field(Generic[T]):
     def _read_all(self, item: Model) -> Any:
         """Return the value, and decode all other fields too; one by one, if the item has an unusual form."""
         _keep(item, "_marks", DECODED)
-        own = item.__dict__
         try:
             values = type(item)._decode_all(item._stored)
-            values |= own  # values that the caller already holds stay the same objects
-            own.update(values)
-            return own[self.name]
+            values |= item.__dict__  # values that the caller already holds stay the same objects
+            _keep(item, "__dict__", values)  # quicker than copying them into it
+            return values[self.name]
         except Exception:  # noqa: BLE001 - it is raised again when the invalid field is read
             return self._read(item)
 

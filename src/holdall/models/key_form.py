@@ -16,6 +16,7 @@ from holdall.core.schema import KeyAttribute, KeyType, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
 from holdall.models.key_part import (
+    NO_SORT_KEY,
     KeyPart,
     decode_components,
     foreign_part,
@@ -23,7 +24,6 @@ from holdall.models.key_part import (
     numeric_part,
     own_part,
     partition_text,
-    sort_key_text,
     sort_piece,
 )
 from holdall.models.ranges import Range, Spelling, range_of
@@ -124,8 +124,8 @@ class KeyForm:
 class SharedForm(KeyForm):
     """In the database's table, where the models share the partition and sort key.
 
-    ``head`` is the text before the first ``#`` of the partition key, and ``sort_head`` what precedes the sort key's own
-    text.
+    ``head`` is the text before the first ``#`` of the partition key, ``sort_head`` what precedes the sort key's own
+    text, and ``unsorted`` the sort key of an item whose model has none.
     """
 
     type_attribute = TYPE
@@ -135,14 +135,18 @@ class SharedForm(KeyForm):
         super().__init__(keys, sort_keys)
         self.root = root
         self.head = root
-        self.sort_head = ""
+        self.sort_head, self.unsorted = "", NO_SORT_KEY
 
     def table_keys(self) -> None:
         """None: the database's table has its own."""
 
-    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
+    def encode(self, components: Mapping[str, Any]) -> tuple[str, str]:
         """Both texts."""
-        return partition_text(self.root, self.keys, components), sort_key_text(self.sort_keys, components)
+        sort_keys = self.sort_keys
+        return (
+            partition_text(self.head, self.keys, components),
+            self.sort_head + join_sort_text(sort_keys, components) if sort_keys else self.unsorted,
+        )
 
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the partition key."""
@@ -150,7 +154,7 @@ class SharedForm(KeyForm):
 
     def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the sort key."""
-        return {"S": sort_key_text(self.sort_keys, components)}
+        return {"S": self.encode(components)[1]}
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of order-preserving texts."""
@@ -171,26 +175,13 @@ class CollectionForm(SharedForm):
     ) -> None:
         super().__init__(root, keys, sort_keys)
         self.head = collection
-        self.sort_head = f"{root}#"
+        self.sort_head = self.unsorted = f"{root}#"
         self._roots.setdefault(collection, set()).add(root)
 
     def are_adjacent(self, asked: set[str]) -> bool:
         """Whether this program defines no other model whose items lie between those of the models asked for."""
         first, last = min(asked), max(asked)
         return all(root in asked or not first < root < last for root in self._roots[self.head])
-
-    def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
-        """Both texts."""
-        return partition_text(self.head, self.keys, components), self._sort_text(components)
-
-    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
-        """The text of the sort key."""
-        return {"S": self._sort_text(components)}
-
-    def _sort_text(self, components: Mapping[str, Any]) -> str:
-        return (
-            self.sort_head + join_sort_text(self.sort_keys, components) if self.sort_keys else self.sort_head
-        )
 
 
 class AncestorForm(KeyForm):

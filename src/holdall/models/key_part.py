@@ -36,11 +36,6 @@ def partition_text(root: str, keys: Sequence[Field[Any]], components: Mapping[st
     return text
 
 
-def sort_key_text(sort_keys: Sequence[Field[Any]], components: Mapping[str, Any]) -> str:
-    """Return the sort key in the database's table."""
-    return join_sort_text(sort_keys, components) if sort_keys else NO_SORT_KEY
-
-
 def join_sort_text(fields: Sequence[Field[Any]], values: Mapping[str, Any]) -> str:
     """Return the order-preserving text of several components."""
     if len(fields) == 1 and type(text := values[fields[0].name]) is str and text.isascii():

@@ -43,7 +43,7 @@ class Marks:
 
     __slots__ = ("held", "increments", "keeper", "seen", "shown", "updates", "written")
 
-    def __init__(self, keeper: Keeper, *, held: bool = False) -> None:
+    def __init__(self, keeper: Keeper, held: bool = False) -> None:
         self.keeper = keeper
         self.held = held
         # all are replaced, not changed, while they are empty: the rows of a query share the empty ones

@@ -39,7 +39,8 @@ class ModelSchema:
     ``joiners`` are class attributes that take part in transactions. ``derived`` are attributes that are computed from
     fields; ``locked`` are fields on which something else depends, so that they cannot be incremented without a lock.
     ``timed`` are fields that Holdall sets to the time of a write, ``computed`` those that it computes. ``hidden`` are
-    the names of fields, and of stored attributes, whose values do not appear in messages.
+    the names of fields, and of stored attributes, whose values do not appear in messages. ``used_as_stored``: nothing
+    converts stored items before they become instances; ``is_direct``: nothing else prepares instances either.
     """
 
     model: type[Model]
@@ -70,6 +71,7 @@ class ModelSchema:
     indexes: Mapping[str, BoundIndex]
     migrations: Migrations | None
     used_as_stored: bool
+    is_direct: bool
 
     __eq__ = object.__eq__  # each class has one, so identity is enough
     __hash__ = object.__hash__

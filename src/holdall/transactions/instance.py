@@ -18,9 +18,11 @@ def make_instance(
     binding: Binding, schema: ModelSchema, stored: Item, marks: Marks | Frozen, key: ModelKey[Any] | None
 ) -> Any:
     """An instance of a stored item, with components that are stored only in the key."""
-    item = build_instance(
-        schema.model, stored, marks, key if key is not None and key.schema is schema else None
-    )
+    if key is not None and key.schema is not schema:
+        key = None  # it is of a related model
+    item = build_instance(schema.model, stored, marks, key)
+    if schema.is_direct:
+        return item
     form = binding.schema.form
     if form.in_key_alone:
         item.__dict__.update(binding.components(stored))

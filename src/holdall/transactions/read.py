@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from holdall.core.context import Context
 from holdall.core.expressions import Path
+from holdall.core.frozen import replace
 from holdall.core.nearest_name import suggest_name
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
@@ -16,6 +17,8 @@ from holdall.models.fields import Field
 from holdall.models.hydrator import Loader
 from holdall.models.item_values import unknown_field
 from holdall.models.keys import ModelKey
+from holdall.models.marks import FROZEN
+from holdall.models.model import build_instance
 from holdall.models.schema import ModelSchema
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.current import is_retry
@@ -53,7 +56,7 @@ def get(
 ) -> Coroutine[Any, Any, Any]:
     """`fetch` with the arguments of the public ``get``."""
     key, options = parse_target(target, values, keywords, _OPTIONS if unit is None else _UNIT_OPTIONS)
-    return fetch(context, unit, key, **options)
+    return _fetch_with(context, unit, key, **options) if options else fetch(context, unit, key)
 
 
 async def get_one(
@@ -65,7 +68,7 @@ async def get_one(
 ) -> Any:
     """`fetch` with the arguments of the public ``get_one``; `RecordNotFound` if there is no item."""
     key, options = parse_target(target, values, keywords, _OPTIONS)
-    item = await fetch(context, unit, key, **options)
+    item = await (_fetch_with(context, unit, key, **options) if options else fetch(context, unit, key))
     if item is None:
         raise RecordNotFound(f"there is no {key!r}")
     return item
@@ -129,34 +132,43 @@ async def fetch(
     context: Context,
     unit: Unit | None,
     key: ModelKey[Any],
+    consistent: bool = True,
+    fields: Sequence[Field[Any]] | None = None,
+) -> Any:
+    """The item under a key, None if there is none; without a unit it is frozen. ``fields``: it has just these."""
+    if unit is not None and (known := unit.find(key)) is not None:
+        return unit.give(known, key.schema)
+    binding = context.state.of(Bindings).of_models.get(key.schema) or await bind(context, key.schema)
+    if consistent or (unit is not None and unit.insist):
+        read = GetItem(binding.table, binding.key(key), True)
+    else:
+        read = GetItem(binding.table, binding.key(key), fresh=is_retry())
+    if fields is not None:
+        read = replace(read, projection=_project([(binding, fields)])[binding.table])
+    reply = await context.port.send(read)
+    if unit is not None:
+        unit.requests += 1
+    return await _take(context, unit, binding, key, reply.item, fields)
+
+
+async def _fetch_with(
+    context: Context,
+    unit: Unit | None,
+    key: ModelKey[Any],
     *,
     consistent: bool = True,
     create_if_missing: Any = False,
     include: Iterable[str] = (),
     only: Iterable[Any] | None = None,
 ) -> Any:
-    """The item under a key, None if there is none; without a unit it is frozen. ``only``: it has just these fields."""
-    item = None
+    """`fetch` with options."""
     fields = None if only is None else _find_fields([key.schema], only)
     if fields is not None and (create_if_missing is not False or include):
         other = "include" if create_if_missing is False else "create_if_missing"
         raise InvalidOptionsError(f"only= cannot be used together with {other}=")
-    if create_if_missing is not False and isinstance(create_if_missing, Mapping):
+    if isinstance(create_if_missing, Mapping):
         _check_values(key, create_if_missing)
-    known = None if unit is None else unit.find(key)
-    if unit is not None and known is not None:
-        item = unit.give(known, key.schema)
-    else:
-        bindings = context.state.of(Bindings).of_models
-        binding = bindings.get(key.schema) or await bind(context, key.schema)
-        strong = consistent or (unit is not None and unit.insist)
-        wanted = () if fields is None else _project([(binding, fields)])[binding.table]
-        reply = await context.port.send(
-            GetItem(binding.table, binding.key(key), strong, wanted, fresh=not strong and is_retry())
-        )
-        if unit is not None:
-            unit.requests += 1
-        item = await _take(context, unit, binding, key, reply.item, fields)
+    item = await fetch(context, unit, key, consistent, fields)
     if item is None and create_if_missing is not False:
         assert unit is not None
         item = unit.create_missing(key, {} if create_if_missing is True else create_if_missing)
@@ -172,14 +184,18 @@ async def _take(
     binding: Binding,
     key: ModelKey[Any],
     raw: Item | None,
-    fields: Any = None,
+    fields: Sequence[Field[Any]] | None = None,
 ) -> Any:
     """The item that was read under a key; None if it is missing or has expired."""
-    stored = raw
     if raw is not None and binding.ttl in raw:
-        raw = stored = _present(context, binding, raw)
-    model = None if raw is None else binding.model_of(raw)
-    if raw is not None and not (model or binding.schema).used_as_stored:
+        raw = _present(context, binding, raw)
+    if raw is None:
+        return None if unit is None else unit.miss(key)
+    model = binding.model_of(raw)
+    if unit is None and fields is None and model is not None and model.is_direct:
+        return build_instance(model.model, raw, FROZEN, key if key.schema is model else None)
+    stored: Item | None = raw
+    if not (model or binding.schema).used_as_stored:
         stored, model = await hydrate(context, binding, raw), None
     return _receive(unit, binding, key, raw, stored, fields, model)
 

@@ -31,7 +31,7 @@ def parse_target(
     schema = model_schema(target)
     if values:
         return make_key(schema, values, {}), _check_options(keywords, options)
-    for name in keywords:
+    for name in keywords if not options.isdisjoint(keywords) else ():
         if name in options and name not in schema.fields:
             raise InvalidOptionsError(
                 f"the option {name} cannot be used together with the components of a key",

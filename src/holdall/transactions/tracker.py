@@ -189,19 +189,19 @@ class Tracker:
             raise mismatch(key or binding.key_of(raw), binding.name_of(stored), schema)
         identity = binding.identity(raw) if key is None else key.identity
         known = self.entries.get(identity)
-        if isinstance(known, Missing):
-            raise _explain_both(known.key)
         if known is not None and not isinstance(known, Fragment):
+            if isinstance(known, Missing):
+                raise _explain_both(known.key)
             if isinstance(known, Blind):
                 raise _explain_blind(known)
             return self.give(known, schema)
         if self._rows and (row := self._row(identity)) is not None:
             return row
-        item = make_instance(binding, found, stored, Marks(self), key)
+        held = key is not None or stored is not raw or known is not None
+        item = make_instance(binding, found, stored, Marks(self, held), key)
         if found.mutable_keys:
             item_key(item)  # computed now, because a list in it may be changed in place later
-        if key is not None or stored is not raw or known is not None:
-            item._marks.held = True
+        if held:
             self.entries[identity] = entry = Loaded(item, raw, asked=key is not None)
             if known is not None:
                 _check_same(entry, known.all_locks())

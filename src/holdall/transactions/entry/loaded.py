@@ -58,7 +58,7 @@ class Loaded(Entry):
     role = "read"
 
     def __init__(self, item: Model, raw: Item, *, asked: bool) -> None:
-        self.key = item_key(item)
+        self.key = item._key or item_key(item)
         self.item: Model = item
         self.raw = raw
         self.asked = asked
