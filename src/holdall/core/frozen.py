@@ -2,9 +2,9 @@
 
 To type checkers and to users of the classes, they look like the standard library's. The standard library loads
 `inspect` and compiles six methods for every class; with the many small classes of this package, that was a third of a
-cold start. This module loads `dataclasses` only when its metadata is read, compiles only ``__init__``, and shares the
-other methods between all classes. It does not support what this package does not use: inherited fields, default
-factories, ``__post_init__`` and other flags.
+cold start. This module loads `dataclasses` only when its metadata is read, compiles only ``__init__``, when it is first
+called, and shares the other methods between all classes. It does not support what this package does not use: inherited
+fields, default factories, ``__post_init__`` and other flags.
 """
 
 from __future__ import annotations
@@ -46,11 +46,24 @@ def _freeze(cls: type[Any]) -> type[Any]:
     kind: Any = type(cls)
     made = kind(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
-    made.__init__ = _init(made, names, defaults)
+    made.__init__ = _Init(made, names, defaults)
     return cast("type[Any]", made)
 
 
-def _init(made: type[Any], names: tuple[str, ...], defaults: Mapping[str, Any]) -> Callable[..., None]:
+class _Init:
+    """The method ``__init__`` of a class until it is first used; many programs use few of the classes."""
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts = parts
+
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        self._parts[0].__init__ = init = _compile_init(*self._parts)
+        return init.__get__(instance, owner)
+
+
+def _compile_init(
+    made: type[Any], names: tuple[str, ...], defaults: Mapping[str, Any]
+) -> Callable[..., None]:
     """Compile the one method that differs between classes: it fills each slot through its descriptor."""
     outer = {f"_set_{name}": vars(made)[name].__set__ for name in names}
     outer |= {f"_default_{name}": default for name, default in defaults.items()}

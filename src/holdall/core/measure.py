@@ -49,17 +49,21 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
     if isinstance(item, StoredItem):
         return item, item.size
     kept: dict[str, Attribute] = dict(item)
-    total = 0
-    for name, attribute in item.items():
-        try:
-            text = attribute.get("S") if attribute.__class__ is dict and len(attribute) == 1 else None
-            if text.__class__ is str:  # the most common attribute, without another call
-                size = len(text) if text.isascii() else utf8_size(text)
+    total, name = 0, ""
+    try:
+        for name, attribute in item.items():
+            if (
+                attribute.__class__ is dict
+                and len(attribute) == 1
+                and (text := attribute.get("S")).__class__ is str
+                and text.isascii()
+            ):
+                size = len(text)  # the most common attribute, without another call
             else:
                 kept[name], size = _canonical(attribute, depth)
             total += size + (_known_names.get(name) or _know_name(name))
-        except InvalidValueError as error:
-            raise error.inside(str(name)) from None
+    except InvalidValueError as error:
+        raise error.inside(str(name)) from None
     return kept, total
 
 

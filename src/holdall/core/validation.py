@@ -173,15 +173,19 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
             check_scalar_keys(schema, nested)
     if bound > MAX_SUBSTITUTIONS:
         check_substitutions(write)
-    returns = "none" if isinstance(write, ConditionCheck) else write.returns
-    if returns not in _RETURNS:
-        raise InvalidRequestError(f"returns must be one of {', '.join(_RETURNS)}, not {returns!r}")
-    if returns == "new" and not isinstance(write, UpdateItem):
-        raise InvalidRequestError("only an update can return the new item", hint='use returns="old"')
+    if not isinstance(write, ConditionCheck) and write.returns != "none":
+        _check_returns(write)
     if isinstance(write, PutItem):
         kept, size = check_item(schema, write.item)
         return (Checked(kept, size, bound + size),)
     return (Checked(check_key(schema, write.key), 0, bound + MAX_KEY),)
+
+
+def _check_returns(write: PutItem | UpdateItem | DeleteItem) -> None:
+    if write.returns not in _RETURNS:
+        raise InvalidRequestError(f"returns must be one of {', '.join(_RETURNS)}, not {write.returns!r}")
+    if write.returns == "new" and not isinstance(write, UpdateItem):
+        raise InvalidRequestError("only an update can return the new item", hint='use returns="old"')
 
 
 def _check_key_changes(schema: TableSchema, update: Update) -> None:
@@ -210,7 +214,8 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
             f"the transaction has {len(actions)} actions; DynamoDB allows {request.most}",
             hint="split the work, or keep data that must change together in fewer items",
         )
-    if not isinstance(request.token, str) or not 1 <= len(request.token) <= 36 or not _is_utf8(request.token):
+    token = request.token
+    if not isinstance(token, str) or not 1 <= len(token) <= 36 or not (token.isascii() or _is_utf8(token)):
         raise InvalidRequestError(
             "a client token must be a text of 1 to 36 characters", hint="use port.new_id()"
         )
@@ -276,17 +281,19 @@ def _check_types(parts: Sequence[object], what: str, kinds: tuple[type, ...]) ->
 
 
 def _check_distinct(parts: Sequence[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:
-    seen: dict[tuple[str | None, ...], int] = {}
-    for place, part in enumerate(parts):
-        schema, kept = schema_of(part.table), found[place][0]
+    identities = []
+    for part, (kept, _, _) in zip(parts, found, strict=True):
+        schema = schema_of(part.table)
         partition, sort = schema.partition, schema.sort
         sorted_by = None if sort is None else kept[sort.name][sort.type]
-        identity = (part.table, kept[partition.name][partition.type], sorted_by)
-        if seen.setdefault(identity, place) != place:
-            raise DuplicateItemError(
-                f"positions {seen[identity]} and {place} of the {what} name the same item of table {part.table}",
-                hint=f"an item can appear only once in a {what}: merge the two",
-            )
+        identities.append((part.table, kept[partition.name][partition.type], sorted_by))
+    if len({*identities}) < len(identities):
+        place = next(place for place, each in enumerate(identities) if each in identities[:place])
+        first = identities.index(identities[place])
+        raise DuplicateItemError(
+            f"positions {first} and {place} of the {what} name the same item of table {parts[place].table}",
+            hint=f"an item can appear only once in a {what}: merge the two",
+        )
 
 
 # --- tables ---------------------------------------------------------------------------------------------
