@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
+from holdall.core.context import Hook
 from holdall.core.frozen import dataclass
+
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class Feature:
     """A feature, which lives in the room of its name and is available as ``db.<name>`` or ``db.<attribute>``.
 
     ``shells`` are its sync and its async class, created with a context. ``parser`` reads the setting of the feature's
-    name: ``parser(value, source)``. ``hooks`` are functions that lower rooms call by name, with their context first.
+    name: ``parser(value, source)``. ``hooks`` are functions that lower rooms call, by the names of their `Hook`.
     ``jobs`` are modules that every worker imports, because they declare Holdall's own jobs and locators. ``commands``
     are those of the command line. The feature's errors are in the file of its name in ``holdall.errors``.
     """
@@ -86,10 +89,14 @@ def _parse(place: str, value: object, source: str) -> object:
     return load(place)(value, source)
 
 
+def find_hook(hook: Hook[F], /) -> F:
+    """The function that a feature provides for a hook; a test has the type checker compare their types."""
+    return _load_hook(hook.name)  # type: ignore[no-any-return]
+
+
 @cache
-def find_hook(name: str) -> Callable[..., Any]:
-    """The hook that a feature provides under this name."""
-    return next(load(each.hooks[name]) for each in FEATURES if name in each.hooks)  # type: ignore[no-any-return]
+def _load_hook(name: str) -> Any:
+    return next(load(each.hooks[name]) for each in FEATURES if name in each.hooks)
 
 
 def declare_jobs() -> None:

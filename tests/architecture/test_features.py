@@ -18,7 +18,11 @@ from holdall.cli.program import program
 from holdall.composition import DatabaseArguments
 from holdall.core.settings import SettingArguments
 from holdall.features import FEATURES, Feature, declare_jobs, find_hook, load
+from holdall.files.mirror import PLAN_COPIES, PlanCopies
 from holdall.jobs.declaration import declared_jobs
+from holdall.jobs.mirror import enqueue_copies
+from holdall.jobs.outbox import plan_job
+from holdall.transactions.enqueued import PLAN_JOB, PlanJob
 
 SOURCE = Path(holdall.__file__).parent
 TEXTS = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
@@ -53,9 +57,18 @@ def test_the_settings_of_features_are_arguments_of_a_database() -> None:
 
 
 def test_every_hook_that_a_room_calls_is_declared_and_no_other() -> None:
-    called = {name for text in TEXTS.values() for name in re.findall(r'\.hook\("(\w+)"\)', text)}
-    assert called == {name for feature in FEATURES for name in feature.hooks}
-    assert all(callable(find_hook(name)) for name in called)
+    calls = {name for text in TEXTS.values() for name in re.findall(r"\.hook\((\w*)", text)}
+    pattern = re.compile(r'^(\w+): Hook\[\w+\] = Hook\("(\w+)"\)', re.MULTILINE)
+    named = dict(pair for text in TEXTS.values() for pair in pattern.findall(text))
+    assert calls == named.keys()
+    assert sorted(named.values()) == sorted(name for feature in FEATURES for name in feature.hooks)
+
+
+def test_the_function_behind_a_hook_has_the_type_that_its_caller_declares() -> None:
+    plan: PlanJob = plan_job  # mypy compares the types
+    copies: PlanCopies = enqueue_copies
+    assert find_hook(PLAN_JOB) is plan
+    assert find_hook(PLAN_COPIES) is copies
 
 
 def test_every_job_of_our_own_is_declared_for_workers() -> None:

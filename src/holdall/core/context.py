@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.settings import Settings
 
+F = TypeVar("F")
 T = TypeVar("T")
 K = TypeVar("K", bound="Kept")
 
@@ -55,20 +56,32 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Hook(Generic[F]):
+    """A function that a room needs and a feature above it provides: its name in `holdall.features`, and its type."""
+
+    name: str
+
+
+class Hooks(Protocol):
+    """Finds the function of a hook."""
+
+    def __call__(self, hook: Hook[F], /) -> F:
+        """Return the feature's function; the feature is loaded at the first call."""
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """The first argument of all flows.
 
     ``discovery`` holds the table's layout, ``state`` everything else that the rooms remember.
-    ``hook`` finds a function of a feature by name, for rooms that cannot import it: ``plan_job`` turns a call of
-    ``tx.enqueue`` into a handle and the participant that adds the job; ``plan_copies`` is the flow that enqueues copies
-    of an object for mirrors.
+    ``hook`` finds a function of a feature, for rooms that cannot import it.
     """
 
     port: Port
     settings: Settings
     discovery: Once
     state: State
-    hook: Callable[[str], Callable[..., Any]]
+    hook: Hooks
 
     def forget_tables(self) -> None:
         """Drop what is known about the tables; it is fetched again when it is next needed."""

@@ -8,9 +8,9 @@ Deletions go to all services at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from holdall.core.context import Context
+from holdall.core.context import Context, Hook
 from holdall.core.frozen import dataclass
 from holdall.core.objects import (
     DeleteObject,
@@ -32,10 +32,20 @@ _TOLD = 100
 _TRIES = 5
 
 
+class PlanCopies(Protocol):
+    """The flow that has a worker copy an object to the mirrors of its service."""
+
+    async def __call__(self, context: Context, service: str, key: str) -> None:
+        """Enqueue the job."""
+
+
+PLAN_COPIES: Hook[PlanCopies] = Hook("plan_copies")
+
+
 async def mirror(context: Context, service: str, key: str) -> None:
     """Have a job copy an object to the mirrors of its service, if it has any."""
     if (await context.port.send(DescribeService(service))).mirrors:
-        await context.hook("plan_copies")(context, service, key)
+        await context.hook(PLAN_COPIES)(context, service, key)
 
 
 async def copy_to_mirrors(context: Context, service: str, key: str) -> int:

@@ -42,7 +42,7 @@ from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.flow import commit
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch_all, put_all
-from holdall.transactions.enqueued import Enqueued
+from holdall.transactions.enqueued import Enqueueable, Enqueued
 
 
 class _Order(NamedTuple):
@@ -65,7 +65,7 @@ class Outbox(Participant):
 
     def add(
         self,
-        job: Job[*tuple[Any, ...]] | str,
+        job: Enqueueable[*tuple[Any, ...]] | str,
         arguments: Sequence[object],
         *,
         key: str | None = None,
@@ -136,7 +136,7 @@ class Outbox(Participant):
 def plan_job(
     context: Context,
     participants: Sequence[Participant],
-    job: Job[*tuple[Any, ...]] | str,
+    job: Enqueueable[*tuple[Any, ...]] | str,
     arguments: Sequence[object],
     *,
     key: str | None,

@@ -16,7 +16,7 @@ from holdall.models.keys import ModelKey
 from holdall.models.model import Model
 from holdall.tables.commit.change import Participant
 from holdall.transactions.current import enter_transaction, exit_transaction
-from holdall.transactions.enqueued import Enqueueable, Enqueued
+from holdall.transactions.enqueued import PLAN_JOB, Enqueueable, Enqueued
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.run import leave
 from holdall.transactions.target import (
@@ -187,12 +187,12 @@ class Writes:
         the queue that the job was declared with.
         """
         self._unit.check_writable("a job was enqueued")
-        enqueued, participant = self._context.hook("plan_job")(
+        enqueued, participant = self._context.hook(PLAN_JOB)(
             self._context, self._unit.participants, job, args, key=key, delay=delay, queue=queue
         )
         if participant is not None:
             self._unit.participants.append(participant)
-        return enqueued  # type: ignore[no-any-return]
+        return enqueued
 
     def after_commit(self, function: Callable[..., Any], *args: Any) -> None:
         """Call a function after the transaction has committed. If an attempt fails, its functions are not called."""

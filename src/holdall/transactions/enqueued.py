@@ -5,9 +5,15 @@ Pure. This module does not know what a job is or how it is stored: a participant
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVarTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVarTuple
 
+from holdall.core.context import Context, Hook
 from holdall.core.internal import internal
+from holdall.tables.commit.change import Participant
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 Ts = TypeVarTuple("Ts")
 
@@ -49,3 +55,23 @@ class Enqueued:
 
     def __repr__(self) -> str:
         return f"<enqueued {self.name} {self.id}>"
+
+
+class PlanJob(Protocol):
+    """The function that carries out ``tx.enqueue``."""
+
+    def __call__(
+        self,
+        context: Context,
+        participants: Sequence[Participant],
+        job: Enqueueable[*tuple[Any, ...]] | str,
+        arguments: Sequence[object],
+        *,
+        key: str | None,
+        delay: float | timedelta | None,
+        queue: str | None,
+    ) -> tuple[Enqueued, Participant | None]:
+        """Return the job's handle and, for a transaction's first job, the participant that must join it."""
+
+
+PLAN_JOB: Hook[PlanJob] = Hook("plan_job")
