@@ -47,12 +47,13 @@ def main() -> None:
         db.run(open_accounts)
         kept.clear()
 
+        faster = [pay_interest]  # another transaction
+
         @db.transactional(initial_backoff=0.001)
         def transfer(tx: Transaction, source: str, target: str, cents: int) -> None:
             payer, payee = tx.get_one(Account, source), tx.get_one(Account, target)
-            if not tx.carry:  # only in the first attempt: another transaction is faster
-                tx.carry["disturbed"] = True
-                db.run(pay_interest)
+            while faster:  # only in the first attempt
+                db.run(faster.pop())
             payer.cents -= cents
             payee.cents += cents
 

@@ -84,8 +84,8 @@ def test_attempts_retries_and_outcomes_of_transactions_are_counted(colour: str, 
 def test_contention_is_counted() -> None:
     def body(tx: Any) -> None:
         account = tx.get_one(Account, "ada")
-        if not tx.carry:
-            tx.carry["met"] = True
+        if not (met := tx.carry.of(list)):
+            met.append(tx)
             db.run(lambda other: setattr(other.get_one(Account, "ada"), "cents", 7))
         account.cents += 1
 

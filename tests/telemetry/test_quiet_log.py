@@ -58,8 +58,8 @@ def treat(tx: Any) -> Any:
 def contend(db: Database) -> Any:
     def body(tx: Any) -> None:
         patient = treat(tx)
-        if "met" not in tx.carry:
-            tx.carry["met"] = True
+        if not (met := tx.carry.of(list)):
+            met.append(tx)
             db.run(lambda other: setattr(other.get_one(patient.key), "illness", f"{MARK}-other"))
 
     return body
@@ -133,7 +133,7 @@ async def busy_awaiting(db: Database, backend: FaultyBackend) -> None:
 
     async def treat(tx: Any) -> Any:
         patient = await tx.get_one(Patient, ward=f"{MARK}-w", number=f"{MARK}-1")
-        patient.illness = f"{MARK}-{tx.carry.setdefault('id', db.port.new_id())}"
+        patient.illness = f"{MARK}-{tx.carry.of(dict).setdefault('id', db.port.new_id())}"
         return patient
 
     async def unlucky(tx: Any) -> None:

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from toy_participant import Album, Picture, Upload, swept
+from toy_participant import Album, Picture, Upload, Uploads, swept
 from transactions_rig import Colour, Driver, Watched, is_commit, now
 
 from holdall import Database
@@ -41,7 +41,7 @@ class Committer:
         async def body(tx: Any) -> None:
             owner = await now(tx.get(Album, album, create_if_missing=True))
             owner.size += 1
-            tx.join(Upload(self.files, tx.carry, album, name, data, step))
+            tx.join(Upload(self.files, tx.carry.of(Uploads), album, name, data, step))
             tx.after_commit(step, "in the handler")
 
         self.store.before = lambda request: step("before the write") if is_commit(request) else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, swept
+from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, Uploads, swept
 from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, is_commit, now
 
 from holdall.core.port import Port
@@ -126,7 +126,7 @@ class Shoot:
     async def __call__(self, tx: Any) -> str:
         album = await now(tx.get(Album, "summer", create_if_missing=True))
         album.size += 1
-        upload = Upload(self._files, tx.carry, "summer", "beach")
+        upload = Upload(self._files, tx.carry.of(Uploads), "summer", "beach")
         self.uploads.append(upload)
         tx.join(upload)
         tx.after_commit(self.events.append, "committed")
@@ -255,8 +255,8 @@ def test_what_a_participant_cannot_refuse_is_contention_and_tried_again(driver: 
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
-        first = not tx.carry
-        tx.carry["tried"] = True
+        first = not (tried := tx.carry.of(list))
+        tried.append(tx)
         tx.join(Guest(events, "first" if first else "second", impossible=first))
 
     driver.run(body)
@@ -300,7 +300,7 @@ def test_an_outdated_read_wins_over_a_participants_permanent_error(driver: Drive
     async def body(tx: Any) -> None:
         thing = await now(tx.get_one(Thing, "a"))
         thing.n += 1
-        if tx.carry.setdefault("first", thing) is thing:
+        if tx.carry.of(dict).setdefault("first", thing) is thing:
             driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 10))
             tx.join(Guest(events, impossible=True, means=NameTakenError("taken")))
 
@@ -314,8 +314,8 @@ def test_a_participant_may_ask_for_another_attempt_itself(driver: Driver, error:
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
-        fails = {} if tx.carry else {"prepare": error}
-        tx.carry["tried"] = True
+        fails = {} if (tried := tx.carry.of(list)) else {"prepare": error}
+        tried.append(tx)
         tx.join(Guest(events, fails=fails))
 
     driver.run(body)
@@ -447,7 +447,7 @@ def test_an_interrupt_after_the_commit_abandons_nothing(driver: Driver, files: P
         async def body(tx: Any, name: str = name, shoot: Shoot = shoot) -> None:
             album = await now(tx.get(Album, name, create_if_missing=True))
             album.size = 1
-            upload = Upload(files, tx.carry, name, "beach")
+            upload = Upload(files, tx.carry.of(Uploads), name, "beach")
             shoot.uploads.append(upload)
             tx.join(upload)
             tx.after_commit(_interrupt)
@@ -483,8 +483,8 @@ def test_leftovers_of_an_earlier_attempt_that_stay_are_told_with_the_result(driv
 
     async def body(tx: Any) -> int:
         tx.create(Thing, name="a")
-        if not tx.carry:
-            tx.carry["tried"] = True
+        if not (tried := tx.carry.of(list)):
+            tried.append(tx)
             tx.join(Guest(events, impossible=True, fails={"abandon": OSError("the disk is gone")}))
         return 42
 
@@ -523,7 +523,7 @@ def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
         for each in range(98):
             tx.create(Thing, name=str(each))
         for name in ("one", "two"):
-            tx.join(Upload(files, tx.carry, "summer", name))
+            tx.join(Upload(files, tx.carry.of(Uploads), "summer", name))
 
     driver.run(body)
     (request,) = watched.writes
@@ -540,7 +540,7 @@ def test_an_attempt_without_participants_leaves_those_of_earlier_ones_behind(
     async def body(tx: Any) -> None:
         album = await now(tx.get(Album, "summer", create_if_missing=True))
         if album.size < 7:
-            uploads.append(Upload(files, tx.carry, "summer", "beach"))
+            uploads.append(Upload(files, tx.carry.of(Uploads), "summer", "beach"))
             tx.join(uploads[0])
             grow(driver)(1)
         album.size += 1
@@ -553,7 +553,7 @@ def test_an_attempt_without_participants_leaves_those_of_earlier_ones_behind(
 
 def test_participants_alone_are_a_transaction(driver: Driver, watched: Watched, files: Path) -> None:
     async def body(tx: Any) -> None:
-        tx.join(Upload(files, tx.carry, "summer", "beach"))
+        tx.join(Upload(files, tx.carry.of(Uploads), "summer", "beach"))
 
     driver.run(body)
     assert shown(driver) == (None, ["beach"])

@@ -53,8 +53,12 @@ class NameTakenError(Exception):
     """The album already has a picture of that name."""
 
 
+class Uploads(dict[Path, "Upload"]):
+    """Who has the say over each file of a run."""
+
+
 class Upload(Participant):
-    """One picture of one album; ``carry`` is the run's, so that a later attempt takes over what was uploaded.
+    """One picture of one album; ``uploads`` are the run's, so that a later attempt takes over what was uploaded.
 
     ``step`` hears what is about to be done; a test may have the process die there.
     """
@@ -62,7 +66,7 @@ class Upload(Participant):
     def __init__(
         self,
         files: Path,
-        carry: dict[Any, Any],
+        uploads: Uploads,
         album: str,
         name: str,
         data: bytes = b"picture",
@@ -70,7 +74,7 @@ class Upload(Participant):
     ) -> None:
         self.events: list[str] = []
         self._files = files
-        self._carry = carry
+        self._uploads = uploads
         self._album = album
         self._name = name
         self._data = data
@@ -105,13 +109,13 @@ class Upload(Participant):
     async def prepare(self, port: Port) -> None:
         self.events.append("prepare")
         await port.call(self._step, "before the upload")
-        if self.file not in self._carry:
+        if self.file not in self._uploads:
             await port.call(self.marker.touch)
             await port.call(self.file.write_bytes, self._data[:3])
             await port.call(self._step, "in the upload")
             await port.call(self.file.write_bytes, self._data)
             self.events.append("upload")
-        self._carry[self.file] = self  # whoever prepared last has the say over it
+        self._uploads[self.file] = self  # whoever prepared last has the say over it
         await port.call(self._step, "after the upload")
 
     async def settle(self, port: Port) -> None:
@@ -122,7 +126,7 @@ class Upload(Participant):
 
     async def abandon(self, port: Port) -> None:
         self.events.append("abandon")
-        if self._carry.get(self.file, self) is self:  # nobody took it over
+        if self._uploads.get(self.file, self) is self:  # nobody took it over
             await port.call(self.file.unlink, True)
             await port.call(self.marker.unlink, True)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from holdall.attachments.declaration import Declaration
 from holdall.attachments.home import Owner
-from holdall.attachments.participant import AttachmentsParticipant, Order
+from holdall.attachments.participant import AttachmentsParticipant, Order, Uploads
 from holdall.attachments.proxy import NOTHING, Pending, Removed
 from holdall.core.context import Context
 from holdall.core.internal import internal
@@ -138,19 +138,19 @@ class Saving(_Around):
 
     async def _enter(self) -> None:
         """Store markers and bytes."""
-        self._carry: dict[Any, Any] = {}
-        self._uploads = AttachmentsParticipant(self._carry)
-        await self._uploads.upload(self._context, self._orders(Owner("-", "-")))
+        self._uploads = Uploads()
+        self._keeper = AttachmentsParticipant(self._uploads)
+        await self._keeper.upload(self._context, self._orders(Owner("-", "-")))
 
     async def _leave(self, error: BaseException | None) -> None:
         """Write the rows. If the body failed, delete the bytes again, and keep the recorded changes."""
         if error is not None:
-            await self._uploads.abandon(self._context.port)
+            await self._keeper.abandon(self._context.port)
             return
         owner = owner_of_instance(self._owner)
 
         async def body(change: Change) -> None:
-            participant = AttachmentsParticipant(self._carry, self._uploads)
+            participant = AttachmentsParticipant(self._uploads, self._keeper)
             for order in self._orders(owner):
                 participant.add(order)
             change.join(participant)
@@ -159,7 +159,7 @@ class Saving(_Around):
             await commit(self._context, body, f"the attachments of {owner.record_type} {owner.record_id}")
         except HoldallError as refusal:
             if is_plain_no(refusal):  # if the outcome is unknown, the bytes are left to the sweep
-                await self._uploads.abandon(self._context.port)
+                await self._keeper.abandon(self._context.port)
             raise
 
     def _orders(self, owner: Owner) -> list[Order]:
@@ -201,7 +201,7 @@ async def remove_all(context: Context, kind: type, owner: Owner) -> None:
     """Remove all attachments of an owner that no longer exists."""
 
     async def body(change: Change) -> None:
-        participant = AttachmentsParticipant({})
+        participant = AttachmentsParticipant(Uploads())
         for each in declarations_of(kind):
             pending = Pending((Removed(None, each.removal),))
             participant.add(Order(each.wish(owner, pending, is_gone=True), each, None))

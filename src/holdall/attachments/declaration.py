@@ -158,11 +158,11 @@ class Declaration:
             pending = Pending((Removed(None, self.removal),))
         if pending is NOTHING:
             return None
-        from holdall.attachments.participant import AttachmentsParticipant, Order
+        from holdall.attachments.participant import AttachmentsParticipant, Order, Uploads
 
         wish = self.wish(owner_of(key), pending, is_new=role == "created", is_gone=role == "deleted")
         joined = run.find(AttachmentsParticipant)
-        participant = joined or AttachmentsParticipant(run.carry)
+        participant = joined or AttachmentsParticipant(run.carry.of(Uploads))
         participant.add(Order(wish, self, proxy))
         return None if joined else participant
 

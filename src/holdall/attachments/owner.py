@@ -10,7 +10,7 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import Declaration, HasMany, HasOne
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
-from holdall.attachments.participant import AttachmentsParticipant, Order
+from holdall.attachments.participant import AttachmentsParticipant, Order, Uploads
 from holdall.attachments.proxy import Dependent, Pending, Removal, Removed
 from holdall.attachments.record import AttachmentRow, Slot
 from holdall.attachments.stored import read_blobs, read_slots
@@ -159,7 +159,7 @@ def _declare(name: str, dependent: Removal | Literal[False], kind: type[Declarat
 
 async def _commit_order(context: Context, order: Order) -> None:
     async def body(change: Change) -> None:
-        participant = AttachmentsParticipant({})
+        participant = AttachmentsParticipant(Uploads())
         participant.add(order)
         change.join(participant)
 

@@ -58,16 +58,20 @@ class Order:
         self.outcome: Outcome | None = None
 
 
+class Uploads(dict[object, StoredFile]):
+    """The new files of a run, by the identity of what the caller attached."""
+
+
 class AttachmentsParticipant(Participant):
     """Takes part in a transaction with all recorded changes.
 
-    ``carry`` belongs to the whole run, so that a file is uploaded only once in it. ``keeper`` decides about the bytes
+    ``uploads`` belong to the whole run, so that a file is uploaded only once in it. ``keeper`` decides about the bytes
     if the attempt fails: the participant itself, unless another one uploaded them.
     """
 
-    def __init__(self, carry: dict[Any, Any], keeper: AttachmentsParticipant | None = None) -> None:
+    def __init__(self, uploads: Uploads, keeper: AttachmentsParticipant | None = None) -> None:
         self._keeper = keeper or self
-        self._carried: dict[object, StoredFile] = carry.setdefault(AttachmentsParticipant, {})
+        self._uploads = uploads
         self._orders: list[Order] = []
         self._files: dict[str, tuple[StoredFile, BlobRow]] = {}
         self._blobs: dict[str, BlobRow] = {}
@@ -162,11 +166,11 @@ class AttachmentsParticipant(Participant):
         One that is too old is left to the sweep, which may already be deleting it; so the next has another id and key.
         """
         assert isinstance(given, NewFile)
-        file = self._carried.get(given.identity)
+        file = self._uploads.get(given.identity)
         if file is None or file.id in self._files or file.is_too_old(now):
             service = _service(self._context, order, given)
             file = StoredFile(self._context, given, service, order.declaration.validate, order.wish.name)
-            self._carried[given.identity] = file
+            self._uploads[given.identity] = file
         row = file.new_row(self._home, now)
         file.keeper = self._keeper
         self._files[file.id] = file, row
@@ -242,7 +246,7 @@ class AttachmentsParticipant(Participant):
         ]
 
     async def upload(self, context: Context, orders: Sequence[Order]) -> None:
-        """Store the bytes of new files now, for a later participant with the same ``carry``."""
+        """Store the bytes of new files now, for a later participant with the same ``uploads``."""
         self._context, self._home = context, await home_of(context)
         for order in orders:
             for each in order.wish.pending.added:

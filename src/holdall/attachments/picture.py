@@ -18,7 +18,7 @@ from holdall.attachments.given import NewFile
 from holdall.attachments.handle import fetch_copy
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.identification import identify_stored
-from holdall.attachments.participant import AttachmentsParticipant, Order
+from holdall.attachments.participant import AttachmentsParticipant, Order, Uploads
 from holdall.attachments.proxy import Pending, Removed
 from holdall.attachments.record import BlobRow, Slot, VariantRow
 from holdall.attachments.representation import (
@@ -180,8 +180,8 @@ async def _store(context: Context, home: Home, source: Blob, place: _Place, file
     order = Order(
         declaration.wish(place.owner, Pending((Removed(None, "purge_later"),), (file,))), declaration, None
     )
-    carry: dict[Any, Any] = {}
-    upload = AttachmentsParticipant(carry)
+    uploads = Uploads()
+    upload = AttachmentsParticipant(uploads)
 
     participant = upload
 
@@ -191,7 +191,7 @@ async def _store(context: Context, home: Home, source: Blob, place: _Place, file
         if found is not None:
             return found
         _state_source(change, home, place)
-        participant = AttachmentsParticipant(carry, upload)
+        participant = AttachmentsParticipant(uploads, upload)
         participant.add(order)
         change.join(participant)
         return None

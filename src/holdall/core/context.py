@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
@@ -11,7 +11,6 @@ from holdall.core.settings import Settings
 
 F = TypeVar("F")
 T = TypeVar("T")
-K = TypeVar("K", bound="Kept")
 
 
 class Once(Protocol):
@@ -27,31 +26,34 @@ class Once(Protocol):
         """Make the next caller fetch the value again; the result of a running flow is not kept either."""
 
 
-class Kept:
-    """The base class of what a room remembers about a database in this process.
+class Carry:
+    """One object for each class, such as those that the attempts of a run share: ``tx.carry.of(Uploads)``."""
 
-    ``follows_tables``: it was derived from the tables, and is dropped when they may have changed.
-    """
-
-    follows_tables: ClassVar[bool] = True
-
-
-class State:
-    """What the rooms remember about one database, one object for each class. Its sync and async side share it."""
+    __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._kept: dict[type[Kept], Kept] = {}
+        self._kept: dict[type[Any], Any] = {}
 
-    def of(self, kind: type[K]) -> K:
-        """Return the database's object of this class; it is made at the first call."""
-        found: Any = self._kept.get(kind)
+    def of(self, kind: type[T]) -> T:
+        """Return the object of this class; the first call makes it, without arguments."""
+        found = self._kept.get(kind)
         if found is None:
             found = self._kept.setdefault(kind, kind())
         return found  # type: ignore[no-any-return]
 
+
+class Kept:
+    """The base class of what a room has derived from the tables; a database forgets it when they may have changed."""
+
+
+class State(Carry):
+    """What the rooms remember about one database. Its sync and async side share it."""
+
+    __slots__ = ()
+
     def forget_tables(self) -> None:
         """Drop everything that was derived from the tables."""
-        for kind in [kind for kind in self._kept if kind.follows_tables]:
+        for kind in [kind for kind in self._kept if issubclass(kind, Kept)]:
             del self._kept[kind]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from holdall.core.context import Context, Kept
 from holdall.core.port import Port
@@ -215,10 +215,8 @@ Ring: TypeAlias = Callable[[str, str], None]
 """A listener; called with a queue and a shard, in any thread."""
 
 
-class _Rings(Kept, list[Ring]):
+class _Rings(list[Ring]):
     """The listeners of a database."""
-
-    follows_tables: ClassVar[bool] = False
 
 
 @contextmanager

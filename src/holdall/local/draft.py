@@ -11,9 +11,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from holdall.core.context import Kept
 from holdall.errors import InvalidOptionsError
 
 if TYPE_CHECKING:
@@ -108,10 +107,8 @@ _WEEK = timedelta(weeks=1)
 _MOST_KNOWN = 1000
 
 
-class Visits(Kept, dict[Path, datetime]):
+class Visits(dict[Path, datetime]):
     """When each directory was last searched."""
-
-    follows_tables: ClassVar[bool] = False
 
 
 def prepare_place(given: Any, visits: Visits, now: datetime) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
-    from holdall.core.context import Context
+    from holdall.core.context import Carry, Context
     from holdall.core.expressions import Condition
     from holdall.core.requests import GetItem
     from holdall.core.values import Item
@@ -64,7 +64,7 @@ class Hydrator(Protocol):
 class Joining:
     """What a class attribute can use of a transaction: its participants, and ``carry``, which all attempts share."""
 
-    def __init__(self, participants: list[Any], carry: dict[Any, Any]) -> None:
+    def __init__(self, participants: list[Any], carry: Carry) -> None:
         self._participants = participants
         self.carry = carry
 

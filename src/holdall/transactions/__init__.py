@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdall.lazy import fetch_names
 
 if TYPE_CHECKING:
+    from holdall.core.context import Carry
     from holdall.tables.commit.change import Change, Participant
     from holdall.tables.commit.retry import RunArguments
     from holdall.transactions.api import AsyncTransaction, Transaction
@@ -33,6 +34,7 @@ __all__ = [
     "AsyncTransaction",
     "Bulk",
     "BulkReport",
+    "Carry",
     "Change",
     "ChangeReport",
     "Enqueued",
@@ -58,6 +60,7 @@ _HOMES = {
     "AsyncTransaction": "holdall.transactions.api",
     "Bulk": "holdall.transactions.bulk.api",
     "BulkReport": "holdall.transactions.bulk.batch",
+    "Carry": "holdall.core.context",
     "Change": "holdall.tables.commit.change",
     "ChangeReport": "holdall.transactions.bulk.chunk",
     "Enqueued": "holdall.transactions.enqueued",

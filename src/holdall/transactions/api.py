@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Self, TypeVar, TypeVarTuple, overload
 
-from holdall.core.context import Context
+from holdall.core.context import Carry, Context
 from holdall.core.generator import refuse_generator_function
 from holdall.core.internal import internal
 from holdall.core.port import run, wait
@@ -212,8 +212,8 @@ class Writes:
         self._unit.participants.append(participant)
 
     @property
-    def carry(self) -> dict[Any, Any]:
-        """A dict that is kept across the attempts of one run."""
+    def carry(self) -> Carry:
+        """What the attempts of one run share: ``tx.carry.of(Uploads)`` is the same object in each of them."""
         return self._unit.carry
 
     @property

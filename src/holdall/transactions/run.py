@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdall.core.context import Context
+from holdall.core.context import Carry, Context
 from holdall.core.port import Port, Turn
 from holdall.errors import AfterCommitError, ContentionError
 from holdall.tables.commit.flow import collect_error
@@ -60,7 +60,7 @@ async def _attempt(
     """Make one attempt after the other, each with its own unit, which is added to ``units``."""
     port = context.port
     started = contender.since
-    carry: dict[Any, Any] = {}
+    carry = Carry()
     failed: list[Unit] = []
     while True:
         attempts = len(failed) + 1

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
+from holdall.core.context import Carry
 from holdall.core.values import Item
 from holdall.errors import (
     ContentionError,
@@ -47,12 +48,12 @@ class Tracker:
         read_only: bool = False,
         strict: bool = False,
         insist: bool = False,
-        carry: dict[Any, Any] | None = None,
+        carry: Carry | None = None,
     ) -> None:
         self.read_only = read_only
         self.strict = strict
         self.insist = insist
-        self.carry = {} if carry is None else carry
+        self.carry = carry or Carry()
         self.open = True
         self.requests = 0
         self.entries: dict[tuple[object, ...], Entry] = {}

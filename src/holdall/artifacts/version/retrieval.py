@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_hex, b2a_base64
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.settings import artifact_settings
-from holdall.core.context import Context, Kept
+from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, IntegrityError, InvalidOptionsError
@@ -88,10 +88,8 @@ class Stream:
         await give(self._port, self._stream, piece)
 
 
-class _KnownCache(Kept):
+class _KnownCache:
     """The cache of a database's artifacts, once it has been opened."""
-
-    follows_tables: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.cache: Cache | None = None
