@@ -180,6 +180,26 @@ def test_only_whole_table_work_may_scan() -> None:
         assert where.startswith(allowed) or not facts_of(module).scans, f"{where} sends a Scan"
 
 
+KIND = re.compile(r"(disk|dynamodb|embedded|file|memory|mirror|s3)(:|://.*)|dynamodb|embedded|memory|s3")
+BY_NAME = (
+    *("backends/", "core/settings.py", "testing/"),
+    "tables/export/policy.py",  # policies are about S3 alone
+    "cli/copy.py",  # compares what the user typed
+)
+
+
+def test_above_the_backends_code_asks_what_a_store_can_do_and_not_what_it_is_called() -> None:
+    for module in modules():
+        where = module.relative_to(SOURCE).as_posix()
+        for node in () if where.startswith(BY_NAME) else ast.walk(ast.parse(module.read_text())):
+            is_test = isinstance(node, ast.Compare | ast.Match) or (
+                isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "startswith"
+            )
+            for each in ast.walk(node) if is_test else ():
+                is_name = isinstance(each, ast.Constant) and KIND.fullmatch(str(each.value))
+                assert not is_name, f"{where}:{node.lineno} asks for the name of a store"  # type: ignore[attr-defined]
+
+
 def test_every_module_says_what_lives_in_it() -> None:
     silent = [m.name for m in modules() if not facts_of(m).docstring]
     assert silent == []

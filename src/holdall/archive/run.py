@@ -123,7 +123,7 @@ async def run(
         )
     condition = None if where is None else where.condition()
     options = (segments, rate, max_items, prices or Prices())
-    if not dry_run and not force and context.settings.scheme == "dynamodb":
+    if not dry_run and not force and context.settings.is_remote:
         ahead = await _Run(context, place, condition, *options).work(None)
         months = ahead.estimate.payback_months
         if ahead.archived and months > keep_months:

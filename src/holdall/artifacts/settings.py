@@ -35,7 +35,7 @@ class ArtifactSettings:
 
 def artifact_settings(settings: Settings) -> ArtifactSettings:
     """The artifact settings of a database."""
-    return settings.of_feature("artifacts") or ArtifactSettings()
+    return settings.of_feature(ArtifactSettings) or ArtifactSettings()
 
 
 def parse_settings(value: object, source: str) -> ArtifactSettings:

@@ -32,7 +32,7 @@ class AttachmentSettings:
 
 def attachment_settings(settings: Settings) -> AttachmentSettings:
     """The attachment settings of a database."""
-    return settings.of_feature("attachments") or AttachmentSettings()
+    return settings.of_feature(AttachmentSettings) or AttachmentSettings()
 
 
 def parse_settings(value: object, source: str) -> AttachmentSettings:

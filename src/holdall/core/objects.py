@@ -196,7 +196,8 @@ class ServiceTraits:
     An object larger than ``single_put`` bytes must be uploaded in parts of at least ``part_size`` bytes (the last can
     be smaller), ``parallel`` of them at a time. ``public``: its URLs need no signature. ``mirrors`` are the names of
     the services that hold copies of its objects. ``place`` is the name of its bucket or directory for messages. Keys
-    can have up to ``max_key`` bytes. ``origin`` is set if the service can import objects from others.
+    can have up to ``max_key`` bytes. ``origin`` is set if the service can import objects from others. ``snapshots``: a
+    backup can include its objects.
     """
 
     single_put: int = 8 * 1024**2
@@ -207,6 +208,7 @@ class ServiceTraits:
     place: str = ""
     max_key: int = 1024
     origin: Origin | None = None
+    snapshots: bool = False
 
 
 # --- reads ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypedDict, cast
+from typing import Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
@@ -29,6 +29,7 @@ Tracebacks: TypeAlias = Literal["short", "full"]
 """``short``: the traceback of an error that Holdall raises ends at the method that the caller called. ``full``: it also
 shows Holdall's internal frames. Errors raised by the caller's own code always keep all their frames."""
 
+T = TypeVar("T")
 Scheme: TypeAlias = Literal["embedded", "memory", "dynamodb"]
 """The kinds of database, named by the scheme of their URLs."""
 
@@ -157,6 +158,16 @@ class Settings:
     tracebacks: Tracebacks = "short"
     features: tuple[tuple[str, object], ...] = ()
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server holds the tables: it answers requests in parallel, and charges for each."""
+        return self.scheme == "dynamodb"
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether another database with the same settings has the same tables, now and later."""
+        return self.scheme != "memory"
+
     def command(self, words: str) -> str:
         """Return a ``holdall`` command for this database, so that users can copy it from a hint and run it."""
         from shlex import quote as quote_word
@@ -164,9 +175,13 @@ class Settings:
         url = self._whole_url()
         return f"`holdall {words}`" if url == DEFAULT_URL else f"`holdall --url {quote_word(url)} {words}`"
 
-    def of_feature(self, name: str) -> Any:
-        """Return the settings of a feature, None if it has none."""
-        return dict(self.features).get(name)
+    def of_feature(self, kind: type[T]) -> T | None:
+        """Return the settings of a feature, which have a class of their own; None if there are none."""
+        return next((each for _, each in self.features if isinstance(each, kind)), None)
+
+    def table_of_feature(self, name: str) -> str | None:
+        """Return the name of the table that the settings of a feature give to it alone; None if there is none."""
+        return getattr(dict(self.features).get(name), "table", None)
 
     def _whole_url(self) -> str:
         """Return the URL with the settings that concern the table, none of which is a secret."""

@@ -216,9 +216,12 @@ def test_a_missing_service_is_refused_before_anything_is_written(tmp_path: Path)
         assert [part.kind for part in report.parts] == ["table"]
 
 
-def test_a_shared_service_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", ["file:{}/files", "file:{}/files?base_url=/elsewhere"])
+def test_a_shared_service_is_left_out_whatever_its_url(tmp_path: Path, other: str) -> None:
     shared = f"file:{tmp_path}/files"
-    with opening(Way("file-to-file", "blocking"), {"files": shared}, {"files": shared}) as rig:
+    with opening(
+        Way("file-to-file", "blocking"), {"files": shared}, {"files": other.format(tmp_path)}
+    ) as rig:
         put(rig.source, "a")
         report = rig.source.copy_to(rig.target, manifest=tmp_path / "m")
         assert [part.kind for part in report.parts] == ["table"]

@@ -100,7 +100,7 @@ class DiskService:
         self._objects = Objects(self._directories, self._scratch, gate)
         self._uploads = uploads = Uploads(self._directories, self._scratch, self._objects)
         self._answers: dict[type, Callable[[Any], Any]] = {
-            DescribeService: lambda r: ServiceTraits(place=str(self.root)),
+            DescribeService: lambda r: ServiceTraits(place=str(self.root), snapshots=True),
             HeadObject: self._head,
             GetObject: self._get,
             GetTags: self._tags,

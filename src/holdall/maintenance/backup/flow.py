@@ -58,7 +58,7 @@ Progress = Callable[[BackupReport], Any]
 
 async def back_up(context: Context, target: Any, progress: Progress | None) -> BackupReport:
     """Make a backup at a path where nothing is."""
-    services = _list_services(context)
+    services = await _list_services(context)
     port = context.port
     roots = [(await port.send(DescribeService(name))).place for name in services]
     draft: BackupDraft = await port.offload(open_backup, target, port.new_id(), roots)
@@ -97,7 +97,7 @@ async def restore(context: Context, source: Any) -> BackupReport:
     The store is filled last and in one step: a database that has tables is restored completely. An interrupted call can
     be repeated.
     """
-    services = _list_services(context)
+    services = await _list_services(context)
     port = context.port
     manifest = await port.offload(read_backup, source)
     missing = [name for name in manifest["services"] if name not in services]
@@ -119,21 +119,23 @@ async def restore(context: Context, source: Any) -> BackupReport:
     return BackupReport(str(source), found["count"], found["bytes"])
 
 
-def _list_services(context: Context) -> list[str]:
+async def _list_services(context: Context) -> list[str]:
     """The services whose objects are on this machine; `ConfigurationError` if there are others."""
     settings = context.settings
-    if settings.scheme != "embedded":
+    if settings.path is None:
         raise ConfigurationError(
             f"{settings.url} is not an embedded database, and only those have backups here",
             hint="use point-in-time recovery of DynamoDB and versioning of S3, or copy the database with holdall copy",
         )
     names = []
     for name, url in settings.files:
-        if url.startswith("file:"):
-            names.append(name)
-        elif not url.startswith("mirror:"):  # the services of a mirror have their own names
+        traits = await context.port.send(DescribeService(name))
+        if traits.mirrors:  # they and the primary are services themselves
+            continue
+        if not traits.snapshots:
             raise ConfigurationError(
                 f"the file service {name!r} is {url}, and a backup can include only files on this machine",
                 hint="back up that service by its own means, and open the database with only its file: services",
             )
+        names.append(name)
     return names

@@ -48,7 +48,7 @@ async def compare_table(
         context,
         scan,
         visit,
-        segments=work.options.segments if context.settings.scheme == "dynamodb" else 1,
+        segments=work.options.segments if context.settings.is_remote else 1,
         rate=None,
         report=report,
         progress=work.account.progress,

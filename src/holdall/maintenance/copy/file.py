@@ -50,13 +50,12 @@ async def list_services(source: Side, target: Side) -> dict[str, str]:
     databases.
     """
     found = {}
-    for name, url in source.services.items():
-        if url is not None and url.startswith("mirror:"):
-            continue
-        if url is not None and url == target.services.get(name, "") and not url.startswith("memory:"):
+    for name in source.services:
+        ours = await source.context.port.send(DescribeService(name))
+        if ours.mirrors:
             continue
         if name in target.services:
-            ours, theirs = [await each.context.port.send(DescribeService(name)) for each in (source, target)]
+            theirs = await target.context.port.send(DescribeService(name))
             if _are_different(ours, theirs):
                 for side in (source, target):  # a missing bucket is reported before anything is written
                     await side.context.port.send(ListObjects(name, limit=1))
@@ -73,6 +72,8 @@ async def list_services(source: Side, target: Side) -> dict[str, str]:
 def _are_different(ours: ServiceTraits, theirs: ServiceTraits) -> bool:
     """Whether two services are different places; `ConfigurationError` if one is inside the other."""
     one, other = ours.origin, theirs.origin
+    if one is None and other is None:
+        return not ours.place or ours.place != theirs.place
     if one is None or other is None or (one.server, one.bucket) != (other.server, other.bucket):
         return True
     if one.prefix == other.prefix:

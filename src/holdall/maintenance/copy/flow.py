@@ -72,7 +72,7 @@ async def copy_database(
     """Copy a database to another one; see `holdall.Database.copy_to`."""
     ours, theirs = source.context, target.context
     if segments is None:  # on one machine, threads of one process would only wait for each other
-        segments = _SEGMENTS if "dynamodb" in (ours.settings.scheme, theirs.settings.scheme) else 1
+        segments = _SEGMENTS if ours.settings.is_remote or theirs.settings.is_remote else 1
     check_run_options(segments, rate, progress)
     _check_bandwidth(bandwidth)
     stores = await identify_store(ours), await identify_store(theirs)
@@ -129,7 +129,8 @@ async def _open_manifest(
     source: Context, target: Context, stores: tuple[str, str], given: Any, restart: bool, dry_run: bool
 ) -> Manifest:
     """The manifest of this copy; one without a given path that concerns memory is removed at the end."""
-    brief = given is None and "memory" in (source.settings.scheme, target.settings.scheme)
+    lasts = source.settings.is_lasting and target.settings.is_lasting
+    brief = given is None and not lasts
     names = source.settings.table_name, target.settings.table_name
     identity = " to ".join(f"{name} in {store}" for name, store in zip(names, stores, strict=True))
     name = f"holdall-copy-{sha256(identity.encode()).hexdigest()[:12]}.manifest"

@@ -51,12 +51,12 @@ class TablePlan:
 async def identify_store(context: Context) -> str:
     """Name the place of a database's tables, without settings that do not matter here."""
     settings = context.settings
-    if settings.scheme != "dynamodb":
+    if not settings.is_remote:
         path = settings.path and await context.port.offload(resolve_path, settings.path)
         return f"{settings.scheme}:{path or ''}"
     place = {name: getattr(settings, name) for name in ("endpoint", "region", "profile")}
     query = urlencode({name: value for name, value in place.items() if value})
-    return f"dynamodb:{query}"
+    return f"{settings.scheme}:{query}"
 
 
 async def plan_copies(
@@ -77,7 +77,7 @@ async def plan_copies(
     allowed = dry_run or (target.settings.manage_table if create is None else create)
     pairs = _pair_tables(source.settings, target.settings, models, tables)
     artifacts, theirs = (artifact_settings(each.settings).table for each in (source, target))
-    is_shared = is_one and source.settings.scheme != "memory"
+    is_shared = is_one and source.settings.is_lasting
     for one, other in pairs if is_shared else ():
         if one == other:
             raise _refuse_shared(one, one == source.settings.table_name)

@@ -226,7 +226,7 @@ class TableCopy:
             if self._work.options.rate is None:
                 target = self._work.target
                 # a file has one writer; the next batch is prepared meanwhile
-                lanes = _LANES if target.settings.scheme == "dynamodb" else 2
+                lanes = _LANES if target.settings.is_remote else 2
                 outcomes = await target.port.gather([self._put(each) for each in batches], lanes)
                 failures = [outcome.result() for outcome in outcomes]
             else:

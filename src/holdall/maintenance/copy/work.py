@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from holdall.core.context import Context
@@ -16,10 +16,10 @@ from holdall.transactions.pace import Pace
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two databases; ``services`` maps the names of its file services to their URLs, if they have any."""
+    """One of the two databases, with the names of its file services."""
 
     context: Context
-    services: Mapping[str, str | None]
+    services: Collection[str]
 
 
 def make_side(db: Any, kind: type[Any]) -> Side:

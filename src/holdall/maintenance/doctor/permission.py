@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from holdall.artifacts.settings import artifact_settings
 from holdall.core.objects import DescribeService
 from holdall.errors import (
     AccessDeniedError,
@@ -73,7 +74,7 @@ def _list_tables(
 ) -> Iterable[tuple[str, Sequence[PolicyFeature]]]:
     """The tables, each with the features that use it."""
     settings = work.context.settings
-    own = getattr(settings.of_feature("artifacts"), "table", None)
+    own = artifact_settings(settings).table
     yield settings.table_name, [each for each in features if own is None or each != "artifacts"]
     try:
         wanted = plan_tables(settings, needs_of(work.models))
@@ -83,7 +84,7 @@ def _list_tables(
         if table.own is not None:
             yield table.name, [each for each in features if each not in _ELSEWHERE]
     if own is not None:
-        yield str(own), [each for each in features if each in ("artifacts", "copy", "doctor")]
+        yield own, [each for each in features if each in ("artifacts", "copy", "doctor")]
 
 
 async def _check_table(work: Work, table: str, features: Sequence[PolicyFeature]) -> bool:

@@ -146,13 +146,13 @@ def plan_access(features: Iterable[PolicyFeature], settings: Settings, account: 
             f"the policy for {', '.join(needing)} needs a bucket, but no file service of this database is on S3",
             hint="name the bucket of the deployed application, as in HOLDALL_FILES=s3://BUCKET",
         )
-    own = getattr(settings.of_feature("artifacts"), "table", None)
-    uses_own = own is not None and not {"artifacts", "copy", "doctor"}.isdisjoint(wanted)
+    own = settings.table_of_feature("artifacts")
+    uses_own = not {"artifacts", "copy", "doctor"}.isdisjoint(wanted)
     return Access(
         tuple(f"dynamodb:{each}" for each in sorted({a for each in wanted for a in TABLE_ACTIONS[each]})),
         tuple(stored),
         buckets,
-        (table_arn(settings, str(own), account),) if uses_own else (),
+        (table_arn(settings, own, account),) if own is not None and uses_own else (),
         _partition(settings),
     )
 
