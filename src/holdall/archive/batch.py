@@ -29,12 +29,13 @@ from holdall.archive.pack import (
 )
 from holdall.archive.pointer import POINTER, Pointer, read_pointer
 from holdall.core.context import Context
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import dataclass
 from holdall.core.measure import item_size
-from holdall.core.objects import GetObject, ListObjects, ObjectHeaders, ObjectInfo, PutObject
+from holdall.core.objects import GetObject, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.requests import BatchGet, GetItem
 from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError, ObjectNotFoundError, PreconditionFailedError
+from holdall.files.listing import Listing
 
 _AT_ONCE = 16
 _HEAD = 64 * 1024
@@ -207,9 +208,8 @@ class PackedCopy:
 async def list_copies(context: Context, place: ArchivePlace, item: Item) -> AsyncIterator[PackedCopy]:
     """List the slices of an item in all packs. This reads the index of every pack."""
     key = place.binding.key_of(item)
-    listing: ListObjects | None = ListObjects(place.service, prefix_of(place) + FOLDER)
-    while listing is not None:
-        page = await context.port.send(listing)
+    listing = Listing(context, place.service, prefix_of(place) + FOLDER)
+    while (page := await listing.next_page()) is not None:
         for each in page.objects:
             try:
                 index = await fetch_index(context, place, each.key, each.etag)
@@ -218,7 +218,6 @@ async def list_copies(context: Context, place: ArchivePlace, item: Item) -> Asyn
             for entry in () if index is None else index.entries:
                 if entry.key == key and (copy := await _fetch_copy(context, place, each.key, entry)):
                     yield copy
-        listing = None if page.next is None else replace(listing, after=page.next)
 
 
 async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> PackedCopy | None:

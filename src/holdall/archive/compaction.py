@@ -21,7 +21,7 @@ from holdall.archive.pointer import Pointer
 from holdall.archive.sweep import GRACE
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass, replace
-from holdall.core.objects import GetObject, ListedObject, ListObjects
+from holdall.core.objects import GetObject, ListedObject
 from holdall.core.values import Item
 from holdall.errors import (
     CorruptArchiveError,
@@ -29,6 +29,7 @@ from holdall.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
+from holdall.files.listing import Listing
 from holdall.models.model import Model
 
 _AT_ONCE = 16
@@ -74,15 +75,13 @@ async def compact(
     place = await find_place(context, model)
     work = _Work(context, place, live_share, dry_run)
     before = context.port.now() - older_than
-    listing: ListObjects | None = ListObjects(place.service, prefix_of(place) + FOLDER)
-    while listing is not None:
-        page = await context.port.send(listing)
+    listing = Listing(context, place.service, prefix_of(place) + FOLDER)
+    while (page := await listing.next_page()) is not None:
         for each in page.objects:
             if each.key.endswith(PACK_SUFFIX) and each.modified <= before:
                 await work.consider(each)
                 if progress is not None:
                     await context.port.call(progress, work.done)
-        listing = None if page.next is None else replace(listing, after=page.next)
     await work.finish()
     return work.done
 

@@ -22,11 +22,12 @@ from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.core.frozen import dataclass, replace
-from holdall.core.objects import GetObject, ListObjects
+from holdall.core.frozen import dataclass
+from holdall.core.objects import GetObject
 from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError, DanglingPointerError, ObjectNotFoundError
+from holdall.files.listing import Listing
 from holdall.models.model import Model
 from holdall.transactions.pace import Pace
 from holdall.transactions.query.scan import of_model
@@ -193,14 +194,12 @@ class _Rebuild:
         for each in sorted(seen):
             yield each
         for prefix in keys.prefixes:
-            listing: ListObjects | None = ListObjects(service, prefix)
-            while listing is not None:
-                page = await self._context.port.send(listing)
+            listing = Listing(self._context, service, prefix)
+            while (page := await listing.next_page()) is not None:
                 for listed in page.objects:
                     if (service, listed.key) not in seen:
                         seen.add((service, listed.key))
                         yield service, listed.key
-                listing = None if page.next is None else replace(listing, after=page.next)
 
     async def _fetch(self, service: str, key: str, keys: KeyPlan, item: Item) -> _Copy | None:
         """Fetch an object; None unless it belongs to the item and is intact."""

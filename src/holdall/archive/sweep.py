@@ -20,8 +20,8 @@ from holdall.archive.pack import PACK_SUFFIX
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.archive.template import SUFFIX
 from holdall.core.context import Context
-from holdall.core.frozen import dataclass, replace
-from holdall.core.objects import DeleteObject, GetObject, HeadObject, ListedObject, ListObjects
+from holdall.core.frozen import dataclass
+from holdall.core.objects import DeleteObject, GetObject, HeadObject, ListedObject
 from holdall.core.requests import GetItem
 from holdall.core.values import Item
 from holdall.errors import (
@@ -31,6 +31,7 @@ from holdall.errors import (
     PreconditionFailedError,
     UnsupportedConditionError,
 )
+from holdall.files.listing import Listing
 from holdall.models.model import Model
 
 GRACE = timedelta(days=7)
@@ -83,15 +84,12 @@ async def sweep(
     place = await find_place(context, model)
     work = _Sweep(context, place, None if dry_run else exclusive)
     before = context.port.now() - older_than
-    start = prefix_of(place) if prefix is None else prefix
-    listing: ListObjects | None = ListObjects(place.service, start)
-    while listing is not None:
-        page = await context.port.send(listing)
+    listing = Listing(context, place.service, prefix_of(place) if prefix is None else prefix)
+    while (page := await listing.next_page()) is not None:
         kinds = SUFFIX, PACK_SUFFIX
         old = [each for each in page.objects if each.key.endswith(kinds) and each.modified <= before]
         for outcome in await context.port.gather(map(work.consider, old), limit=_AT_ONCE):
             outcome.result()
-        listing = None if page.next is None else replace(listing, after=page.next)
         if progress is not None:
             await context.port.call(progress, work.report())
     return work.report()

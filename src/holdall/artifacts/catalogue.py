@@ -10,11 +10,13 @@ from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameEntry, VersionRow
 from holdall.artifacts.version.latest import unlist
 from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
 from holdall.core.expressions import NotExists, Path
 from holdall.core.frozen import dataclass, replace
-from holdall.core.objects import DeleteObject, ListObjects
+from holdall.core.objects import DeleteObject
 from holdall.core.requests import Scan
 from holdall.errors import InvalidOptionsError
+from holdall.files.listing import Listing
 from holdall.tables.record import TYPE, fetch_all, put_all
 
 _PAGE = 100
@@ -99,25 +101,21 @@ async def clear_incoming(context: Context, home: Home, *, dry_run: bool = False)
     """Delete content that was uploaded to become LATEST by processes that died; ``dry_run`` only counts it."""
     prefix, before = f"{home.incoming_key('')}/", context.port.now() - _OLD
     objects = size = 0
-    after: str | None = None
-    while True:
-        page = await context.port.send(ListObjects(home.service, prefix, after))
+    listing = Listing(context, home.service, prefix)
+    while (page := await listing.next_page()) is not None:
         for each in page.objects:
             if each.modified < before:
                 if not dry_run:
                     await context.port.send(DeleteObject(home.service, each.key))
                 objects, size = objects + 1, size + each.size
-        after = page.next
-        if after is None:
-            return Freed(objects, size)
+    return Freed(objects, size)
 
 
 async def _add_missing(context: Context, home: Home) -> tuple[int, int]:
     rows = VersionRow.sha256.exists & VersionRow.is_deleted.exists & NotExists(Path((TYPE,)))
     scan = Scan(home.table, filter=rows, projection=(Path((home.partition,)),), consistent=True)
-    last, found, added = "", 0, 0
-    while True:
-        page = await context.port.send(scan)
+    pages, last, found, added = PageCursor(context.port, scan), "", 0, 0
+    while (page := await pages.next_page()) is not None:
         names = []
         for item in page.items:  # the items of a partition are adjacent
             name = home.pk_of(item)
@@ -126,9 +124,7 @@ async def _add_missing(context: Context, home: Home) -> tuple[int, int]:
             last = name
         found += len(names)
         added += await _add(context, home, names)
-        if page.last_key is None:
-            return found, added
-        scan = replace(scan, start_after=page.last_key)
+    return found, added
 
 
 async def _add(context: Context, home: Home, names: list[str]) -> int:

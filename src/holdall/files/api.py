@@ -12,9 +12,9 @@ from holdall.core.port import run, wait
 from holdall.core.shell import awaiting, blocking
 from holdall.files import composition, download, mirror, upkeep, upload
 from holdall.files.handle import AsyncObjectHandle, ObjectHandle
+from holdall.files.listing import Listing
 from holdall.files.piece import Pieces
 from holdall.files.shelf import Shelf
-from holdall.files.upkeep import Listing
 
 
 class Files:

@@ -16,7 +16,6 @@ from holdall.core.objects import (
     DeleteObject,
     DescribeService,
     ListedObject,
-    ListObjects,
 )
 from holdall.errors import (
     HoldallError,
@@ -25,6 +24,7 @@ from holdall.errors import (
     PreconditionFailedError,
     ServiceUnavailableError,
 )
+from holdall.files.listing import Listing
 from holdall.files.shelf import Shelf
 from holdall.files.transfer import compare_bytes, copy_object, find_object, is_digest
 
@@ -200,18 +200,13 @@ class _Walk:
     """The objects of a service in key order, a page at a time."""
 
     def __init__(self, context: Context, service: str, prefix: str) -> None:
-        self._context = context
-        self._service = service
-        self._prefix = prefix
+        self._listing = Listing(context, service, prefix)
         self._waiting: list[ListedObject] = []
-        self._after: str | None = None
-        self._ended = False
 
     async def next(self) -> ListedObject | None:
         while not self._waiting:
-            if self._ended:
+            page = await self._listing.next_page()
+            if page is None:
                 return None
-            page = await self._context.port.send(ListObjects(self._service, self._prefix, self._after))
             self._waiting = list(reversed(page.objects))
-            self._after, self._ended = page.next, page.next is None
         return self._waiting.pop()

@@ -1,4 +1,4 @@
-"""Flows that copy, list and delete objects, and sign URLs for them."""
+"""Flows that copy and delete objects, and sign URLs for them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from holdall.core.objects import (
     CopyObject,
     DeleteObject,
     DeleteObjects,
-    ListObjects,
     ObjectHeaders,
     ObjectInfo,
-    ObjectPage,
     SignedUrl,
     SignUrl,
 )
 from holdall.errors import InvalidOptionsError, ServiceError
+from holdall.files.listing import Listing
 from holdall.files.mirror import mirror
 from holdall.files.shelf import Shelf
 
@@ -91,29 +90,6 @@ async def delete_prefix(shelf: Shelf, prefix: str) -> int:
             await _delete_some(context, service, keys)
         deleted += len(keys)
     return deleted
-
-
-class Listing:
-    """A listing, page by page; no request is open between two pages."""
-
-    def __init__(self, context: Context, service: str, prefix: str = "", limit: int = _MANY) -> None:
-        self._context = context
-        self._service = service
-        self._prefix = prefix
-        self._limit = limit
-        self._after: str | None = None
-        self._ended = False
-
-    async def next_page(self) -> ObjectPage | None:
-        """The next page, None after the last."""
-        if self._ended:
-            return None
-        page = await self._context.port.send(
-            ListObjects(self._service, self._prefix, self._after, self._limit)
-        )
-        self._after = page.next
-        self._ended = page.next is None
-        return page
 
 
 async def url(

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
 from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
@@ -186,16 +187,12 @@ async def _each_job(
     changed = 0
     for each in await choose_queues(context, queue):
         for h in partitions(each, states):
-            query = replace(layout.listing(h), filter=filter)
-            while True:
-                page = await context.port.send(query)
+            cursor = PageCursor(context.port, replace(layout.listing(h), filter=filter))
+            while (page := await cursor.next_page()) is not None:
                 records, _ = await read_jobs(context, page.items)
                 flows = [change(context, record) for record in records]
                 outcomes = await context.port.gather(flows)
                 changed += sum(outcome.result() is not None for outcome in outcomes)
-                if page.last_key is None:
-                    break
-                query = replace(query, start_after=page.last_key)
     return changed
 
 

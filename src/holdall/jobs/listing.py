@@ -7,15 +7,16 @@ returned as the dead job that a worker would move it to, but it is not moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
 from holdall.core.option import check_count
-from holdall.core.requests import Page, Query
+from holdall.core.requests import Query
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.declaration import check_queue
@@ -72,11 +73,9 @@ async def queues(context: Context) -> list[str]:
     """The names of all queues that a job was ever enqueued in."""
     layout = await discover(context)
     found: list[str] = []
-
-    def collect(page: Page) -> None:
-        found.extend(layout.logical(item)[1] for item in page.items)
-
-    await _each_page(context, layout.listing(QUEUES), collect)
+    cursor = PageCursor(context.port, layout.listing(QUEUES))
+    while (page := await cursor.next_page()) is not None:
+        found += [layout.logical(item)[1] for item in page.items]
     return found
 
 
@@ -262,13 +261,10 @@ def _add_up(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
 async def _count(context: Context, query: Query) -> tuple[int, int]:
     """How many jobs there are, and how many of them a worker holds."""
     total = leased = 0
-
-    def count(page: Page) -> None:
-        nonlocal total, leased
+    cursor = PageCursor(context.port, replace(query, filter=JobItem.lease.exists, count_only=True))
+    while (page := await cursor.next_page()) is not None:
         total += page.scanned
         leased += page.count
-
-    await _each_page(context, replace(query, filter=JobItem.lease.exists, count_only=True), count)
     return total, leased
 
 
@@ -307,13 +303,12 @@ async def find_item(
             if found.is_stored and any(each.attributes.items() <= found.stored.items() for each in places):
                 return found.stored
     for h in homes:
-        query: Query | None = replace(layout.listing(h), filter=JobItem.id.equals(id) | JobItem.id.absent)
-        while query is not None:
-            page = await context.port.send(query)
+        query = replace(layout.listing(h), filter=JobItem.id.equals(id) | JobItem.id.absent)
+        cursor = PageCursor(context.port, query)
+        while (page := await cursor.next_page()) is not None:
             for item in page.items:
                 if JobItem.id.name in item or layout.logical(item)[1].endswith(f"#{id}"):
                     return item
-            query = None if page.last_key is None else replace(query, start_after=page.last_key)
     return None
 
 
@@ -358,12 +353,3 @@ def check_moment(moment: object, name: str) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError:
         raise InvalidOptionsError(f"{name} must be in the years 1 to 9999 in UTC, not {moment}") from None
-
-
-async def _each_page(context: Context, query: Query, take: Callable[[Page], object]) -> None:
-    while True:
-        page = await context.port.send(query)
-        take(page)
-        if page.last_key is None:
-            return
-        query = replace(query, start_after=page.last_key)

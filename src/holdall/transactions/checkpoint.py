@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdall.core.context import Context
-from holdall.core.frozen import replace
+from holdall.core.cursor import PageCursor
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError
 from holdall.tables.column import flag, inner_item, mapping, text
@@ -73,20 +73,15 @@ class Checkpoints:
         """Store that a part has come to the key ``after``; to its end if that is None."""
         port = self._context.port
         new = last.advance(self._run, port.new_id(), after, counted, done=after is None)
-        await put_all(
-            port, [new]
-        )  # as a batch, which is sent again if a reply is lost; repeating it is harmless
+        # as a batch, which is sent again if a reply is lost; repeating it is harmless
+        await put_all(port, [new])
 
     async def forget(self) -> None:
         """Delete all checkpoints, also those of other runs, because every part is done."""
-        listing = self._layout.listing(self._h)
-        while True:
-            page = await self._context.port.send(listing)
-            found = [Checkpoint(self._layout.address_of(item), item) for item in page.items]
-            await delete_all(self._context.port, found)
-            if page.last_key is None:
-                return
-            listing = replace(listing, start_after=page.last_key)
+        port = self._context.port
+        cursor = PageCursor(port, self._layout.listing(self._h))
+        while (page := await cursor.next_page()) is not None:
+            await delete_all(port, [Checkpoint(self._layout.address_of(item)) for item in page.items])
 
 
 async def fetch_checkpoint(context: Context, layout: Layout, h: str, part: int) -> Checkpoint:

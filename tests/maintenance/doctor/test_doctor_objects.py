@@ -16,8 +16,9 @@ from holdall import Database, Key, Model, has_one_attached
 from holdall.attachments.upload import new_key
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import Scan
+from holdall.core.objects import ListObjects
 from holdall.core.port import run
-from holdall.files.upkeep import Listing
+from holdall.files import listing
 from holdall.maintenance.doctor import object as objects
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.object import BlobObjectCheck
@@ -97,7 +98,7 @@ def test_objects_of_another_program_do_not_have_the_table_read_again_and_again(
     holdall_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "_MOST", 3)
-    monkeypatch.setattr(objects, "Listing", partial(Listing, limit=2))
+    monkeypatch.setattr(listing, "ListObjects", partial(ListObjects, limit=2))
     table = Recorder(EmbeddedBackend(None))
     with Database("memory:", backend=table) as db:
         db.table.create()

@@ -39,8 +39,9 @@ from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
-from holdall.core.objects import DeleteObject, DeleteObjects, ListedObject, ListObjects
+from holdall.core.objects import DeleteObject, DeleteObjects, ListedObject
 from holdall.errors import HoldallError, ServiceError
+from holdall.files.listing import Listing
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
 from holdall.tables.record import fetch
@@ -228,9 +229,8 @@ async def sweep_strays(
     prefix = f"{home.file_key('')}/"
     before = context.port.now() - older_than
     objects = size = 0
-    after: str | None = None
-    while True:
-        page = await context.port.send(ListObjects(home.service, prefix, after))
+    listing = Listing(context, home.service, prefix)
+    while (page := await listing.next_page()) is not None:
         old = [
             (listed, name[1])
             for listed in page.objects
@@ -243,9 +243,7 @@ async def sweep_strays(
             if dry_run or await _delete_stray(context, home, listed, files[sha256]):
                 objects += 1
                 size += listed.size
-        after = page.next
-        if after is None:
-            return Freed(objects, size)
+    return Freed(objects, size)
 
 
 def _is_stray(home: Home, listed: ListedObject, file: FileRecord) -> bool:

@@ -18,6 +18,7 @@ from holdall.core.objects import (
     ServiceTraits,
 )
 from holdall.errors import ConfigurationError
+from holdall.files.listing import Listing
 from holdall.files.transfer import find_object
 from holdall.local.manifest import (
     Recorded,
@@ -110,12 +111,9 @@ class FileCopy:
         known = await port.offload(find_fact, work.manifest, fact)
         if known is not None:
             return int(known)
-        count, after = 0, None
-        while True:
-            page: ObjectPage = await port.send(ListObjects(self._service, after=after))
+        count, listing = 0, Listing(work.source, self._service)
+        while (page := await listing.next_page()) is not None:
             count += len(page.objects)
-            if (after := page.next) is None:
-                break
         if not work.options.dry_run:
             await port.offload(record_fact, work.manifest, fact, str(count))
         return count
@@ -272,18 +270,15 @@ class FileCopy:
         work, turn = self._work, self._work.manifest.turn
         expected = await work.source.port.offload(count_things, work.manifest, self._place, True)
         newer = known = equal = altered = 0
-        after: str | None = None
-        while True:
-            page = await work.source.port.send(ListObjects(self._service, after=after))
+        listing = Listing(work.source, self._service)
+        while (page := await listing.next_page()) is not None:
             found = await self._find(page)
             mine = {each.key: make_print(each) for each in page.objects}
             known += sum(found[key].turn == turn for key in found)
             newer += sum(key not in found or found[key].origin != mine[key] for key in mine)
             await self._show_checked(page)
-            if (after := page.next) is None:
-                break
-        while True:
-            page = await work.target.port.send(ListObjects(self._service, after=after))
+        listing = Listing(work.target, self._service)
+        while (page := await listing.next_page()) is not None:
             found = await self._find(page)
             for each in page.objects:
                 recorded = found.get(each.key)
@@ -295,8 +290,6 @@ class FileCopy:
                     altered += 1
                     self._note(Result("differing", line=f"{each.key}: changed in the target"))
             await self._show_checked(page)
-            if (after := page.next) is None:
-                break
         missing = await self._find_missing() if expected > equal + altered else 0
         self.part = self.part._replace(
             verified=equal,

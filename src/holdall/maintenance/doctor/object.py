@@ -24,7 +24,7 @@ from holdall.attachments.upload import GRACE, KEY_LENGTH
 from holdall.core.objects import DescribeService, HeadObject, ListedObject
 from holdall.core.values import Item
 from holdall.errors import HoldallError, ObjectNotFoundError
-from holdall.files.upkeep import Listing
+from holdall.files.listing import Listing
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.layout import Layout

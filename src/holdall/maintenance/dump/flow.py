@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
 from holdall.core.key_rules import check_item
 from holdall.core.requests import BatchWrite, PutItem, Scan
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
@@ -37,25 +38,21 @@ class Dump:
         own = [each.own for each in plan_tables(context.settings, needs_of(models)) if each.own is not None]
         self._names: list[str | None] = list(dict.fromkeys([None, *own, *tables]))
         self._left: list[tuple[str | None, TableSchema]] | None = None
-        self._scan: Scan | None = None
+        self._pages: PageCursor | None = None
 
     async def next_page(self) -> list[str] | None:
         """The next lines; None at the end."""
         if self._left is None:  # a missing table is reported before the first line
             self._left = [(name, await _find_schema(self._context, name)) for name in self._names]
-        if self._scan is None:
+        page = None if self._pages is None else await self._pages.next_page()
+        if page is None:
             return self._begin(*self._left.pop(0)) if self._left else None
-        page = await self._context.port.send(self._scan)
-        self._scan = None if page.last_key is None else _continue(self._scan, page.last_key)
         return await self._context.port.offload(_format_all, page.items)
 
     def _begin(self, name: str | None, schema: TableSchema) -> list[str]:
-        self._scan = Scan(schema.name, limit=_PAGE, consistent=True)
+        scan = Scan(schema.name, limit=_PAGE, consistent=True)
+        self._pages = PageCursor(self._context.port, scan)
         return [format_table(name, [part.name for part in schema.keys])]
-
-
-def _continue(scan: Scan, after: Item) -> Scan:
-    return Scan(scan.table, limit=scan.limit, start_after=after, consistent=True)
 
 
 def _format_all(items: Iterable[Item]) -> list[str]:
