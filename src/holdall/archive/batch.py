@@ -102,11 +102,9 @@ def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
     key = place.binding.key_of(item)
     envelope = Envelope.of(place.binding.table, key, item)
     slice = Slice.of(key, envelope)
-    like = (
-        f"{prefix_of(place)}{FOLDER}{slice.digest}{PACK_SUFFIX}",
-        slice.digest[:32],
-    )  # as long as the real values
-    pointer = _point(place, *like, Entry(key, slice.digest, PACK_BYTES, len(slice.data)), now)
+    # as long as the real values
+    pack, etag = f"{prefix_of(place)}{FOLDER}{slice.digest}{PACK_SUFFIX}", slice.digest[:32]
+    pointer = _point(place, pack, etag, Entry(key, slice.digest, PACK_BYTES, len(slice.data)), now)
     kept, _ = place.split(item)
     return Candidate(item, slice, item_size({**kept, POINTER: pointer.stored}))
 
@@ -198,14 +196,14 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
 
 
 @dataclass(frozen=True, slots=True)
-class PackedCopy:
-    """The contents of a slice, and when its pack was stored."""
+class ArchivedCopy:
+    """The contents of an object or a slice, and when it was archived."""
 
     contents: Contents
     archived_at: datetime
 
 
-async def list_copies(context: Context, place: ArchivePlace, item: Item) -> AsyncIterator[PackedCopy]:
+async def list_copies(context: Context, place: ArchivePlace, item: Item) -> AsyncIterator[ArchivedCopy]:
     """List the slices of an item in all packs. This reads the index of every pack."""
     key = place.binding.key_of(item)
     listing = Listing(context, place.service, prefix_of(place) + FOLDER)
@@ -220,7 +218,7 @@ async def list_copies(context: Context, place: ArchivePlace, item: Item) -> Asyn
                     yield copy
 
 
-async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> PackedCopy | None:
+async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> ArchivedCopy | None:
     """Fetch a slice; None if it is damaged or missing."""
     try:
         found = await context.port.send(GetObject(place.service, key, entry.offset, entry.size))
@@ -229,7 +227,7 @@ async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: En
     except (ObjectNotFoundError, CorruptArchiveError, KeyError, ValueError):
         return None
     is_whole = contents.envelope.digest == entry.digest and place.owns(contents) and contents.key == entry.key
-    return PackedCopy(contents, moment) if is_whole else None
+    return ArchivedCopy(contents, moment) if is_whole else None
 
 
 def find_pointer(item: Item | None) -> Pointer | None:

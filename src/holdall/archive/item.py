@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from holdall.archive.declaration import Archive
+from holdall.archive.declaration import Archive, find_archive
 from holdall.archive.envelope import Contents, Envelope
 from holdall.archive.follower import delete_object
 from holdall.archive.pointer import POINTER, Pointer, read_pointer
@@ -87,9 +87,8 @@ class ArchivePlace:
 
 async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
     """Find out where a model's items are archived; `ConfigurationError` if the model has no archive."""
-    schema = model._schema
-    archive = schema.hydrator
-    if not isinstance(archive, Archive):
+    schema, archive = model._schema, find_archive(model)
+    if archive is None:
         raise ConfigurationError(
             f"{schema.name} does not declare an archive",
             hint=f"declare one: class {schema.name}(Model, archive=Archive(...))",
@@ -143,9 +142,8 @@ def key_texts(schema: ModelSchema, binding: Binding, item: Item) -> tuple[str, s
     else:
         stored = {field.name: item[field.stored] for field in schema.key_fields.values()}
     partition = join_texts(stored[field.name] for field in schema.keys)
-    return partition, join_texts(
-        stored[field.name] for field in schema.sort_keys
-    ) if schema.sort_keys else None
+    sort = join_texts(stored[field.name] for field in schema.sort_keys)
+    return partition, sort if schema.sort_keys else None
 
 
 def encode_components(schema: ModelSchema, components: Mapping[str, Any]) -> dict[str, Attribute]:
@@ -206,10 +204,9 @@ async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: 
     table, key = place.binding.table, place.binding.key_of(item)
     condition, removals = _plan_swap(place, item)
     update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
+    swap = UpdateItem(table, key, update, condition, item_on_failure=True)
     try:
-        return (
-            await context.port.send(UpdateItem(table, key, update, condition, item_on_failure=True))
-        ).capacity
+        return (await context.port.send(swap)).capacity
     except ConditionFailedError as error:
         return 0.0 if _is_there(error.item, pointer) else None
     except OutcomeUnknown:

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any
 
-from holdall.archive.batch import list_copies
+from holdall.archive.batch import ArchivedCopy, list_copies
 from holdall.archive.declaration import fetch_contents
-from holdall.archive.envelope import Contents, open_envelope
+from holdall.archive.envelope import open_envelope
 from holdall.archive.exchange import exchange_pointer, has_moved
 from holdall.archive.follower import delete_object
 from holdall.archive.item import ArchivePlace, find_place, lacks_contents
@@ -54,13 +54,6 @@ class ArchiveRebuild:
     changed: int
     lost: int
     problems: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    contents: Contents
-    service: str
-    archived_at: datetime
 
 
 async def rebuild_pointers(
@@ -147,7 +140,7 @@ class _Rebuild:
         else:
             self._changed += 1
 
-    async def _point(self, item: Item, found: _Copy) -> bool:
+    async def _point(self, item: Item, found: ArchivedCopy) -> bool:
         place = self._place
         keys, envelope = place.plan_keys(item), found.contents.envelope
         pointer = await store(self._context, place.service, keys, envelope, found.archived_at)
@@ -165,7 +158,7 @@ class _Rebuild:
 
     # --- its objects ----------------------------------------------------------------------------------------
 
-    async def _find(self, item: Item, pointer: Pointer | None) -> _Copy | None:
+    async def _find(self, item: Item, pointer: Pointer | None) -> ArchivedCopy | None:
         """Find the object with the content that the item's pointer names; otherwise the item's newest object."""
         keys, best = self._place.plan_keys(item), None
         async for found in self._list_copies(keys, item, pointer):
@@ -175,7 +168,9 @@ class _Rebuild:
                 best = found
         return best
 
-    async def _list_copies(self, keys: KeyPlan, item: Item, pointer: Pointer | None) -> AsyncIterator[_Copy]:
+    async def _list_copies(
+        self, keys: KeyPlan, item: Item, pointer: Pointer | None
+    ) -> AsyncIterator[ArchivedCopy]:
         """List all intact objects of an item, and its slices of packs."""
         async for service, key in self._list_places(keys, pointer):
             found = await self._fetch(service, key, keys, item)
@@ -183,7 +178,7 @@ class _Rebuild:
                 yield found
         if self._place.archive.pack or (pointer is not None and pointer.offset is not None):
             async for copy in list_copies(self._context, self._place, item):
-                yield _Copy(copy.contents, self._place.service, copy.archived_at)
+                yield copy
 
     async def _list_places(self, keys: KeyPlan, pointer: Pointer | None) -> AsyncIterator[tuple[str, str]]:
         """List the places where an object of an item may be, each once."""
@@ -201,7 +196,7 @@ class _Rebuild:
                         seen.add((service, listed.key))
                         yield service, listed.key
 
-    async def _fetch(self, service: str, key: str, keys: KeyPlan, item: Item) -> _Copy | None:
+    async def _fetch(self, service: str, key: str, keys: KeyPlan, item: Item) -> ArchivedCopy | None:
         """Fetch an object; None unless it belongs to the item and is intact."""
         try:
             found = await self._context.port.send(GetObject(service, key))
@@ -215,6 +210,6 @@ class _Rebuild:
         if said.get("owner") != keys.owner or said.get("sha256") != contents.envelope.digest:
             return None
         try:
-            return _Copy(contents, service, datetime.fromisoformat(said["archived_at"]))
+            return ArchivedCopy(contents, datetime.fromisoformat(said["archived_at"]))
         except (KeyError, ValueError):
             return None
