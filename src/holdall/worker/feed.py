@@ -22,11 +22,12 @@ from typing import Any
 from holdall.core.context import Context
 from holdall.core.requests import Page
 from holdall.core.values import Item
-from holdall.errors import HoldallError
+from holdall.errors import HoldallError, MalformedJobError
 from holdall.jobs.lease import MARGIN, Sightings, fetch_due
 from holdall.jobs.quarantine import read_jobs
 from holdall.jobs.record import SHARDS, JobRecord, locate_job, shard_of
 from holdall.tables.flow import discover
+from holdall.worker.event import JobEvent, Reporter
 
 logger = logging.getLogger("holdall.worker")
 
@@ -57,8 +58,8 @@ class _Shard:
 class Feed:
     """Offers candidates, one by one, to any number of lanes.
 
-    ``is_ours`` returns whether this worker can run a job at all; ``malformed`` is called with each dead job that was
-    made from a malformed item. With ``once`` each shard is polled until it is empty, and then the feed ends.
+    ``is_ours`` returns whether this worker can run a job at all. With ``once`` each shard is polled until it is empty,
+    and then the feed ends.
     """
 
     def __init__(
@@ -70,17 +71,15 @@ class Feed:
         interval: float,
         page: int,
         running: Collection[str],
-        polled: Callable[[], None],
-        malformed: Callable[[JobRecord], None],
-        once: bool = False,
+        reporter: Reporter,
+        once: bool,
     ) -> None:
         self._context = context
         self._is_ours = is_ours
         self._interval = interval
         self._page = page
         self._running = running
-        self._polled = polled
-        self._malformed = malformed
+        self._reporter = reporter
         self._once = once
         self._sightings = Sightings(brief=once)
         self._shards = {queue: _shuffle([_Shard(queue, shard) for shard in SHARDS]) for queue in queues}
@@ -174,7 +173,8 @@ class Feed:
             page = await self._fetch_page(shard, after)
             records, malformed = await read_jobs(self._context, page.items)
             for record in malformed:
-                self._malformed(record)
+                error = MalformedJobError(record.error or "")
+                self._reporter.report(JobEvent("dead", record.name, record.id, record.queue, 0, error=error))
             if passing:
                 passing = self._pass_over(shard, records)
             if any(record.id in self._tried for record in records):
@@ -218,7 +218,7 @@ class Feed:
         failures = 0
         while True:
             try:
-                self._polled()
+                self._reporter.metrics.polls += 1
                 return await fetch_due(
                     self._context, shard.queue, shard.shard, self._page, after, consistent=self._once
                 )

@@ -12,9 +12,11 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.backends.process import Children
+from holdall.core.context import Context
 from holdall.core.generator import refuse_generator
 from holdall.core.port import run
 from holdall.core.telemetry import span
@@ -39,6 +41,8 @@ _COURTESY = 5.0
 _LONGEST_ERROR = 4000
 
 AnyJob = Job[*tuple[Any, ...]]
+End: TypeAlias = "Callable[[Context, JobRecord], Awaitable[lease.Failure | None]]"
+"""The write that ends a job."""
 
 
 class Runner:
@@ -87,16 +91,12 @@ class Runner:
         record = hand.running.record
         if record.attempts > job.options.retries + 1:
             worn = record.error or "no attempt reported a result: each worker died or lost its lease"
-            return await self._end(
-                hand, "dead", lambda: lease.bury(self._context, hand.running.record, worn)
-            ), None
+            return await self._end(hand, "dead", partial(lease.bury, error=worn)), None
         self._report("started", record)
         try:
             await self._work(job, hand)
         except Gone as gone:
-            return await self._end(
-                hand, "dropped", lambda: lease.finish(self._context, hand.running.record)
-            ), gone
+            return await self._end(hand, "dropped", lease.finish), gone
         except (LeaseLostError, OutcomeUnknown) as error:
             if hand.running.ended:
                 return "succeeded", None  # only a heartbeat came too late
@@ -114,9 +114,7 @@ class Runner:
             return await self._fail(job, hand, error)
         if job.options.transactional:
             return "succeeded", None
-        return await self._end(
-            hand, "succeeded", lambda: lease.finish(self._context, hand.running.record)
-        ), None
+        return await self._end(hand, "succeeded", lease.finish), None
 
     # --- the work -----------------------------------------------------------------------------------------
 
@@ -176,24 +174,17 @@ class Runner:
     # --- the end ------------------------------------------------------------------------------------------
 
     async def _fail(self, job: AnyJob, hand: Hand, error: BaseException) -> tuple[EventKind, BaseException]:
-        record = hand.running.record
-        text = _describe(error)
-        if record.attempts > job.options.retries:
-            return await self._end(
-                hand, "dead", lambda: lease.bury(self._context, hand.running.record, text)
-            ), error
-        delay = job.options.delay(record.attempts, self._context.port.random())
-        become: list[EventKind] = []
+        attempts, text = hand.running.attempt, _describe(error)
+        if attempts > job.options.retries:
+            return await self._end(hand, "dead", partial(lease.bury, error=text)), error
+        delay = job.options.delay(attempts, self._context.port.random())
+        return await self._end(hand, "failed", partial(lease.fail, error=text, delay=delay)), error
 
-        async def fail() -> None:
-            outcome = await lease.fail(self._context, hand.running.record, text, delay)
-            become.append("failed" if outcome == "retried" else "superseded")
+    async def _end(self, hand: Hand, kind: EventKind, end: End) -> EventKind:
+        """Write a job's end, with retries, while heartbeats pause; return what became of the job.
 
-        ended = await self._end(hand, "failed", fail)
-        return (become[-1] if become and ended == "failed" else ended), error
-
-    async def _end(self, hand: Hand, kind: EventKind, end: Callable[[], Awaitable[None]]) -> EventKind:
-        """Write a job's end, with retries, while heartbeats pause; ``lost`` if this worker no longer holds the job."""
+        That is ``kind``, or ``superseded``, or ``lost`` if this worker no longer holds the job.
+        """
         unknown = False
         async with hand.quiet:
             self._hands.drop(hand)
@@ -205,7 +196,7 @@ class Runner:
                     if len(hand.running.tokens) > 1 or self._hands.is_over(hand):
                         await self._hands.extend_lease(hand)
                     sent = True
-                    await end()
+                    outcome = await end(self._context, hand.running.record)
                 except LeaseLostError:
                     return kind if unknown else "lost"  # if a reply was lost, the job had already been ended
                 except HoldallError as error:
@@ -215,20 +206,13 @@ class Runner:
                         raise
                     await asyncio.sleep(0.05 * 2**tried)
                 else:
-                    return kind
+                    return "superseded" if outcome == "superseded" else kind
         return "lost"
 
     async def _give_back(self, hand: Hand) -> None:
         """Release a job because the worker stops now, so that the next worker need not wait for the lease to expire."""
         record = hand.running.record
-        become: list[EventKind] = []
-
-        async def release() -> None:
-            outcome = await lease.release(self._context, hand.running.record)
-            become.append("released" if outcome == "retried" else "superseded")
-
-        ended = await self._end(hand, "released", release)
-        self._report(become[-1] if become and ended == "released" else ended, record)
+        self._report(await self._end(hand, "released", lease.release), record)
 
     def _report(
         self, kind: EventKind, record: JobRecord, seconds: float = 0.0, error: BaseException | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator_function
-from holdall.errors import HoldallError, InvalidOptionsError, MalformedJobError
+from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.features import declare_jobs
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
 from holdall.jobs.flow import enqueue_next
@@ -145,8 +145,7 @@ class Worker:
             interval=self._interval,
             page=min(100, max(16, 2 * self._concurrency)),
             running=hands,
-            polled=self._count_poll,
-            malformed=self._report_malformed,
+            reporter=self._reporter,
             once=once,
         )
         self._bell = asyncio.Event()
@@ -156,10 +155,11 @@ class Worker:
         children = Children(self._processes, import_main=True)
         runner = Runner(self._db, jobs, hands, self._reporter, threads, children)
         beside = [asyncio.create_task(hands.keep_leases())]
+        recurring = [
+            job for job in jobs.values() if job.schedule is not None and job.options.queue in self._queues
+        ]
         if not once:
-            beside += [
-                asyncio.create_task(self._enqueue_occurrences(job)) for job in self._choose_recurring(jobs)
-            ]
+            beside += [asyncio.create_task(self._enqueue_occurrences(job)) for job in recurring]
         try:
             with listen(self._db._context, _make_ring(feed)):
                 await self._run_lanes(feed, runner, beside)
@@ -234,13 +234,6 @@ class Worker:
                     break  # the clock was set back, so other occurrences come first
                 await asyncio.sleep(min(left, _LOOK_AGAIN))
 
-    # --- what it knows ------------------------------------------------------------------------------------
-
-    def _choose_recurring(self, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> list[Job[*tuple[Any, ...]]]:
-        return [
-            job for job in jobs.values() if job.schedule is not None and job.options.queue in self._queues
-        ]
-
     def _is_known(self, record: JobRecord, jobs: Mapping[str, Job[*tuple[Any, ...]]]) -> bool:
         """Whether this worker can run it; a job that is not declared here is left to other workers, and logged once."""
         if record.name in jobs:
@@ -251,13 +244,6 @@ class Worker:
                 "the job %s is not declared in this worker, and is left to other workers", record.name
             )
         return False
-
-    def _report_malformed(self, record: JobRecord) -> None:
-        error = MalformedJobError(record.error or "")
-        self._reporter.report(JobEvent("dead", record.name, record.id, record.queue, 0, error=error))
-
-    def _count_poll(self) -> None:
-        self._reporter.metrics.polls += 1
 
 
 _LOOK_AGAIN = 30.0
