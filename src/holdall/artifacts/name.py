@@ -32,9 +32,8 @@ def encode_version_sk(version: int | str | None) -> str:
         if not _NUMBER.fullmatch(version) or not version.isascii():
             raise _refuse_version(version)
         digits = version.lstrip("0")
-        number = (
-            int(digits) if 0 < len(digits) <= _DIGITS else 0
-        )  # a longer text cannot be a version, so don't parse it
+        # a longer text cannot be a version, so don't parse it
+        number = int(digits) if 0 < len(digits) <= _DIGITS else 0
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LAST_NUMBER:
         raise _refuse_version(version)
     return str(number).zfill(_DIGITS)

@@ -104,9 +104,8 @@ async def create_before_direct_upload(
     """
     if isinstance(byte_size, bool) or byte_size < 0:
         raise InvalidOptionsError(f"byte_size must be a number of bytes, 0 or more, not {byte_size!r:.40}")
-    if (
-        upkeep.seconds(expires) > (GRACE / 2).total_seconds()
-    ):  # bytes that arrive after the sweep would never be deleted
+    # bytes that arrive after the sweep would never be deleted
+    if upkeep.seconds(expires) > (GRACE / 2).total_seconds():
         raise InvalidOptionsError(f"expires must be at most one day, not {expires!r:.60}")
     home, now = await home_of(context), context.port.now()
     kept = own_metadata(metadata)

@@ -153,9 +153,8 @@ class _OpenStream:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        finalize(
-            self, stream.close
-        )  # not __del__: the collector may discard the stream first, which then warns
+        # not __del__: the collector may discard the stream first, which then warns
+        finalize(self, stream.close)
 
     def close(self) -> None:
         """Keep it open."""

@@ -55,9 +55,8 @@ async def _read_all(
     lists = [list_rows(context, home, owner, name) for owner in owners]
     pairs = [(owner, each) for owner in owners for each in (batched if home.layout.mode == "A" else names)]
     if home.layout.mode == "A":
-        slots = await read_slots(
-            context, home, pairs
-        )  # before the rows, which intents may start to remove meanwhile
+        # before the rows, which intents may start to remove meanwhile
+        slots = await read_slots(context, home, pairs)
         leaving = await read_leaving(context, home, slots)
         found = [outcome.result() for outcome in await context.port.gather(lists, limit=32)]
     else:

@@ -54,9 +54,8 @@ async def purge_blobs(context: Context, ids: Sequence[str]) -> int:
 
 async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
     """Delete a blob's row, then its bytes; False if something refers to it."""
-    if (
-        row.count > 0
-    ):  # a marker would make the sweep delete the blob, even if it is detached later and meant to stay
+    # a marker would make the sweep delete the blob, even if it is detached later and meant to stay
+    if row.count > 0:
         return False
     port, now = context.port, context.port.now()
     marker = new_marker(home, row.id, row.service_name, row.key, now)

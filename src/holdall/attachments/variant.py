@@ -182,11 +182,8 @@ def _is_gravity(value: Any) -> bool:
 
 
 def _is_crop(value: Any) -> bool:
-    return isinstance(value, str) and value in (
-        "centre",
-        "low",
-        "high",
-    )  # libvips' names for gravity, as Rails uses them
+    # libvips' names for gravity, as Rails uses them
+    return isinstance(value, str) and value in ("centre", "low", "high")
 
 
 def _is_colour(value: Any) -> bool:

@@ -69,9 +69,8 @@ def _evaluate(cls: type[Model], name: str, annotation: Any, names: Mapping[str, 
     """Return the type that an annotation means."""
     module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     inner = {name: value for name, value in cls.__dict__.items() if isinstance(value, type)}
-    holder = type(
-        cls.__name__, (), {"__annotations__": {name: annotation}}
-    )  # get_type_hints accepts ClassVar only in a class
+    # get_type_hints accepts ClassVar only in a class
+    holder = type(cls.__name__, (), {"__annotations__": {name: annotation}})
     try:
         hints = typing.get_type_hints(
             holder, {**module}, {**names, cls.__name__: cls, **inner}, include_extras=True

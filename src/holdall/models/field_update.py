@@ -307,9 +307,8 @@ class FieldUpdate:
                 return [] if most is None else [_compare_size(path, "<=", most - count)]
             case "discard":
                 least = self._lengths.least
-                if (
-                    self.field.absent_value() != set()
-                ):  # an empty set would be removed, and mean something else
+                # an empty set would be removed, and mean something else
+                if self.field.absent_value() != set():
                     least = max(least, 1)
                 return [_compare_size(path, ">=", least + count)] if least else []
         limits = self._bounds or Bounds()

@@ -319,9 +319,8 @@ def explain_unfit(form: KeyForm, wanted: TableSchema, found: TableSchema) -> tup
     if [key.name for key in wanted.keys] != [key.name for key in found.keys]:
         return f"its key is {_key_names(found)}, not {_key_names(wanted)}", form.advise(found)
     for want, have in zip(wanted.keys, found.keys, strict=True):
-        if have.type != want.type and not (
-            form.foreign and have.type == "S"
-        ):  # a number kept as text is fine
+        # a number kept as text is fine
+        if have.type != want.type and not (form.foreign and have.type == "S"):
             problem = f"its key attribute {have.name} is of type {have.type}, not {want.type}"
             return problem, form.advise_type(have)
     return None

@@ -248,9 +248,8 @@ class KeyText:
         high: list[tuple[str, bool]] = [(successor(prefix), True)] if prefix else []
         for term in given:
             for operator, value in sides_of(term):
-                if (
-                    slot.keep(value) != value
-                ):  # between two texts: what is less than it is not more than the first
+                # between two texts: what is less than it is not more than the first
+                if slot.keep(value) != value:
                     operator = {">=": ">", "<": "<="}.get(operator, operator)
                 text = prefix + self.spell(slot, value)
                 after = operator in (">", "<=")  # keys that begin with the text come right after it

@@ -51,9 +51,8 @@ class ModelKey(Generic[M_co]):
         if schema.mutable_keys:
             from copy import deepcopy
 
-            components = deepcopy(
-                dict(components)
-            )  # a copy, so that later changes to a list do not affect the key
+            # a copy, so that later changes to a list do not affect the key
+            components = deepcopy(dict(components))
         _set_schema(self, schema)
         _set_components(self, components)
         if encoded is None:

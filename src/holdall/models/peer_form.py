@@ -164,9 +164,8 @@ def _write_iso(moment: datetime) -> str:
 
 def _write_milliseconds(moment: datetime) -> str:
     text = datetime.isoformat(_in_utc(moment).replace(tzinfo=None), timespec="milliseconds") + "Z"
-    return (
-        text + "~" if moment.microsecond % 1000 else text
-    )  # to compare with: between two that can be stored
+    # to compare with: between two that can be stored
+    return text + "~" if moment.microsecond % 1000 else text
 
 
 def _write_pynamodb(moment: datetime) -> str:

@@ -116,9 +116,8 @@ def range_of_several(
     """The range of a sort key of several attributes: the first ones are fixed with ==, and the next one is compared."""
     given = [] if clause is None else terms(clause)
     if given is None:
-        return range_of(
-            clause, Spelling(attributes[0], tuple(fields), piece, lambda field: True)
-        )  # refuses it
+        # range_of refuses it
+        return range_of(clause, Spelling(attributes[0], tuple(fields), piece, lambda field: True))
     _check_fields(given, [field.name for field in fields])
     fixed: list[tuple[str, Attribute]] = []
     for field, attribute in zip(fields, attributes, strict=True):

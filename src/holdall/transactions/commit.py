@@ -208,9 +208,8 @@ async def _replan(
         found = refused[repr(entry.key)]
         is_over = found is None or has_expired(binding, found, now)
         if isinstance(entry, BlindUpdate) and entry.new is not None and is_over:
-            again = (
-                entry.adapt(binding, found, now) or again
-            )  # also a pointer is replaced once it has expired
+            # also a pointer is replaced once it has expired
+            again = entry.adapt(binding, found, now) or again
         elif isinstance(entry, Blind) and found is not None and is_pointer(binding, found):
             if entry.pointer is not None:
                 continue

@@ -236,9 +236,7 @@ async def _fetch_notes(context: Context, home: Home, state: AliasState, arms: Ar
 def set_arms(change: Change, home: Home, state: AliasState, arms: Arms, entry: AliasChange) -> Alias | None:
     """Make an alias serve these versions, or delete it if there are none; return the alias as it will be."""
     name, alias = state.name, state.alias
-    if (
-        state.row.is_stored and not state.is_noted
-    ):  # versioned has changed it: record that in the history, too
+    if state.row.is_stored and not state.is_noted:  # versioned has changed it: record that, too
         then = state.row.moment or LONG_AGO
         found = AliasChange(entry.number, then, "found", _weights(state.arms), None, None, None)
         change.create(make_entry(home, name, alias, found))

@@ -72,9 +72,8 @@ class Split:
 
     def pick(self, key: str | int, salt: str) -> str:
         """Pick the version for this key; it stays the same while salt, versions and weights do."""
-        framed = _frame_key(
-            key
-        )  # even with one arm: a bad key must not first fail on the day of the first canary
+        # even with one arm: a bad key must not first fail on the day of the first canary
+        framed = _frame_key(key)
         try:
             contest = self._contests[salt]
         except (KeyError, TypeError):

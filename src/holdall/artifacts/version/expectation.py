@@ -42,9 +42,8 @@ class Expected:
         info = await look(context, home, home.object_key(name, LATEST))
         if info is None or not latest.is_live:
             raise self.refusal(name, "it has no LATEST")
-        if self.revision is not None and not is_in_line(
-            latest, info
-        ):  # the row's revision belongs to the previous object
+        # if they differ, the row's revision belongs to the previous object
+        if self.revision is not None and not is_in_line(latest, info):
             raise self.refusal(name, "another process has replaced LATEST")
         self.check_sha256(name, object_sha256(info))
         return info.etag

@@ -160,9 +160,8 @@ async def put_right(
     if fewer:
         from holdall.artifacts.directory.sweep import sweep
 
-        await sweep(
-            context, home, tuple(fewer)
-        )  # if the process dies before this, its marks are left to a later purge
+        # if the process dies before this, its marks are left to a later purge
+        await sweep(context, home, tuple(fewer))
     return Latest(name, row, head, content)
 
 

@@ -76,11 +76,8 @@ class ObjectCopy:
             intent = [(key, _describe_bytes(ours))]
             await work.source.port.offload(record_intents, work.manifest, self._place, intent)
             copy = await self._transfer(ours)
-        except (
-            ObjectNotFoundError,
-            PreconditionFailedError,
-        ):  # replaced or deleted meanwhile: the next pass copies it
-            return kept
+        except (ObjectNotFoundError, PreconditionFailedError):
+            return kept  # it was replaced or deleted meanwhile: the next pass copies it
         except (IntegrityError, InvalidRequestError) as error:
             return Result("failed", line=f"{key}: {error.message}")
         return Result("copied", origin, copy.etag, ours.size)

@@ -172,9 +172,8 @@ class RowCursor(Generic[M]):
                 total += sum(1 for _ in self.give(rows)) if self._reads_to_count else len(rows)
             return total
         total = 0
-        if (
-            self._next is not None
-        ):  # like iteration, leave out rows of models that this program does not define
+        # like iteration, leave out rows of models that this program does not define
+        if self._next is not None:
             self._next = replace(self._next, filter=self._question.count_filter(self._next.filter))
         while self._next is not None and self.left != 0:
             limit = self._page_limit(self.left)
