@@ -18,13 +18,13 @@ from holdall.archive.pointer import Pointer
 from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.objects import HeadObject, ObjectHeaders, ObjectInfo, PutObject
+from holdall.core.objects import ObjectHeaders, PutObject
 from holdall.errors import (
     ContentionError,
-    ObjectNotFoundError,
     PreconditionFailedError,
     UnsupportedConditionError,
 )
+from holdall.files.transfer import find_object
 
 _TRIES = 8
 
@@ -69,7 +69,7 @@ async def _store_at(
             key, match = keys.other(sha256(put_id.encode()).hexdigest()), None
             continue
         except PreconditionFailedError:
-            there = await _head(context, service, key)
+            there = await find_object(context, service, key)
         if there is None:
             match = None
         elif there.headers.metadata.get("owner") != keys.owner:
@@ -88,10 +88,3 @@ def _describe(keys: KeyPlan, envelope: Envelope, now: datetime) -> dict[str, str
         "codec": CODEC,
         "archived_at": now.isoformat(timespec="seconds"),
     }
-
-
-async def _head(context: Context, service: str, key: str) -> ObjectInfo | None:
-    try:
-        return await context.port.send(HeadObject(service, key))
-    except ObjectNotFoundError:
-        return None

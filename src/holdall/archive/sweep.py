@@ -21,7 +21,7 @@ from holdall.archive.pointer import POINTER, read_pointer
 from holdall.archive.template import SUFFIX
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
-from holdall.core.objects import DeleteObject, GetObject, HeadObject, ListedObject
+from holdall.core.objects import DeleteObject, GetObject, ListedObject
 from holdall.core.requests import GetItem
 from holdall.core.values import Item
 from holdall.errors import (
@@ -32,6 +32,7 @@ from holdall.errors import (
     UnsupportedConditionError,
 )
 from holdall.files.listing import Listing
+from holdall.files.transfer import find_object
 from holdall.models.model import Model
 
 GRACE = timedelta(days=7)
@@ -170,10 +171,8 @@ class _Sweep:
             if not self._exclusive:
                 self._retained += 1
                 return
-            try:
-                if (await port.send(HeadObject(service, found.key))).etag != found.etag:
-                    return
-            except ObjectNotFoundError:
+            there = await find_object(self._context, service, found.key)
+            if there is None or there.etag != found.etag:
                 return
             await port.send(DeleteObject(service, found.key))
         self._deleted += 1

@@ -22,9 +22,8 @@ from holdall.attachments.stored import read_blobs, read_references
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass, replace
-from holdall.core.objects import HeadObject
 from holdall.core.requests import Scan
-from holdall.errors import ObjectNotFoundError
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch, fetch_all
@@ -258,9 +257,8 @@ class Audit:
         self._add(Finding("bytes", blob.id, message, repair, repaired))
 
     async def _look_at_bytes(self, blob: BlobRow) -> str | None:
-        try:
-            info = await self._port.send(HeadObject(blob.service_name, blob.key))
-        except ObjectNotFoundError:  # the bytes of an unattached blob may not be uploaded yet
+        info = await find_object(self._context, blob.service_name, blob.key)
+        if info is None:  # the bytes of an unattached blob may not be uploaded yet
             return f"the bytes of blob {blob.id} are missing" if blob.count else None
         if info.size == blob.byte_size:
             return None

@@ -18,7 +18,6 @@ from holdall.core.objects import (
     CompleteUpload,
     DeleteObjects,
     GetObject,
-    HeadObject,
     PutObject,
     Upload,
     UploadPart,
@@ -27,6 +26,7 @@ from holdall.errors import InvalidRequestError, ObjectNotFoundError
 from holdall.files.mirror import mirror
 from holdall.files.multipart import list_parts
 from holdall.files.source import hash_bytes
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch
@@ -45,9 +45,7 @@ async def complete(context: Context, home: Home, record: UploadRecord) -> Upload
         now = await fetch(port, UploadRecord(record.address))
         if now.is_stored and now.is_complete:
             return now
-        try:
-            await port.send(HeadObject(record.service, record.key))
-        except ObjectNotFoundError:
+        if await find_object(context, record.service, record.key) is None:
             raise await explain_loss(context, record) from error
     md5 = record.md5
     if md5 is None and record.checksum is not None:

@@ -23,12 +23,13 @@ from holdall.attachments.given import NewFile
 from holdall.attachments.home import Home, format_hour
 from holdall.attachments.record import BlobRow, Hour, Marker
 from holdall.core.context import Context, Kept
-from holdall.core.objects import DeleteObject, DescribeService, HeadObject, ObjectInfo
+from holdall.core.objects import DeleteObject, DescribeService, ObjectInfo
 from holdall.core.port import Port
-from holdall.errors import InvalidOptionsError, ObjectNotFoundError
+from holdall.errors import InvalidOptionsError
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import open_source, read_range
+from holdall.files.transfer import find_object
 from holdall.files.upload import put
 from holdall.local.source import StreamSource
 from holdall.tables.record import Record, delete_all, put_all
@@ -216,11 +217,8 @@ async def are_bytes_of(context: Context, service: str, key: str, blob_id: str) -
     """
     if len(key) == KEY_LENGTH and not key.strip(_DIGITS):
         return True
-    try:
-        info = await context.port.send(HeadObject(service, key))
-    except ObjectNotFoundError:
-        return False
-    return info.headers.metadata.get(BLOB_MARK) == blob_id
+    info = await find_object(context, service, key)
+    return info is not None and info.headers.metadata.get(BLOB_MARK) == blob_id
 
 
 async def discard_files(context: Context, home: Home, files: Sequence[StoredFile]) -> None:

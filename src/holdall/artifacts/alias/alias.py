@@ -113,11 +113,7 @@ class Alias:
     @property
     def shares(self) -> dict[str, float]:
         """The share of the traffic that each version gets, from 0 to 1."""
-        return self._split.shares
-
-    @property
-    def _split(self) -> Split:
-        return _split_of(self.arms)
+        return _split_of(self.arms).shares
 
     def resolve(
         self,

@@ -26,12 +26,13 @@ from holdall.artifacts.directory.record import (
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
 from holdall.core.expressions import UpdateAction
-from holdall.core.objects import DescribeService, HeadObject
-from holdall.errors import ContentionError, IntegrityError, ObjectNotFoundError, PreconditionFailedError
+from holdall.core.objects import DescribeService
+from holdall.errors import ContentionError, IntegrityError, PreconditionFailedError
 from holdall.files import upload
 from holdall.files.mirror import mirror
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
 
@@ -206,9 +207,8 @@ class Fill:
 
         If the object is missing again, a sweep has removed the file, and the hold with it.
         """
-        try:
-            info = await self._context.port.send(HeadObject(self._home.service, life.key))
-        except ObjectNotFoundError:
+        info = await find_object(self._context, self._home.service, life.key)
+        if info is None:
             raise self._explain_loss() from None
         if info.size != size or info.sha256 not in (None, _base64(life.sha256)):
             raise IntegrityError(

@@ -49,8 +49,6 @@ from holdall.tables.record import fetch
 _TURN = timedelta(minutes=5)
 """How long other sweeps leave a manifest to the one that began on it. Correctness does not depend on this."""
 
-_MOST_KEYS = DeleteObjects.most
-
 
 class Freed(NamedTuple):
     """How many objects a sweep has deleted, and their bytes."""
@@ -186,8 +184,8 @@ class _Sweep:
 
     async def _delete_objects(self, files: Iterable[FileRecord]) -> None:
         keys = [key for file in files for key in {file.object_key(self._home), *file.leftovers}]
-        for at in range(0, len(keys), _MOST_KEYS):
-            request = DeleteObjects(self._home.service, tuple(keys[at : at + _MOST_KEYS]))
+        for at in range(0, len(keys), DeleteObjects.most):
+            request = DeleteObjects(self._home.service, tuple(keys[at : at + DeleteObjects.most]))
             failures = (await self._context.port.send(request)).failures
             if failures:
                 key, reason = next(iter(failures.items()))

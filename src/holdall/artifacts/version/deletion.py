@@ -15,11 +15,12 @@ from holdall.artifacts.name import LATEST, check_name, display_version, encode_v
 from holdall.artifacts.record import ROW, Note, VersionRow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.content import find_content, revision_of
-from holdall.artifacts.version.latest import look, settle
+from holdall.artifacts.version.latest import settle
 from holdall.artifacts.version.lookup import explain_missing, find_serving, get
 from holdall.core.context import Context
 from holdall.core.expressions import UpdateAction
 from holdall.errors import ArtifactChangedError, ArtifactInUseError, ArtifactNotFoundError
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
 from holdall.tables.record import fetch
@@ -78,7 +79,12 @@ async def restore(context: Context, name: str, version: int | str | None = None)
         if row.is_live:
             return
         content = find_content(row, note)
-        if await look(context, home, home.object_key(name, sk) if content is None else content.key) is None:
+        if (
+            await find_object(
+                context, home.service, home.object_key(name, sk) if content is None else content.key
+            )
+            is None
+        ):
             raise ArtifactNotFoundError(
                 f"{describe_version(name, sk)} cannot be restored: its bytes are missing from the file service"
             )
@@ -124,10 +130,7 @@ async def drop_aliases_of(
     """
     context, names = change.context, []
     served = find_serving(await read_aliases(context, home, name), sk)
-    if served and not drop_aliases:
-        raise explain_use(name, sk, [each.alias for each in served])
-    for each in served:
-        check_protected(each, allow_protected)
+    check_droppable(served, describe_version(name, sk), drop_aliases, allow_protected)
     reason = f"version {display_version(sk)} was deleted"
     if len(served) > _TOGETHER:
         return await _drop_one_by_one(context, name, sk, served, allow_protected, reason)
@@ -174,11 +177,14 @@ class _Elsewhere(Exception):
     """An alias has just been pointed elsewhere."""
 
 
-def explain_use(name: str, sk: str | None, aliases: Sequence[str]) -> ArtifactInUseError:
-    """The error that names the aliases."""
-    what = describe_version(name, sk) if sk is not None else f"the artifact {name!r:.60}"
-    return ArtifactInUseError(
-        f"{what} cannot be deleted while aliases serve it: {', '.join(aliases)}",
-        aliases=aliases,
-        hint="point them elsewhere first, or delete them too with drop_aliases=True",
-    )
+def check_droppable(served: Sequence[Alias], what: str, drop_aliases: bool, allow_protected: bool) -> None:
+    """Raise if aliases cannot be deleted with what they serve: they are protected, or the caller did not allow it."""
+    if served and not drop_aliases:
+        aliases = [each.alias for each in served]
+        raise ArtifactInUseError(
+            f"{what} cannot be deleted while aliases serve it: {', '.join(aliases)}",
+            aliases=aliases,
+            hint="point them elsewhere first, or delete them too with drop_aliases=True",
+        )
+    for each in served:
+        check_protected(each, allow_protected)

@@ -6,10 +6,11 @@ from holdall.artifacts.home import Home, Pages
 from holdall.artifacts.name import LATEST, display_version, encode_version_sk, number_of
 from holdall.artifacts.record import VersionRow
 from holdall.artifacts.version.content import object_sha256, revision_of
-from holdall.artifacts.version.latest import Latest, is_in_line, look
+from holdall.artifacts.version.latest import Latest, is_in_line
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactChangedError, InvalidOptionsError
+from holdall.files.transfer import find_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Expected:
         self.check_revision(name, latest)
         if self.sha256 is None and self.revision is None:
             return None
-        info = await look(context, home, home.object_key(name, LATEST))
+        info = await find_object(context, home.service, home.object_key(name, LATEST))
         if info is None or not latest.is_live:
             raise self.refusal(name, "it has no LATEST")
         # if they differ, the row's revision belongs to the previous object

@@ -27,7 +27,6 @@ from holdall.artifacts.version.latest import (
     Latest,
     check_home,
     is_in_line,
-    look,
     put_right,
     read_latest,
     settle,
@@ -41,6 +40,7 @@ from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
 from holdall.errors import ContentionError, InvalidOptionsError, PreconditionFailedError
 from holdall.files.progress import Progress
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit, commit_once
 
@@ -253,7 +253,7 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
         check_home(home, latest)
         if_match = await intent.expected.check(context, home, intent.name, latest)
         if intent.is_there(latest):
-            info = await look(context, home, intent.key)
+            info = await find_object(context, home.service, intent.key)
             if (
                 info is not None
                 and is_in_line(latest, info)
@@ -266,7 +266,7 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
                 continue
             latest = announced
         sent = await _send_intent(context, home, intent, if_match)
-        info = await look(context, home, intent.key)
+        info = await find_object(context, home.service, intent.key)
         if info is not None and intent.is_that(info, sent):
             content = intent.content(info)
             done = await put_right(context, home, latest, info, content=content, hold=intent.hold)

@@ -26,8 +26,9 @@ from holdall.artifacts.version.content import Content, content_of, content_updat
 from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set
 from holdall.core.frozen import dataclass
-from holdall.core.objects import GetTags, HeadObject, ObjectInfo
+from holdall.core.objects import GetTags, ObjectInfo
 from holdall.errors import ConfigurationError, IntegrityError, ObjectNotFoundError
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, Refused, commit_once
 from holdall.tables.record import fetch
@@ -65,14 +66,6 @@ async def read_latest(context: Context, home: Home, name: str) -> Latest:
     return Latest(name, row, head, find_content(row, head))
 
 
-async def look(context: Context, home: Home, key: str) -> ObjectInfo | None:
-    """Read an object's description; None if it does not exist."""
-    try:
-        return await context.port.send(HeadObject(home.service, key))
-    except ObjectNotFoundError:
-        return None
-
-
 async def settle(
     context: Context, home: Home, name: str, hold: Hold | None = None
 ) -> tuple[Latest, ObjectInfo | None]:
@@ -82,7 +75,11 @@ async def settle(
         await attempts.another()
         latest = await read_latest(context, home, name)
         check_home(home, latest)
-        info = None if latest.is_purged else await look(context, home, home.object_key(name, LATEST))
+        info = (
+            None
+            if latest.is_purged
+            else await find_object(context, home.service, home.object_key(name, LATEST))
+        )
         if info is None or is_in_line(latest, info):
             return latest, info
         found = await put_right(context, home, latest, info, hold=hold)

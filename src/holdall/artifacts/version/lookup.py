@@ -24,11 +24,12 @@ from holdall.artifacts.name import (
 from holdall.artifacts.record import Note, VersionNote, VersionRow, note_sk
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.content import artifact_of, content_of, find_content
-from holdall.artifacts.version.latest import look, settle, tags_of
+from holdall.artifacts.version.latest import settle, tags_of
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
 from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
+from holdall.files.transfer import find_object
 from holdall.tables.record import fetch
 
 _PAGE = 100
@@ -115,7 +116,7 @@ async def _fill(
     name, sk = row.pk, row.sk
     check_unaltered(name, sk, row, note)
     object_key = home.object_key(name, sk)
-    info = await look(context, home, object_key)
+    info = await find_object(context, home.service, object_key)
     if info is None:
         raise await _report_loss(context, home, name, sk)
     content = content_of(info, await tags_of(context, home, object_key))

@@ -15,6 +15,7 @@ from holdall.core.context import Context
 from holdall.core.digests import Digests, hex_of
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, DescribeService, ObjectHeaders, ObjectInfo, PutObject
+from holdall.core.port import Port
 from holdall.core.telemetry import warn
 from holdall.errors import IntegrityError, ServiceError
 from holdall.files import composition, upload
@@ -37,7 +38,6 @@ class Material:
     size: int
     source: Any = None
     waiting: str | None = None
-    start: int = 0
 
     @property
     def sha256(self) -> str:
@@ -68,12 +68,11 @@ class Material:
                 tags=tags,
                 if_match=if_match,
             )
-        if isinstance(self.source, _Again):
-            await context.port.call(self.source.stream.seek, self.start)
+        source = self.source
         return await upload.put(
             shelf,
             key,
-            self.source.stream if isinstance(self.source, _Again) else self.source,
+            await source.rewind(context.port) if isinstance(source, _Again) else source,
             content_type=content_type,
             metadata=metadata,
             tags=tags,
@@ -126,10 +125,9 @@ class Material:
     async def stage(self, context: Context, home: Home, progress: Progress | None) -> Material:
         """Upload large content under a temporary key, from which it can be copied; return the material to use."""
         port = context.port
-        if (
-            self.waiting is not None
-            or self.size <= (await port.send(DescribeService(home.service))).single_put
-        ):
+        if self.waiting is not None:
+            return self
+        if self.size <= (await port.send(DescribeService(home.service))).single_put:
             return self
         key = home.incoming_key(port.new_id())
         await self.send(
@@ -148,8 +146,7 @@ class Material:
         """Read all bytes; if the content has changed, its digest reveals it."""
         port = context.port
         if isinstance(self.source, _Again):
-            await port.call(self.source.stream.seek, self.start)
-            return await read_exactly(port, self.source.stream, self.size + 1)
+            return await read_exactly(port, await self.source.rewind(port), self.size + 1)
         source = await open_source(port, self.source)
         assert not isinstance(source, StreamSource)
         return await read_range(port, source, 0, min(source.size, self.size + 1))
@@ -169,6 +166,11 @@ class _Again:
     """A stream that can be rewound to where it was."""
 
     stream: Any
+    start: int
+
+    async def rewind(self, port: Port) -> Any:
+        await port.call(self.stream.seek, self.start)
+        return self.stream
 
 
 async def is_directory(context: Context, given: object) -> bool:
@@ -196,7 +198,7 @@ async def material_of(context: Context, home: Home, given: Any, progress: Progre
         start = await port.call(source.stream.tell)
         while piece := await port.read(source.stream, _PIECE):
             await hash_bytes(port, digests, piece)
-        return Material(_digest(digests), digests.size, _Again(source.stream), start=start)
+        return Material(_digest(digests), digests.size, _Again(source.stream, start))
     single = (await port.send(DescribeService(home.service))).single_put
     first = await read_exactly(port, source.stream, single + 1)
     if len(first) <= single:

@@ -25,7 +25,7 @@ from holdall.artifacts.version.content import (
 )
 from holdall.artifacts.version.expectation import Expected
 from holdall.artifacts.version.intent import Intent
-from holdall.artifacts.version.latest import Latest, check_home, look, read_latest, settle, tags_of
+from holdall.artifacts.version.latest import Latest, check_home, read_latest, settle, tags_of
 from holdall.artifacts.version.lookup import explain_missing
 from holdall.artifacts.version.reservation import Reservation, give_up, prolong
 from holdall.core.context import Context
@@ -33,6 +33,7 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import CopyObject, ObjectInfo
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 from holdall.files.mirror import mirror
+from holdall.files.transfer import find_object
 from holdall.tables.commit.flow import Attempts
 from holdall.tables.record import fetch
 
@@ -157,7 +158,7 @@ class LatestContent:
         try:
             info = await context.port.send(copy)
         except (PreconditionFailedError, ObjectNotFoundError):
-            found = await look(context, home, key)
+            found = await find_object(context, home.service, key)
             if found is None:
                 return None
             if not _has_content(found, content.sha256, content.size):
@@ -204,7 +205,7 @@ class GivenContent:
                 tags=intent.tags,
             )
         except PreconditionFailedError:
-            found = await look(context, home, key)
+            found = await find_object(context, home.service, key)
             if found is None or not _has_content(found, material.sha256, material.size):
                 await give_up(context, reservation)
                 return None
@@ -224,7 +225,7 @@ async def _find_same(
     note = await fetch(context.port, Note.at(home, name, sk))
     theirs = find_content(newest, note)
     if theirs is None:
-        there = await look(context, home, home.object_key(name, sk))
+        there = await find_object(context, home.service, home.object_key(name, sk))
         theirs = None if there is None else content_of(there, await tags_of(context, home, there.key))
     if theirs is None or _say(ours) != _say(theirs):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdall.artifacts.alias.flow import change_alias, check_protected
+from holdall.artifacts.alias.flow import change_alias
 from holdall.artifacts.alias.state import read_aliases
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import (
@@ -23,14 +23,20 @@ from holdall.artifacts.name import (
 )
 from holdall.artifacts.record import CONTENT, ROW, Head, Note, PurgeMark, VersionNote, VersionRow
 from holdall.artifacts.version.content import find_content, object_sha256
-from holdall.artifacts.version.deletion import describe_version, drop_aliases_of, explain_use, read_version
-from holdall.artifacts.version.latest import Latest, look, plan_counts, unlist, update_head
+from holdall.artifacts.version.deletion import (
+    check_droppable,
+    describe_version,
+    drop_aliases_of,
+    read_version,
+)
+from holdall.artifacts.version.latest import Latest, plan_counts, unlist, update_head
 from holdall.artifacts.version.lookup import find_serving
 from holdall.artifacts.version.reservation import clean, raise_counter
 from holdall.artifacts.version.vacancy import delete_marked, finish_purge, make_mark
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DeleteObject
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
 from holdall.tables.record import fetch
@@ -134,10 +140,8 @@ class _Purge:
         """Purge all versions, and Holdall's own items about the artifact."""
         context, home, name = self._context, self._home, self._name
         found = await read_aliases(context, home, name)
-        if found and not self._drop_aliases:
-            raise explain_use(name, None, [each.alias for each in found])
-        for each in found:  # check all before any is deleted
-            check_protected(each, self._allow_protected)
+        what = f"the artifact {name!r:.60}"
+        check_droppable(found, what, self._drop_aliases, self._allow_protected)  # all before any is deleted
         for each in found:
             self.aliases.append(each.alias)
             if not self._dry_run:
@@ -224,10 +228,8 @@ class _Purge:
     async def _foresee(self, sk: str) -> list[str]:
         """The aliases that would be deleted with a version; raises if the purge would."""
         served = find_serving(await read_aliases(self._context, self._home, self._name), sk)
-        if served and not self._drop_aliases:
-            raise explain_use(self._name, sk, [each.alias for each in served])
-        for each in served:
-            check_protected(each, self._allow_protected)
+        what = describe_version(self._name, sk)
+        check_droppable(served, what, self._drop_aliases, self._allow_protected)
         return [each.alias for each in served]
 
     async def _forget_rest(self, head: Head) -> None:
@@ -272,7 +274,7 @@ class _Purge:
         content = find_content(row, note)
         if content is not None:
             return _Bytes(content.key, content.etag, content.size, content.sha256)
-        info = await look(self._context, self._home, self._home.object_key(row.pk, row.sk))
+        info = await find_object(self._context, self._home.service, self._home.object_key(row.pk, row.sk))
         return None if info is None else _Bytes(info.key, info.etag, info.size, object_sha256(info))
 
     def _delete_row(
@@ -315,9 +317,8 @@ async def _finish_purges(context: Context, home: Home, name: str) -> None:
 
 async def finish_mark(context: Context, home: Home, name: str, mark: PurgeMark) -> None:
     """Delete the bytes that a mark names, then the mark; keep the bytes if versioned has written the row since."""
-    if not (
-        await fetch(context.port, VersionRow.at(home, name, mark.sk.removeprefix(mark.prefix)))
-    ).is_stored:
+    row = VersionRow.at(home, name, mark.sk.removeprefix(mark.prefix))
+    if not (await fetch(context.port, row)).is_stored:
         await context.port.send(DeleteObject(home.service, mark.key))
     change = Change(context)
     change.delete(mark)
