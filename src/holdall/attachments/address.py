@@ -17,7 +17,7 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.delivery import Disposition
 from holdall.attachments.representation import Representation
 from holdall.attachments.settings import attachment_settings
-from holdall.attachments.signed_id import sign_id, verify_id
+from holdall.attachments.signed_id import Purpose, sign_id, verify_id
 from holdall.attachments.variant import Variant, pack_variant, unpack_variant
 from holdall.core.frozen import dataclass
 from holdall.core.settings import Settings
@@ -69,19 +69,29 @@ def parse_address(path: str, given: str) -> FileAddress | None:
     return None
 
 
+def sign_with(settings: Settings, data: Any, purpose: Purpose, expires: datetime | None = None) -> str:
+    """Sign an id, or any JSON, with the database's secret and in its form."""
+    form = attachment_settings(settings).signed_ids
+    return sign_id(settings.secret, data, purpose=purpose, expires=expires, form=form)
+
+
+def verify_with(settings: Settings, text: str, purpose: Purpose, now: datetime) -> Any:
+    """Return what `sign_with` signed; `InvalidTokenError` if it was forged, has expired, or is for another purpose."""
+    form = attachment_settings(settings).signed_ids
+    return verify_id(settings.secret, text, purpose=purpose, now=now, form=form)
+
+
 def sign_variation(settings: Settings, variant: Variant | None) -> str:
     """The part of a URL that identifies the variant; None for a preview in its original size."""
-    form = attachment_settings(settings).signed_ids
     packed: Mapping[str, Any] = {} if variant is None else pack_variant(variant)
-    if form == "rails" and variant is not None:
+    if variant is not None and attachment_settings(settings).signed_ids == "rails":
         packed = dict(variant.transformations)  # Rails does not use symbols in its URLs
-    return sign_id(settings.secret, packed, purpose="variation", form=form)
+    return sign_with(settings, packed, "variation")
 
 
 def verify_variation(settings: Settings, text: str, now: datetime) -> Variant | None:
     """The variant that a part of a URL identifies; `InvalidTokenError` or `InvalidOptionsError` if there is none."""
-    form = attachment_settings(settings).signed_ids
-    packed = verify_id(settings.secret, text, purpose="variation", now=now, form=form)
+    packed = verify_with(settings, text, "variation", now)
     return unpack_variant(packed) if packed else None
 
 
@@ -95,11 +105,8 @@ def url_of(
     proxied: bool = False,
 ) -> str:
     """The URL of a blob, or of a picture of it, in the web application."""
-    own = attachment_settings(settings)
-    form = own.signed_ids
-    signed = sign_id(settings.secret, blob.id, purpose="blob", expires=expires, form=form)
-    variation = None
-    if representation is not None:
-        variation = sign_variation(settings, representation.variant)
-    url = format_address(own.path, FileAddress(signed, str(blob.filename), variation, proxied))
+    signed = sign_with(settings, blob.id, "blob", expires)
+    variation = None if representation is None else sign_variation(settings, representation.variant)
+    address = FileAddress(signed, str(blob.filename), variation, proxied)
+    url = format_address(attachment_settings(settings).path, address)
     return url if disposition is None else f"{url}?disposition={disposition}"

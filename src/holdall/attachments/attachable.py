@@ -21,7 +21,7 @@ from holdall.attachments.proxy import NOTHING, Pending, Removed
 from holdall.core.context import Context
 from holdall.core.internal import internal
 from holdall.core.port import run, wait
-from holdall.errors import HoldallError, InvalidOptionsError, JobBusyError, JobNotFoundError, RecordNotFound
+from holdall.errors import HoldallError, InvalidOptionsError, JobBusyError, JobNotFoundError
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 from holdall.jobs.flow import delete as delete_job
@@ -88,6 +88,13 @@ def load_class(place: str) -> Any:
     for part in name.split("."):
         kind = getattr(kind, part)
     return kind
+
+
+async def find_instance(context: Context, kind: type[Attachable], id: str) -> Any:
+    """Find an instance by its id; None if it no longer exists."""
+    with suppress(LookupError):
+        return await context.port.call(kind.find, id)
+    return None
 
 
 def declarations_of(kind: type) -> Iterator[Declaration]:
@@ -213,11 +220,6 @@ async def remove_all(context: Context, kind: type, owner: Owner) -> None:
 @job("holdall.destroy-orphans")
 async def destroy_orphans(place: str, record_id: str) -> None:
     """Remove the attachments of an owner, if it no longer exists."""
-    kind = load_class(place)
-    context = current_job().context
-    try:
-        found = await context.port.call(kind.find, record_id)
-    except (RecordNotFound, LookupError):
-        found = None
-    if found is None:
+    kind, context = load_class(place), current_job().context
+    if await find_instance(context, kind, record_id) is None:
         await remove_all(context, kind, Owner(record_type_of(kind), record_id))

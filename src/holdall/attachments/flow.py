@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from holdall.attachments.address import SignedFile, parse_address, verify_variation
+from holdall.attachments.address import (
+    SignedFile,
+    parse_address,
+    sign_with,
+    verify_variation,
+    verify_with,
+)
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
 from holdall.attachments.home import home_of
@@ -14,8 +20,8 @@ from holdall.attachments.purge import delete_row, purge, purge_row
 from holdall.attachments.record import AttachmentRow, BlobRow
 from holdall.attachments.representation import Representation
 from holdall.attachments.settings import attachment_settings
-from holdall.attachments.signed_id import Purpose, read_expiry, sign_id, verify_id
-from holdall.attachments.stored import find_row, read_blobs, read_references
+from holdall.attachments.signed_id import Purpose, read_expiry
+from holdall.attachments.stored import find_row, read_blobs, read_references, update_row
 from holdall.core.context import Context
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
 from holdall.core.option import check_count
@@ -23,8 +29,6 @@ from holdall.core.values import encode
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.files import upkeep
 from holdall.jobs.outbox import enqueue_alone
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch_all
 
 
@@ -39,13 +43,7 @@ async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "b
     None if the id is invalid, has expired or was signed for another purpose, or if the blob does not exist.
     """
     try:
-        id = verify_id(
-            context.settings.secret,
-            signed_id,
-            purpose=purpose,
-            now=context.port.now(),
-            form=attachment_settings(context.settings).signed_ids,
-        )
+        id = verify_with(context.settings, signed_id, purpose, context.port.now())
         return await find(context, str(id))
     except (InvalidTokenError, RecordNotFound):
         return None
@@ -82,9 +80,7 @@ async def signed_id(
     ``expires`` is a number of seconds or a timedelta; without it, the signed id never expires.
     """
     until = None if expires is None else context.port.now() + timedelta(seconds=upkeep.seconds(expires))
-    id = blob if isinstance(blob, str) else blob.id
-    form = attachment_settings(context.settings).signed_ids
-    return sign_id(context.settings.secret, id, purpose=purpose, expires=until, form=form)
+    return sign_with(context.settings, blob if isinstance(blob, str) else blob.id, purpose, until)
 
 
 async def attachments(context: Context, blob: Blob | str, *, limit: int | None = None) -> list[Attachment]:
@@ -118,14 +114,7 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
         path = Path((BlobRow.metadata.name, name))
         actions.append(Remove(path) if value is None else Set(path, Value(encode(value))))
     if actions:
-        change = Change(context)
-        change.update(
-            row,
-            *actions,
-            expect=[row.address.exists],
-            refused=lambda _: RecordNotFound(f"there is no blob {row.id!r:.80}"),
-        )
-        await commit_once(change)
+        await update_row(context, row, *actions)
     return Blob.of(await find_row(context, home, row.id))
 
 

@@ -6,15 +6,13 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.content_type import HEAD_BYTES, identify
 from holdall.attachments.home import home_of
 from holdall.attachments.record import BlobRow
-from holdall.attachments.stored import find_row
+from holdall.attachments.stored import find_row, update_row
 from holdall.core.context import Context
-from holdall.core.expressions import Path, Set, UpdateAction, Value
+from holdall.core.expressions import Path, Set, Value
 from holdall.core.objects import GetObject
 from holdall.core.values import encode
-from holdall.errors import ObjectNotFoundError, RecordNotFound
+from holdall.errors import ObjectNotFoundError
 from holdall.files.mirror import mirror
-from holdall.tables.commit.change import Change
-from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch
 
 
@@ -37,18 +35,8 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
         head = part.body
     await mirror(context, row.service_name, row.key)  # before the type is stored; doing it twice is harmless
     found = identify(head, name=row.filename, declared=row.content_type)
-    actions: list[UpdateAction] = [
-        BlobRow.content_type.set(found),
-        Set(Path((BlobRow.metadata.name, "identified")), Value(encode(True))),
-    ]
-    change = Change(context)
-    change.update(
-        row,
-        *actions,
-        expect=[row.address.exists],
-        refused=lambda _: RecordNotFound(f"there is no blob {row.id!r:.80}"),
-    )
-    await commit_once(change)
+    identified = Set(Path((BlobRow.metadata.name, "identified")), Value(encode(True)))
+    await update_row(context, row, BlobRow.content_type.set(found), identified)
     return await fetch(context.port, BlobRow(row.address))
 
 

@@ -58,9 +58,7 @@ class Ledger:
     ) -> None:
         """Correct a blob's count and references, unless the count changes meanwhile."""
         actions: list[UpdateAction] = [BlobRow.count.set(count)]
-        items = self._refer(change, blob, actions, missing, stray)
-        if items:
-            actions.append(BlobRow.reference_items.add(items))
+        self._refer(change, blob, actions, missing, stray)
         change.update(blob, *actions, expect=[blob.address.exists, blob.same(BlobRow.count)])
 
     def _refer(
@@ -70,8 +68,8 @@ class Ledger:
         actions: list[UpdateAction],
         added: Sequence[AttachmentRow],
         removed: Iterable[str],
-    ) -> int:
-        """Add and remove references; return how many more of them are separate items."""
+    ) -> None:
+        """Add and remove references, in the blob's row or as separate items."""
         held = blob.references
         items = 0
         for id in removed:
@@ -88,15 +86,13 @@ class Ledger:
             else:
                 change.create(self._reference_item(row))
                 items += 1
-        return items
+        if items:
+            actions.append(BlobRow.reference_items.add(items))
 
     def _write_account(self, change: Change, account: _Account) -> None:
         blob = account.blob
         actions: list[UpdateAction] = []
-        gone = [row.id for row in account.removed]
-        items = self._refer(change, blob, actions, account.added, gone)
-        if items:
-            actions.append(BlobRow.reference_items.add(items))
+        self._refer(change, blob, actions, account.added, [row.id for row in account.removed])
         delta = len(account.added) - len(account.removed)
         if delta:
             actions.append(BlobRow.count.add(delta))

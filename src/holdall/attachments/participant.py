@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from holdall.attachments.address import verify_with
 from holdall.attachments.analysis import examine, is_analyzable
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
@@ -27,8 +28,6 @@ from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
 from holdall.attachments.purge import purge, purge_blobs
 from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot, show_moment
-from holdall.attachments.settings import attachment_settings
-from holdall.attachments.signed_id import verify_id
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, identify_files, store_files
 from holdall.attachments.wish import BATCH, Outcome, Wish, list_staying, plan_wish
@@ -306,12 +305,8 @@ def _blob_id(context: Context, given: Given) -> str | None:
         return None
     if isinstance(given, Blob):
         return given.id
-    settings = context.settings
-    form = attachment_settings(settings).signed_ids
     try:
-        return str(
-            verify_id(settings.secret, given.text, purpose="attach", now=context.port.now(), form=form)
-        )
+        return str(verify_with(context.settings, given.text, "attach", context.port.now()))
     except (InvalidTokenError, ConfigurationError) as error:
         raise type(error)(
             f"a string to attach must be the signed id of a blob: {error.message}",

@@ -95,12 +95,6 @@ class _Place:
     digest: str | None = None
 
 
-def _variant_place(context: Context, source: Blob, wanted: Variant) -> _Place:
-    complete = complete_variant(wanted, source.content_type, source.filename)
-    digest = complete.digest(attachment_settings(context.settings).variation_digest)
-    return _Place(variant_owner(source.id, digest), "image", source.id, digest)
-
-
 async def _find(context: Context, home: Home, place: _Place) -> Blob | None:
     """Find the picture at a place: by its slot, or in the list if another program made it without a slot."""
     slot = Slot(home.slot(place.owner, place.name))
@@ -128,7 +122,8 @@ def _record(home: Home, place: _Place) -> VariantRow:
 async def _make_variant(context: Context, source: Blob, wanted: Variant) -> Blob:
     home = await home_of(context)
     complete = complete_variant(wanted, source.content_type, source.filename)
-    place = _variant_place(context, source, complete)
+    digest = complete.digest(attachment_settings(context.settings).variation_digest)
+    place = _Place(variant_owner(source.id, digest), "image", source.id, digest)
     format = complete.format or "png"
     operations = tuple(
         (name, value) for name, value in complete.transformations.items() if name not in ("format", "convert")

@@ -21,7 +21,7 @@ from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.ledger import Ledger
 from holdall.attachments.record import AttachmentRow, BlobRow, VariantRow
 from holdall.attachments.stored import read_blobs, read_rows, read_slots
-from holdall.attachments.upload import new_marker, place_markers
+from holdall.attachments.upload import place_marker
 from holdall.core.context import Context
 from holdall.core.expressions import Or
 from holdall.core.objects import DeleteObject
@@ -57,14 +57,12 @@ async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
     # a marker would make the sweep delete the blob, even if it is detached later and meant to stay
     if row.count > 0:
         return False
-    port, now = context.port, context.port.now()
-    marker = new_marker(home, row.id, row.service_name, row.key, now)
-    await place_markers(context, home, [marker], now)
+    marker = await place_marker(context, home, row, context.port.now())
     if not await delete_unattached(context, row):
         return False
     await delete_derived(context, home, row.id, row.variants)
     await delete_bytes(context, row.service_name, row.key, row.content_type)
-    await delete_all(port, [marker])
+    await delete_all(context.port, [marker])
     return True
 
 

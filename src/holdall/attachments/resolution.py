@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from holdall.attachments.attachable import Attachable, record_type_of
+from holdall.attachments.attachable import Attachable, find_instance, record_type_of
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.declaration import Declaration, owner_of
 from holdall.attachments.home import Owner
@@ -54,13 +54,6 @@ async def find_owners(context: Context, wanted: Sequence[Owner]) -> dict[Owner, 
     found.update(zip(known, items, strict=True))
     found.update(zip(others, instances, strict=True))
     return found
-
-
-async def find_instance(context: Context, kind: type[Attachable], id: str) -> Any:
-    """Find an instance by its id; None if it no longer exists."""
-    with suppress(LookupError):
-        return await context.port.call(kind.find, id)
-    return None
 
 
 def find_class(context: Context, record_type: str) -> ModelSchema | type[Attachable]:

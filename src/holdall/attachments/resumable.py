@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from holdall.attachments.address import verify_with
 from holdall.attachments.arrival import Arrival, conflict_at
 from holdall.attachments.completion import complete
 from holdall.attachments.creation import service_of
@@ -24,8 +25,6 @@ from holdall.attachments.given import own_metadata
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.purge import purge_blobs
 from holdall.attachments.record import Marker, UploadRecord
-from holdall.attachments.settings import attachment_settings
-from holdall.attachments.signed_id import verify_id
 from holdall.attachments.upload import new_key, new_marker, place_markers
 from holdall.attachments.upload_remains import give_up, provider_headers
 from holdall.core.context import Context
@@ -133,13 +132,7 @@ async def find_signed_upload(context: Context, signed_id: str) -> ResumableUploa
     None if the signed id is invalid, or the upload does not exist.
     """
     try:
-        id = verify_id(
-            context.settings.secret,
-            signed_id,
-            purpose="upload",
-            now=context.port.now(),
-            form=attachment_settings(context.settings).signed_ids,
-        )
+        id = verify_with(context.settings, signed_id, "upload", context.port.now())
         return await find_upload(context, str(id))
     except (InvalidTokenError, RecordNotFound):
         return None

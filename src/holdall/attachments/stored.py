@@ -1,4 +1,4 @@
-"""Reading the stored attachments of owners: rows, slots and blobs, in parallel."""
+"""The stored attachments of owners: reads rows, slots and blobs, in parallel, and updates a blob's row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord, Slot
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
+from holdall.core.expressions import UpdateAction
 from holdall.core.frozen import replace
 from holdall.errors import RecordNotFound
+from holdall.tables.commit.change import Change
+from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import fetch, fetch_all
 
 
@@ -103,5 +106,17 @@ async def find_row(context: Context, home: Home, blob: Blob | str) -> BlobRow:
     if id and home.separator not in id:
         row = await fetch(context.port, BlobRow(home.blob(id)))
     if row is None or not row.is_stored:
-        raise RecordNotFound(f"there is no blob {id!r:.80}")
+        raise explain_no_blob(id)
     return row
+
+
+async def update_row(context: Context, row: BlobRow, *actions: UpdateAction) -> None:
+    """Update a blob's row; `RecordNotFound` if it was deleted meanwhile."""
+    change = Change(context)
+    change.update(row, *actions, expect=[row.address.exists], refused=lambda _: explain_no_blob(row.id))
+    await commit_once(change)
+
+
+def explain_no_blob(id: str) -> RecordNotFound:
+    """The error for a blob that does not exist."""
+    return RecordNotFound(f"there is no blob {id!r:.80}")

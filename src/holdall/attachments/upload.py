@@ -134,10 +134,11 @@ async def place_markers(context: Context, home: Home, markers: Sequence[Marker],
     listed.add(hour.hour)
 
 
-async def place_marker(context: Context, home: Home, row: BlobRow, now: datetime) -> None:
-    """Write the marker of a blob that is not attached yet."""
+async def place_marker(context: Context, home: Home, row: BlobRow, now: datetime) -> Marker:
+    """Write the marker of a blob that is not attached."""
     marker = new_marker(home, row.id, row.service_name, row.key, now)
     await place_markers(context, home, [marker], now)
+    return marker
 
 
 async def store_files(
