@@ -41,6 +41,15 @@ class PageCursor:
         return page
 
 
+async def has_items(port: Port, request: Query | Scan) -> bool:
+    """Whether a query or scan finds anything; with a filter, its first pages may be empty."""
+    cursor = PageCursor(port, request)
+    while (page := await cursor.next_page()) is not None:
+        if page.items:
+            return True
+    return False
+
+
 class BlockingPages(Iterator[T], Generic[T]):
     """Iterates over the pages of a cursor in sync code."""
 

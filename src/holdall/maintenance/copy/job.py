@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
+from holdall.core.cursor import has_items
 from holdall.core.frozen import replace
 from holdall.core.values import Item
 from holdall.jobs.listing import queues
@@ -58,8 +58,6 @@ async def is_key_in_use(context: Context, partition: str, item: Item) -> bool:
     id, layout = JobKey.job.peek(item) or "", await discover(context)
     for queue in await queues(context) if id else ():
         listing = layout.listing(job_partition(queue, shard_of(id)))
-        cursor = PageCursor(context.port, replace(listing, filter=JobItem.id.equals(id)))
-        while (page := await cursor.next_page()) is not None:
-            if page.items:
-                return True
+        if await has_items(context.port, replace(listing, filter=JobItem.id.equals(id))):
+            return True
     return False

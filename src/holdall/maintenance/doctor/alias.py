@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from holdall.artifacts.alias.alias import Alias
@@ -186,10 +187,7 @@ class AliasCheck:
         if seen.rollout.revision != rollout.revision or not seen.current:
             return  # it went on, or its alias was changed, which ends it
 
-        async def mend() -> bool:
-            await enqueue_turn(context, rollout)
-            return True
-
+        mend = partial(enqueue_turn, context, rollout)
         message = (
             "it is running, but the job that begins its next stage does not exist or has failed for good"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.directory.record import FileRecord
@@ -119,11 +120,7 @@ async def _check_listed(work: Work, home: Home, names: Sequence[str]) -> None:
     for entry, found in zip(entries, await fetch_all(work.context.port, entries), strict=True):
         if found.is_stored or not await _is_unlisted(work, home, entry):
             continue
-
-        async def mend(entry: NameEntry = entry) -> bool:
-            await put_all(work.context.port, [entry])
-            return True
-
+        mend = partial(put_all, work.context.port, [entry])
         message = "it is missing from the list of names"
         await work.find("artifacts", "error", f"artifact {entry.sk}", message, "add it to the list", mend)
 
@@ -144,10 +141,7 @@ async def _check_entry(work: Work, home: Home, name: str) -> None:
     entry = await fetch(port, NameEntry(NameEntry.of(home, name).address))
     if versions or not entry.is_stored or (head.purged_at is not None and head.purged_at > began):
         return
-
-    async def mend() -> bool:
-        return await unlist(work.context, home, name)
-
+    mend = partial(unlist, work.context, home, name)
     message = "it is listed, but has no versions"
     await work.find("artifacts", "notice", f"artifact {name}", message, "remove it from the list", mend)
 
@@ -181,11 +175,7 @@ async def _check_head(work: Work, home: Home, name: str) -> None:
     head = await fetch(work.context.port, Head.of(home, name))
     before = work.context.port.now() - _OLD
     if head.purging is not None and parse_moment(head.purging["at"]) < before:
-
-        async def mend() -> bool:
-            await finish_purge(work.context, home, name, head)
-            return True
-
+        mend = partial(finish_purge, work.context, home, name, head)
         message = "LATEST was purged, but its bytes may be left"
         await work.find("artifacts", "notice", f"artifact {name}", message, "delete them", mend)
     for slot, mark in head.reserving.items():
@@ -211,11 +201,7 @@ async def _check_purges(work: Work, home: Home, name: str) -> None:
         for mark in marks:
             if mark.at is not None and mark.at > before:
                 continue
-
-            async def mend(mark: PurgeMark = mark) -> bool:
-                await finish_mark(work.context, home, name, mark)
-                return True
-
+            mend = partial(finish_mark, work.context, home, name, mark)
             version = display_version(mark.sk.removeprefix(PurgeMark.prefix))
             message = f"version {version} was purged, but its bytes may be left ({home.service}:{mark.key})"
             await work.find("artifacts", "notice", f"artifact {name}", message, "delete them", mend)

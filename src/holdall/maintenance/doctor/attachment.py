@@ -7,8 +7,9 @@ attachment, the two should agree. An intent is removed before its job ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from holdall.attachments.derived import is_derived, is_variant, parse_variant_id, variant_owner
+from holdall.attachments.derived import find_source, variant_owner
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.intent import locate_parts, plan_end
 from holdall.attachments.purge import delete_picture
@@ -94,11 +95,9 @@ class SlotCheck:
             plan_end(change, slot, intent)
             return await commit_once(change) is None
 
-        async def enqueue() -> bool:
-            await enqueue_alone(context, detach_batches, [[owner.record_type, owner.record_id, name, intent]])
-            return True
-
         if first.is_stored:
+            place = [owner.record_type, owner.record_id, name, intent]
+            enqueue = partial(enqueue_alone, context, detach_batches, [place])
             message = (
                 "its files were removed, but the job that deletes them does not exist or has failed for good"
             )
@@ -109,10 +108,8 @@ class SlotCheck:
 
     async def _is_going(self, owner: Owner) -> bool:
         """Whether an owner is a picture whose source was purged: its slot is deleted after its attachment."""
-        if not is_derived(owner):
-            return False
-        id = parse_variant_id(owner.record_id)[0] if is_variant(owner) else owner.record_id
-        return not (await fetch(self._port, BlobRow(self._home.blob(id)))).is_stored
+        id = find_source(owner)
+        return id is not None and not (await fetch(self._port, BlobRow(self._home.blob(id)))).is_stored
 
     async def _has_changed(self, slot: Slot) -> bool:
         return (await fetch(self._port, slot)).item != slot.item
@@ -140,11 +137,7 @@ class VariantCheck:
             return
         if not (await fetch(context.port, row)).is_stored:
             return  # a purge was about to end
-
-        async def mend() -> bool:
-            await delete_picture(context, home, variant_owner(row.blob_id, row.digest), "image")
-            return True
-
+        mend = partial(delete_picture, context, home, variant_owner(row.blob_id, row.digest), "image")
         subject = f"variant {row.digest} of blob {row.blob_id}"
         message = "its source is missing, so that it cannot be found"
         await self._work.find("blobs", "notice", subject, message, "delete it with its picture", mend)

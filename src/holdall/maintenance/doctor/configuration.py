@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from functools import partial
 
 from holdall.attachments.declaration import Declaration
 from holdall.core.objects import HeadObject
@@ -87,10 +86,9 @@ async def _check_table(work: Work, table: PlannedTable) -> None:
         await work.find("tables", "error", f"index {each.index.name} of table {name}", str(each.problem))
     for each in table.missing:
         message = f"it does not exist, but {', '.join(each.models)} needs it ({index_text(each.index)})"
-        mend = _make_mend(ensure_index, context, name, each.index)
-        await work.find(
-            "tables", "error", f"index {each.index.name} of table {name}", message, "create it", mend
-        )
+        subject = f"index {each.index.name} of table {name}"
+        create = partial(ensure_index, context, name, each.index)
+        await work.find("tables", "error", subject, message, "create it", create)
     for index in table.unfinished:
         await work.find("tables", "notice", f"index {index} of table {name}", "it is still being created")
     if table.other_ttl:
@@ -100,15 +98,5 @@ async def _check_table(work: Work, table: PlannedTable) -> None:
         assert table.ttl is not None
         severity: Severity = "error" if table.expiring else "notice"
         message = f"items should expire by {table.ttl}, but expiry is off"
-        mend = _make_mend(ensure_ttl, context, name, table.ttl)
-        await work.find("tables", severity, f"table {name}", message, f"turn on expiry by {table.ttl}", mend)
-
-
-def _make_mend(
-    flow: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any
-) -> Callable[[], Coroutine[Any, Any, bool]]:
-    async def mend() -> bool:
-        await flow(*arguments)
-        return True
-
-    return mend
+        repair, turn_on = f"turn on expiry by {table.ttl}", partial(ensure_ttl, context, name, table.ttl)
+        await work.find("tables", severity, f"table {name}", message, repair, turn_on)

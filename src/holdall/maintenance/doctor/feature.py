@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from holdall.archive.declaration import find_archive
-from holdall.archive.recovery import ArchiveRebuild, rebuild_at_rate
+from holdall.archive.recovery import rebuild_at_rate
 from holdall.archive.sweep import sweep as sweep_archive
 from holdall.attachments.sweep import sweep as sweep_blobs
 from holdall.errors import HoldallError
@@ -31,11 +32,7 @@ async def find_orphaned_blobs(work: Work) -> None:
     report = await sweep_blobs(work.context, dry_run=True)
     if not report.blobs + report.bytes:
         return
-
-    async def mend() -> bool:
-        await sweep_blobs(work.context)
-        return True
-
+    mend = partial(sweep_blobs, work.context)
     message = f"not attached to anything: {report.blobs:,}; left by unfinished uploads: {report.bytes:,}"
     await work.find("orphans", "notice", "blobs", message, "sweep them", mend)
 
@@ -60,22 +57,17 @@ async def check_archive(work: Work, model: type[Model]) -> None:
             place = f"{model.__module__}:{model.__qualname__}"
             message += f", {report.older:,} of them only one with other content: see `holdall archive rebuild {place}`"
             repair = None
-        await work.find(
-            "archive", "error", name, message, repair, _make_mend(work, model) if repair else None
-        )
+
+        async def mend() -> bool:
+            done = await rebuild_at_rate(work.context, model, work.rate, dry_run=False)
+            return done.rebuilt > 0 and not done.changed
+
+        await work.find("archive", "error", name, message, repair, mend if repair else None)
     for problem in report.problems:
         await work.find("archive", "error", name, problem)
     more = report.lost - len(report.problems)
     if more > 0:
         await work.find("archive", "error", name, f"{more:,} more items have no readable object")
-
-
-def _make_mend(work: Work, model: type[Model]) -> Callable[[], Coroutine[Any, Any, bool]]:
-    async def mend() -> bool:
-        done: ArchiveRebuild = await rebuild_at_rate(work.context, model, work.rate, dry_run=False)
-        return done.rebuilt > 0 and not done.changed
-
-    return mend
 
 
 async def find_orphaned_objects(work: Work, model: type[Model]) -> None:

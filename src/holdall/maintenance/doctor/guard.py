@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdall.core.expressions import Condition
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import HoldallError
@@ -84,7 +83,7 @@ class GuardCheck:
             await self._work.find("unique", "error", subject, message, "reserve the value", mend)
             return
         other = await self._find_owner(binding, found)
-        if other is not None and self._holds(binding, other, field, seen):
+        if other is not None and self._guards(binding, other, field, guard):
             message = f"{value} is the same as that of {' / '.join(found.owner)}"
             await self._work.find("unique", "error", subject, message)
             return
@@ -100,7 +99,7 @@ class GuardCheck:
             change.put(new, expect=[guard.same(Guard.owner_pk, Guard.owner_sk)])
             change.require(item, item.same(raw(field.stored)))
             if other is not None:
-                change.require(other, _require_same(other, field))
+                change.require(other, other.same(raw(field.stored)))
             return await commit_once(change) is None
 
         return mend
@@ -125,7 +124,7 @@ class GuardCheck:
         async def mend() -> bool:
             change = Change(self._work.context)
             change.delete(again, expect=[again.same(Guard.owner_pk, Guard.owner_sk)])
-            change.require(owner, _require_same(owner, field))
+            change.require(owner, owner.same(raw(field.stored)))
             return await commit_once(change) is None
 
         subject = f"a value of {binding.schema.root}.{field.name}"
@@ -153,10 +152,6 @@ class GuardCheck:
 
     # --- reading --------------------------------------------------------------------------------------------
 
-    def _holds(self, binding: Binding, other: Record, field: Field[Any], item: Item) -> bool:
-        guard = _locate_guard(binding, field, item)
-        return guard is not None and self._guards(binding, other, field, guard)
-
     async def _find_owner(self, binding: Binding, guard: Guard) -> Record | None:
         """The item that a guard names, as it is stored now; None if the guard does not name a key."""
         pk, sk = guard.owner
@@ -180,10 +175,6 @@ def _address(binding: Binding, item: Item) -> Address:
 
 def _owner(binding: Binding, item: Item) -> tuple[str, ...]:
     return tuple(str(*part.values()) for part in binding.key_of(item).values())
-
-
-def _require_same(record: Record, field: Field[Any]) -> Condition:
-    return record.same(raw(field.stored))
 
 
 def _locate_guard(binding: Binding, field: Field[Any], item: Item) -> Address | None:

@@ -7,6 +7,7 @@ renamed fields, conversions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from holdall.core.context import Context
 from holdall.core.requests import GetItem, UpdateItem
@@ -124,10 +125,6 @@ class ItemCheck:
         if isinstance(action, UpdateItem):
             paths = (str(each.path.parts[0]) for each in action.update.actions)
             names = ", ".join(path for path in paths if path != STAMP)
-
-        async def mend() -> bool:
-            await send_plan(work.context.port, plan)
-            return True
-
+        mend = partial(send_plan, work.context.port, plan)
         message = f"it is not stored as its model defines it: {names}"
         await work.find("items", "error", subject, message, "bring it up to date", mend)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from holdall.core.cursor import PageCursor
+from holdall.core.cursor import PageCursor, has_items
 from holdall.core.expressions import Contains, value
 from holdall.core.frozen import replace
 from holdall.core.requests import GetItem, TransactGet
@@ -122,11 +123,7 @@ class JobCheck:
         work = self._work
         if queue in await queues(work.context):
             return  # a program has registered it since
-
-        async def mend() -> bool:
-            await register_queues(work.context, [queue])
-            return True
-
+        mend = partial(register_queues, work.context, [queue])
         message = "it has jobs, but is not in the list of queues, so that its jobs are not listed"
         await work.find("jobs", "error", f"queue {queue}", message, "add it to the list", mend)
 
@@ -266,10 +263,8 @@ class JobCheck:
         for queue in [*await self._list_queues(), *self._unlisted] * 2:
             for partition in (job_partition, dead_partition, name_paused_partition):
                 query = replace(self._layout.listing(partition(queue, shard)), filter=JobItem.id.equals(id))
-                cursor = PageCursor(port, query)
-                while (page := await cursor.next_page()) is not None:
-                    if page.items:
-                        return True
+                if await has_items(port, query):
+                    return True
         return False
 
     async def _list_queues(self) -> set[str]:
@@ -292,8 +287,6 @@ async def is_enqueued(work: Work, job: Job[*tuple[Any, ...]], *, containing: str
     layout = await discover(work.context)
     wanted = JobItem.name.equals(job.name) & Contains(JobItem.arguments.path, value(containing))
     for partition in [*partitions(job.options.queue, ("waiting", "paused"))] * 2:
-        cursor = PageCursor(work.context.port, replace(layout.listing(partition), filter=wanted))
-        while (page := await cursor.next_page()) is not None:
-            if page.items:
-                return True
+        if await has_items(work.context.port, replace(layout.listing(partition), filter=wanted)):
+            return True
     return False

@@ -28,9 +28,7 @@ class KeyFilter:
         return all(self._bits[place >> 3] & 1 << (place & 7) for place in self._list_places(key))
 
     def _list_places(self, key: str) -> Iterator[int]:
-        digest, size = (
-            blake2b(key.encode(errors="surrogatepass"), digest_size=32).digest(),
-            len(self._bits) * 8,
-        )
+        digest = blake2b(key.encode(errors="surrogatepass"), digest_size=32).digest()
+        size = len(self._bits) * 8
         for start in range(0, 32, 4):
             yield int.from_bytes(digest[start : start + 4], "big") % size

@@ -154,10 +154,9 @@ async def find_artifact_objects(work: Work, home: ArtifactHome) -> None:
     count, size = strays.objects + incoming.objects, strays.bytes + incoming.bytes
     if count:
 
-        async def mend() -> bool:
+        async def mend() -> None:
             await sweep_strays(work.context, home)
             await clear_incoming(work.context, home)
-            return True
 
         message = f"objects left by puts that did not end: {count:,} ({size:,} bytes)"
         await work.find("orphans", "notice", "artifacts", message, "delete them", mend)

@@ -25,7 +25,7 @@ from holdall.transactions.table_run import TableRun, Tally
 _MOST = 1000
 _PAGE = 500
 
-Mend = Callable[[], Coroutine[Any, Any, bool]]
+Mend = Callable[[], Coroutine[Any, Any, object]]
 """Repairs a fault; returns False if another program has changed something meanwhile."""
 
 
@@ -121,7 +121,7 @@ class Work:
         repaired = False
         if self.repair and mend is not None:
             try:
-                repaired = await mend()
+                repaired = await mend() is not False
             except HoldallError as error:
                 message = f"{message}; the repair failed: {error.message}"
         self.add(DoctorFinding(check, severity, subject, message, repair, repaired))
