@@ -180,7 +180,10 @@ async def _give_up(context: Context, failed: Sequence[Unit], error: BaseExceptio
     await _abandon(context, failed, error)
     if isinstance(error, Exception):
         for handler in failed[-1].on_failure:
-            await _note_failure(error, context.port.call(handler, error))
+            try:
+                await context.port.call(handler, error)
+            except Exception as another:  # noqa: BLE001 - the first error is the one to raise
+                error.add_note(f"a failure handler failed as well: {another!r}")
 
 
 async def _abandon(context: Context, units: Sequence[Unit], error: BaseException) -> None:
@@ -206,14 +209,6 @@ async def _abandon_all(context: Context, units: Sequence[Unit]) -> list[Exceptio
         for participant in unit.prepared:
             await collect_error(errors, participant.abandon(context.port))
     return errors
-
-
-async def _note_failure(error: BaseException, work: Any) -> None:
-    """Do some work because of an error; if it fails too, note that on the error."""
-    try:
-        await work
-    except Exception as another:  # noqa: BLE001 - the first error is the one to raise
-        error.add_note(f"a failure handler failed as well: {another!r}")
 
 
 class Contender:

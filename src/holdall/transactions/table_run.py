@@ -78,6 +78,13 @@ class Tally:
         if len(lines) < _MOST_NOTES and line not in lines:
             lines.append(line)
 
+    def fail(self, key: Item, problem: str) -> str:
+        """Count an item that could not be processed, and note why; return the line."""
+        line = f"{', '.join(str(*part.values()) for part in key.values())}: {problem}"
+        self.count("failed")
+        self.note("problems", line)
+        return line
+
     def withdraw(self, name: str, line: str) -> None:
         """Drop a line that is no longer true."""
         lines = self.notes.get(name, [])

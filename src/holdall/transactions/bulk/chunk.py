@@ -31,6 +31,7 @@ from holdall.transactions.bulk.treatment import Treatment
 from holdall.transactions.checkpoint import Checkpoint, fetch_checkpoint
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.pace import Pace, check_rate
+from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question
 from holdall.transactions.query.row import RowMaker
 from holdall.transactions.query.scan import ScanQuestion
@@ -115,8 +116,7 @@ def check_options(chunk: Any, checkpoint: Any, restart: Any, rate: Any, progress
         raise InvalidOptionsError(
             f"checkpoint must be a name of 1 to {_LONGEST_NAME} characters, not {checkpoint!r:.60}"
         )
-    if not isinstance(restart, bool):
-        raise InvalidOptionsError(f"restart must be True or False, not {restart!r:.60}")
+    check_switch("restart", restart)
     if restart and checkpoint is None:
         raise InvalidOptionsError(
             "restart=True was given without a checkpoint", hint="name it: checkpoint=..."
@@ -128,17 +128,6 @@ def check_options(chunk: Any, checkpoint: Any, restart: Any, rate: Any, progress
 
 
 # --- how far it has come ----------------------------------------------------------------------------------
-
-
-class _Tally:
-    """The counts of one part of a run; each part has its own, because they may run in different threads."""
-
-    def __init__(self, report: ChangeReport = ChangeReport(0, 0, 0)) -> None:  # noqa: B008 - it is immutable
-        self.report = report
-
-    def add(self, scanned: int, found: int = 0, changed: int = 0) -> ChangeReport:
-        before = self.report
-        return ChangeReport(before.scanned + scanned, before.found + found, before.changed + changed)
 
 
 class _Advance(Participant):
@@ -161,13 +150,13 @@ class _Advance(Participant):
 
 
 class _Part:
-    """One part of a run, the only one unless a scan has segments."""
+    """One part of a run, the only one unless a scan has segments; parts may run in different threads."""
 
     def __init__(self, run: _Run, request: Query | Scan | None, record: Checkpoint | None) -> None:
         self.run = run
         self.request = request
         self.record = record
-        self.tally = _Tally()
+        self.report = ChangeReport(0, 0, 0)
         rate = run.options.rate
         self.pace = Pace(None if rate is None else rate / run.segments)
 
@@ -198,7 +187,7 @@ class _Part:
                 f"the checkpoint {options.checkpoint!r} belongs to a run with other arguments",
                 hint="use another name, or begin again with restart=True",
             )
-        self.tally.report = ChangeReport(**record.counted)
+        self.report = ChangeReport(**record.counted)
         self.after = record.after
         return not record.done
 
@@ -232,7 +221,7 @@ class _Part:
             async def body(tx: Any) -> ChangeReport:
                 unit: Unit = tx._unit
                 found, changed = await run.change(unit, items)
-                report = self.tally.add(scanned, found, changed)
+                report = self._count(scanned, found, changed)
                 if record is not None:
                     mark, done = run.context.port.new_id(), end and after is None
                     new[:] = [record.advance(run.digest, mark, after, report._asdict(), done=done)]
@@ -242,14 +231,18 @@ class _Part:
 
             body.__qualname__ = f"{run.treatment.kind}_all"
             flow = run_transaction(run.context, run.shell.begin, run.shell.wrap(body), _OPTIONS)
-            self.tally.report = await flow
+            self.report = await flow
             if new:
                 self.record = new[0]
         else:
-            self.tally.report = self.tally.add(scanned)
+            self.report = self._count(scanned)
         self.after = after
         if run.options.progress is not None:
             await run.context.port.call(run.options.progress, run.report())
+
+    def _count(self, scanned: int, found: int = 0, changed: int = 0) -> ChangeReport:
+        before = self.report
+        return ChangeReport(before.scanned + scanned, before.found + found, before.changed + changed)
 
 
 # --- the run ----------------------------------------------------------------------------------------------
@@ -290,7 +283,7 @@ class _Run:
 
     def report(self) -> ChangeReport:
         """The counts of all parts."""
-        reports = [part.tally.report for part in self.parts]
+        reports = [part.report for part in self.parts]
         return ChangeReport(*(sum(column) for column in zip(*reports, strict=True)))
 
     def sift(self, items: Sequence[Item]) -> list[Item]:

@@ -10,11 +10,12 @@ from holdall.core.port import run, wait
 from holdall.transactions.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
+    from holdall.core.context import Context
     from holdall.models.conditions import Clause
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
-    from holdall.transactions.bulk.batch import BulkReport
+    from holdall.transactions.bulk.batch import Batches, BulkReport
     from holdall.transactions.bulk.chunk import ChangeReport, Shell
     from holdall.transactions.migration.bulk import MigrationArguments, MigrationReport
     from holdall.transactions.move.conversion import AsyncConvert, Convert
@@ -33,13 +34,7 @@ class BulkRunner(Reader):
         concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
         resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
         """
-        from holdall.transactions.migration.bulk import MigrationArguments, migrate
-        from holdall.transactions.target import model_schema, refuse_others
-
-        schema = model_schema(model)
-        refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
-        flow = migrate(self._context, schema, **options)
-        return run(flow, self._context)
+        return run(_migrate(self._context, model, options), self._context)
 
     def move(
         self,
@@ -59,13 +54,7 @@ class BulkRunner(Reader):
         ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
         ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
         """
-        from holdall.transactions.move.flow import MoveArguments, move
-        from holdall.transactions.target import model_schema, refuse_others
-
-        found = model_schema(source)
-        refuse_others("move", found, options, MoveArguments.__annotations__)
-        flow = move(self._context, found, model_schema(target), convert=convert, **options)
-        return run(flow, self._context)
+        return run(_move(self._context, source, target, convert, options), self._context)
 
     def bulk(
         self,
@@ -84,13 +73,8 @@ class BulkRunner(Reader):
         a ``before_...`` hook is refused, because batches would leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import Bulk
-        from holdall.transactions.bulk.batch import Batches
-        from holdall.transactions.target import model_schema, refuse_others
 
-        schema = model_schema(model)
-        refuse_others("bulk", schema, others, BulkRunner.bulk.__kwdefaults__)
-        batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
-        return Bulk(self._context, batches)
+        return Bulk(self._context, _make_batches(self._context, model, others, concurrency, rate, progress))
 
     def update_all(
         self,
@@ -164,13 +148,7 @@ class AsyncBulkRunner(AsyncReader):
         concurrently. ``rate`` is the most items written per second. ``dry_run`` only counts. An interrupted run is
         resumed where it stopped, unless ``restart`` is true. ``progress`` is called with a report after each page.
         """
-        from holdall.transactions.migration.bulk import MigrationArguments, migrate
-        from holdall.transactions.target import model_schema, refuse_others
-
-        schema = model_schema(model)
-        refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
-        flow = migrate(self._context, schema, **options)
-        return await wait(flow, self._context)
+        return await wait(_migrate(self._context, model, options), self._context)
 
     async def move(
         self,
@@ -190,13 +168,7 @@ class AsyncBulkRunner(AsyncReader):
         ``where`` chooses items of the source, as in `scan`. ``segments``, ``rate``, ``dry_run``, ``restart`` and
         ``progress`` are as in `migrate`; a dry run also reports what the run would cost.
         """
-        from holdall.transactions.move.flow import MoveArguments, move
-        from holdall.transactions.target import model_schema, refuse_others
-
-        found = model_schema(source)
-        refuse_others("move", found, options, MoveArguments.__annotations__)
-        flow = move(self._context, found, model_schema(target), convert=convert, **options)
-        return await wait(flow, self._context)
+        return await wait(_move(self._context, source, target, convert, options), self._context)
 
     def bulk(
         self,
@@ -215,12 +187,8 @@ class AsyncBulkRunner(AsyncReader):
         a ``before_...`` hook is refused, because batches would leave its items inconsistent.
         """
         from holdall.transactions.bulk.api import AsyncBulk
-        from holdall.transactions.bulk.batch import Batches
-        from holdall.transactions.target import model_schema, refuse_others
 
-        schema = model_schema(model)
-        refuse_others("bulk", schema, others, AsyncBulkRunner.bulk.__kwdefaults__)
-        batches = Batches(self._context, schema, concurrency=concurrency, rate=rate, progress=progress)
+        batches = _make_batches(self._context, model, others, concurrency, rate, progress)
         return AsyncBulk(self._context, batches)
 
     async def update_all(
@@ -293,6 +261,42 @@ def finish_flow(flow: Callable[..., Any]) -> Callable[..., Any]:
         return run(flow(*args))
 
     return call
+
+
+def _migrate(
+    context: Context, model: object, options: MigrationArguments
+) -> Coroutine[Any, Any, MigrationReport]:
+    """The flow of `migrate`, once the arguments are checked."""
+    from holdall.transactions.migration.bulk import MigrationArguments, migrate
+    from holdall.transactions.target import model_schema, refuse_others
+
+    schema = model_schema(model)
+    refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
+    return migrate(context, schema, **options)
+
+
+def _move(
+    context: Context, source: object, target: object, convert: Any, options: MoveArguments
+) -> Coroutine[Any, Any, MoveReport]:
+    """The flow of `move`, once the arguments are checked."""
+    from holdall.transactions.move.flow import MoveArguments, move
+    from holdall.transactions.target import model_schema, refuse_others
+
+    found = model_schema(source)
+    refuse_others("move", found, options, MoveArguments.__annotations__)
+    return move(context, found, model_schema(target), convert=convert, **options)
+
+
+def _make_batches(
+    context: Context, model: object, others: Mapping[str, Any], concurrency: int, rate: Any, progress: Any
+) -> Batches:
+    """The batches of `bulk`, once the arguments are checked."""
+    from holdall.transactions.bulk.batch import Batches
+    from holdall.transactions.target import model_schema, refuse_others
+
+    schema = model_schema(model)
+    refuse_others("bulk", schema, others, BulkRunner.bulk.__kwdefaults__)
+    return Batches(context, schema, concurrency=concurrency, rate=rate, progress=progress)
 
 
 def _change_all(

@@ -118,12 +118,12 @@ class _Migration:
             except (InvalidRequestError, ServiceError) as error:
                 if not _is_about_the_item(error):
                     raise
-                _fail(tally, binding, raw, error.message)
+                tally.fail(binding.key_of(raw), error.message)
                 return
             try:
                 await attempts.another()
             except ContentionError as error:
-                _fail(tally, binding, raw, error.message)
+                tally.fail(binding.key_of(raw), error.message)
                 return
             raw = (await self._context.port.send(GetItem(binding.table, binding.key_of(raw), True))).item
         # otherwise it was deleted meanwhile, or is of another model that shares the key
@@ -136,12 +136,6 @@ class _Migration:
         if not self._dry_run:
             await tally.pace.wait(self._context.port)
             await send_plan(self._context.port, plan)
-
-
-def _fail(tally: Tally, binding: Binding, raw: Item, problem: str) -> None:
-    key = ", ".join(str(*part.values()) for part in binding.key_of(raw).values())
-    tally.count("failed")
-    tally.note("problems", f"{key}: {problem}")
 
 
 def _is_about_the_item(error: HoldallError) -> bool:

@@ -209,7 +209,7 @@ class _Move:
                 else:
                     copies.append(make_copy(self._target, converted, port.now()))
             except InvalidRequestError as error:
-                _fail(tally, self._source, raw, error)
+                tally.fail(self._source.key_of(raw), error.message)
         for start in range(0, len(copies), BatchGet.most):
             await self._settle(tally, copies[start : start + BatchGet.most])
 
@@ -244,14 +244,14 @@ class _Move:
             except HoldallError as error:
                 if not _is_about_the_item(error):
                     raise
-                line = _fail(tally, self._target, copy.attributes, error)
+                line = tally.fail(self._target.key_of(copy.attributes), error.message)
                 if isinstance(error, UniqueViolationError) and len(self._refused) < _MOST_REFUSED:
                     self._refused.append((tally, copy, line))
                 return
             try:
                 await attempts.another()
             except ContentionError as error:
-                _fail(tally, self._target, copy.attributes, error)
+                tally.fail(self._target.key_of(copy.attributes), error.message)
                 return
             stored = (await self._context.port.send(self._read(copy))).item
 
@@ -311,12 +311,3 @@ def _is_about_the_item(error: HoldallError) -> bool:
     """Whether the error concerns only this item, so that others may succeed."""
     kinds = (InvalidRequestError, UniqueViolationError, TransactionErrors)
     return isinstance(error, kinds) or isinstance(error.__cause__, TransactionCanceledError)
-
-
-def _fail(tally: Tally, binding: Binding, item: Item, error: HoldallError) -> str:
-    """Count and note an item that could not be copied; returns the line."""
-    key = ", ".join(str(*part.values()) for part in binding.key_of(item).values())
-    line = f"{key}: {error.message}"
-    tally.count("failed")
-    tally.note("problems", line)
-    return line

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdall.core.nearest_name import suggest_name
+from holdall.core.option import check_count
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.conditions import Clause
@@ -139,9 +140,9 @@ def check_clause(option: str, given: Any) -> Clause | None:
 
 def check_limit(limit: Any) -> int | None:
     """Check a limit."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InvalidOptionsError(f"limit must be a whole number from 1 up, not {limit!r}")
-    return limit
+    if limit is not None:
+        check_count(limit, "limit")
+    return limit  # type: ignore[no-any-return]
 
 
 def check_switch(option: str, given: Any) -> bool:

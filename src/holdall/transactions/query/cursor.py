@@ -13,6 +13,7 @@ from holdall.core.context import Context
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
+from holdall.core.option import check_count
 from holdall.core.requests import BatchGet, GetItem, Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
@@ -55,9 +56,8 @@ class RowCursor(Generic[M]):
         self._excluded: tuple[Attribute, ...] = ()
         self._sifts = False  # whether rows are filtered here, because the store cannot do it
         self._reads_to_count = False
-        self._fetches = (
-            False  # whether the index holds only parts of items, so that they are fetched by their keys
-        )
+        # whether the index holds only parts of items, so that they are fetched by their keys
+        self._fetches = False
         self._filter: Condition | None = None
         self._maker: RowMaker | MixedMaker | None = None
         self.left = question.limit
@@ -124,7 +124,8 @@ class RowCursor(Generic[M]):
             await self.begin()
         if self._next is None or self.left == 0:
             return None
-        limit = self._page_limit(_least(self.left, at_most))
+        given = (number for number in (self.left, at_most) if number is not None)
+        limit = self._page_limit(min(given, default=None))
         page = await self._context.port.send(
             self._next if limit is None else replace(self._next, limit=limit)
         )
@@ -166,12 +167,11 @@ class RowCursor(Generic[M]):
     async def count(self) -> int:
         """The number of rows, up to the limit; if the store can count them, only the number is fetched."""
         await self.begin()
+        total = 0
         if self._excluded or self._sifts or self._reads_to_count:
-            total = 0
             while (rows := await self.next_rows()) is not None:
                 total += sum(1 for _ in self.give(rows)) if self._reads_to_count else len(rows)
             return total
-        total = 0
         # like iteration, leave out rows of models that this program does not define
         if self._next is not None:
             self._next = replace(self._next, filter=self._question.count_filter(self._next.filter))
@@ -236,11 +236,6 @@ def _countable(question: Question, binding: Binding) -> bool:
     return not binding.own or (told_apart and not question.expires_unseen(binding))
 
 
-def _least(first: int | None, second: int | None) -> int | None:
-    given = [number for number in (first, second) if number is not None]
-    return min(given) if given else None
-
-
 # --- flows ------------------------------------------------------------------------------------------------
 
 
@@ -278,8 +273,7 @@ async def _fetch_page(
     from holdall.core.settings import parse_secrets
     from holdall.core.signature import check_secrets
 
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidOptionsError(f"size must be a whole number from 1 up, not {size!r}")
+    check_count(size, "size")
     secrets = context.settings.secret if secret is None else parse_secrets(secret, "the page's secret")
     check_secrets(secrets)  # fail now, not only when there is a second page
     now = context.port.now()

@@ -26,6 +26,7 @@ from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import alive
+from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question, family_condition, names_in
 from holdall.transactions.query.row import FoundItem, RowLock, RowMaker, holds_rows
 from holdall.transactions.target import model_schema, refuse_others
@@ -91,8 +92,7 @@ class ScanQuestion(Question):
             raise InvalidOptionsError(
                 f"segments must be a whole number from 1 to {_SEGMENTS:,}, not {segments!r:.60}"
             )
-        if not isinstance(consistent, bool):
-            raise InvalidOptionsError(f"consistent must be True or False, not {consistent!r:.60}")
+        check_switch("consistent", consistent)  # unlike a query, a scan has no default of its own for None
         if progress is not None and not callable(progress):
             raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
         super().__init__(schema, {}, where=where, limit=limit, only=only, consistent=consistent, lock=lock)
