@@ -269,7 +269,7 @@ def test_at_a_terminal_anything_else_does_not(folder: Path, typed: str) -> None:
     filled()
     code, seen = at_a_terminal(folder, typed)
     assert code == 5
-    assert seen.endswith("error: table holdall was not deleted: you typed a different name\n")
+    assert seen.endswith("error: table holdall was not deleted: you did not type the table's name\n")
     assert exists()
 
 

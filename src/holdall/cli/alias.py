@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.options import limit_option
 from holdall.cli.output import format_time, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.phrase import serves
 from holdall.cli.place import (
-    allow_protected_option,
-    app_option,
-    expect_revision_option,
+    alias_arguments,
+    change_options,
     open_artifacts,
     open_for_change,
     place_options,
 )
-from holdall.cli.rollout import alias_arguments, because, rollout
+from holdall.cli.rollout import rollout
 from holdall.cli.suggestion import suggest_artifact, suggest_version
 from holdall.cli.times import moment
 
@@ -71,10 +71,7 @@ def _weights(
     default=None,
     help="Protect the alias: later changes then need --allow-protected. Or lift that protection.",
 )
-@allow_protected_option
-@expect_revision_option
-@because
-@app_option
+@change_options
 @json_option
 @place_options
 def set_(
@@ -147,9 +144,7 @@ def list_(name: str, as_json: bool) -> None:
 
 @alias.command()
 @alias_arguments
-@click.option(
-    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most changes to list."
-)
+@limit_option("changes")
 @json_option
 @place_options
 def history(name: str, alias: str, limit: int, as_json: bool) -> None:
@@ -180,10 +175,7 @@ def history(name: str, alias: str, limit: int, as_json: bool) -> None:
 @click.option(
     "--to-version", metavar="VERSION", help="Return to this version, which must once have been served alone."
 )
-@allow_protected_option
-@expect_revision_option
-@because
-@app_option
+@change_options
 @json_option
 @place_options
 def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:
@@ -202,10 +194,7 @@ def rollback(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **o
 
 @alias.command()
 @alias_arguments
-@allow_protected_option
-@expect_revision_option
-@because
-@app_option
+@change_options
 @place_options
 def delete(name: str, alias: str, modules: tuple[str, ...], **options: Any) -> None:
     """Delete an alias. Its history and protection remain, and `holdall alias rollback` brings it back."""

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.archive_model import (
-    dry_run_option,
-    find_archived,
-    read_key,
-    read_keys,
-)
+from holdall.cli.archive_model import dry_run_option, find_archived, read_key, read_keys
 from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
 from holdall.cli.cost import cost_lines, format_saving, report_facts
 from holdall.cli.module import load_model, model_argument, models_argument
-from holdall.cli.output import json_option, refuse_failures, say, show, show_json, show_table
+from holdall.cli.options import rate_option, restart_option, segments_option
+from holdall.cli.output import json_option, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.place import pairs
-from holdall.cli.progress import count_roughly, interruptible, run_progress
+from holdall.cli.progress import count_roughly, interruptible, refuse_failures, run_progress
 from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
-    from holdall.archive import ArchiveReport, Holdings, Prices
+    from holdall.archive import ArchiveReport, Prices
 
 _key = click.argument("components", metavar="FIELD=VALUE...", nargs=-1, callback=pairs)
 
@@ -51,16 +48,8 @@ def archive() -> None:
     help="How many months the items will be kept; a run must pay for itself within that time.",
 )
 @click.option("--max-items", type=click.IntRange(1), help="Stop after this many items of each model.")
-@click.option(
-    "--segments",
-    type=click.IntRange(1, 1000),
-    default=4,
-    show_default=True,
-    help="How many parts of the table to process in parallel.",
-)
-@click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="The most capacity units to use per second."
-)
+@segments_option(4)
+@rate_option("capacity units to use")
 @click.option(
     "--price",
     "prices",
@@ -69,7 +58,7 @@ def archive() -> None:
     callback=pairs,
     help="A price in your region, such as table_storage=0.306; can be given several times.",
 )
-@click.option("--restart", is_flag=True, help="Start over instead of continuing an earlier run.")
+@restart_option
 @json_option
 @url_option
 def run(
@@ -148,7 +137,7 @@ def report(names: tuple[str, ...], as_json: bool) -> None:
     with open_database() as db:
         found = {name: db.archive.report(model) for name, model in find_archived(names).items()}
     if as_json:
-        show_json({"models": [_count_facts(name, each) for name, each in found.items()]})
+        show_json({"models": [{"model": name, **asdict(each)} for name, each in found.items()]})
         return
     rows = [
         (
@@ -232,17 +221,6 @@ def _summarize(name: str, report: ArchiveReport, dry_run: bool) -> str:
             f"{format_saving(report.estimate.monthly)}"
         )
     return "".join(f"{line}\n" for line in lines)
-
-
-def _count_facts(name: str, found: Holdings) -> dict[str, Any]:
-    return {
-        "model": name,
-        "hot_items": found.hot_items,
-        "hot_bytes": found.hot_bytes,
-        "cold_items": found.cold_items,
-        "cold_bytes": found.cold_bytes,
-        "pointer_bytes": found.pointer_bytes,
-    }
 
 
 def _read_prices(given: Mapping[str, str]) -> Prices | None:

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.module import load_models
+from holdall.cli.module import load_models, name_roots
 from holdall.cli.output import Refusal, read_text
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def find_archived(names: Sequence[str]) -> dict[str, type[Model]]:
             "declare one, as in class Order(Model, archive=Archive(timestamp=...))",
             status=ExitStatus.USAGE,
         )
-    roots = (model for model in found if not any(base in found for base in model.__mro__[1:]))
-    return {f"{model.__module__}:{model.__qualname__}": model for model in roots}
+    return name_roots(found)
 
 
 def read_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:

@@ -10,22 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdall.cli.archive_model import (
-    dry_run_option,
-    find_archived,
-)
-from holdall.cli.exit_status import ExitStatus
+from holdall.cli.archive_model import dry_run_option, find_archived
+from holdall.cli.confirmation import confirm
 from holdall.cli.module import load_model, model_argument, models_argument
-from holdall.cli.output import (
-    Refusal,
-    json_option,
-    refuse_failures,
-    require_terminal,
-    say,
-    show_json,
-)
+from holdall.cli.options import yes_option
+from holdall.cli.output import json_option, say, show_json
 from holdall.cli.phrase import format_count, format_size
-from holdall.cli.progress import count_roughly, run_progress
+from holdall.cli.progress import count_roughly, refuse_failures, run_progress
 from holdall.cli.session import open_database, url_option
 from holdall.cli.times import duration
 
@@ -157,7 +148,7 @@ def compact(
     is_flag=True,
     help="Delete even if the server ignores conditions; make sure that nothing is archived meanwhile.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 def sweep(
     names: tuple[str, ...],
     dry_run: bool,
@@ -181,7 +172,10 @@ def sweep(
         doomed = sum(each.unreferenced for each in found.values())
         if doomed and not dry_run:
             if not yes:
-                _confirm(format_count(doomed, "object"))
+                many = format_count(doomed, "object")
+                confirm(
+                    f"Delete {many} that no item points to? This cannot be undone.", f"{many} not deleted"
+                )
             for name, model in models.items():
                 found[name] = db.archive.sweep(model, dry_run=False, exclusive=exclusive, **options)
     _show_reports(found, dry_run, as_json, _describe_sweep)
@@ -250,9 +244,3 @@ def _describe_sweep(found: ArchiveSweep, dry_run: bool) -> str:
 
 def _describe_export(report: ExportReport) -> str:
     return f"{format_count(report.items, 'item')}, {report.cold:,} of them archived"
-
-
-def _confirm(many: str) -> None:
-    require_terminal(f"{many} not deleted")
-    if not click.confirm(f"Delete {many} that no item points to? This cannot be undone.", err=True):
-        raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holdall.cli.options import limit_option
 from holdall.cli.output import escape, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.phrase import (
     artifact_row,
@@ -179,9 +181,7 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
     help="Only versions with this metadata.",
 )
 @click.option("--since", callback=moment, metavar="TIME", help="Only versions created at this time or later.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most entries to list."
-)
+@limit_option("entries")
 @json_option
 @place_options
 def list_(
@@ -288,15 +288,7 @@ def reindex(as_json: bool) -> None:
     with open_artifacts() as db:
         found = db.artifacts.reindex()
     if as_json:
-        show_json(
-            {
-                "artifacts": found.artifacts,
-                "added": found.added,
-                "removed": found.removed,
-                "objects": found.objects,
-                "bytes": found.bytes,
-            }
-        )
+        show_json(asdict(found))
         return
     say(
         f"{format_count(found.artifacts, 'artifact')}: {found.added:,} added to the list, {found.removed:,} removed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -47,7 +48,7 @@ def restore(source: str, as_json: bool) -> None:
 
 def _show(report: BackupReport, done: str, as_json: bool) -> None:
     if as_json:
-        show_json({"path": report.path, "files": report.files, "bytes": report.bytes})
+        show_json(asdict(report))
     else:
         files = format_count(report.files, "file")
         show(f"the database and {files} ({format_size(report.bytes)}) {done} {report.path}\n")

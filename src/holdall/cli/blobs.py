@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -270,7 +271,7 @@ def sweep(dry_run: bool, as_json: bool) -> None:
     with open_database() as db:
         report = db.blobs.sweep(dry_run=dry_run)
     if as_json:
-        show_json({"blobs": report.blobs, "bytes": report.bytes, "attached": report.attached})
+        show_json(asdict(report))
         return
     verb = "would be deleted" if dry_run else "deleted"
     say(

@@ -11,6 +11,7 @@ import click
 from holdall.cli.cost import format_money
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models, models_option
+from holdall.cli.options import rate_option
 from holdall.cli.output import Refusal, json_option, say, show, show_json
 from holdall.cli.phrase import format_count, format_duration, format_size, parse_size
 from holdall.cli.progress import interruptible, run_progress
@@ -59,9 +60,7 @@ def _parse_bandwidth(context: click.Context, parameter: click.Parameter, text: s
     type=click.IntRange(1, 1000),
     help="How many parts of a table to copy in parallel; by default 4 if one of the databases is in DynamoDB.",
 )
-@click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="The most items to write or delete per second."
-)
+@rate_option("items to write or delete")
 @click.option(
     "--bandwidth",
     metavar="SIZE",

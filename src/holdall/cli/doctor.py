@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from holdall.cli.exit_status import ExitStatus
+from holdall.cli.confirmation import confirm
 from holdall.cli.module import load_models, models_option
-from holdall.cli.output import Refusal, json_option, require_terminal, say, show, show_json, show_table
+from holdall.cli.options import rate_option, segments_option
+from holdall.cli.output import Refusal, json_option, say, show, show_json, show_table
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import run_progress
 from holdall.cli.session import command_text, open_database, url_option
@@ -43,14 +44,8 @@ def _check_names(context: click.Context, parameter: click.Parameter, names: tupl
 )
 @click.option("--repair", is_flag=True, help="Repair what can be repaired, after showing what that is.")
 @click.option("--yes", is_flag=True, help="Repair without asking.")
-@click.option(
-    "--segments",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="How many parts of a table to read in parallel.",
-)
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to read per second.")
+@segments_option(1, "a table to read")
+@rate_option("items to read")
 @click.option("--no-figures", is_flag=True, help="Do not store the number and size of each model's items.")
 @json_option
 @url_option
@@ -122,9 +117,7 @@ def _phrase(report: DoctorReport) -> str:
 def _confirm(report: DoctorReport) -> None:
     plans = [each for each in report.findings if each.repair]
     say(f"{format_count(len(plans), 'fault')} can be repaired; other faults are left alone")
-    require_terminal("nothing was repaired")
-    if not click.confirm("Repair?", err=True):
-        raise Refusal("nothing was repaired", status=ExitStatus.REFUSED)
+    confirm("Repair?", "nothing was repaired", "nothing was repaired")
 
 
 def _show_figures(report: DoctorReport) -> None:

@@ -8,13 +8,14 @@ from typing import IO, Any, TypeVar
 
 import click
 
+from holdall.cli.confirmation import confirm, require_terminal
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.item_source import Listing, Shown, Wanted, open_source
+from holdall.cli.options import yes_option
 from holdall.cli.output import (
     Refusal,
     json_option,
     read_text,
-    require_terminal,
     say,
     show,
     show_json,
@@ -218,7 +219,7 @@ def update(
 @items.command()
 @_source
 @_words(required=True)
-@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+@yes_option
 @url_option
 def delete(source: str, words: tuple[str, ...], yes: bool) -> None:
     """Delete the item with this key.
@@ -232,10 +233,9 @@ def delete(source: str, words: tuple[str, ...], yes: bool) -> None:
         if item is None:
             raise _refuse_missing(key)
         if not yes:
-            require_terminal(f"{_name(key)} was not deleted")
+            require_terminal(undone := f"{_name(key)} was not deleted")
             show_pairs(item.texts)
-            if not click.confirm("Delete it?", err=True):
-                raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
+            confirm("Delete it?", undone)
         shelf.delete(key)
     say(f"{_name(key)} was deleted")
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdall.cli.confirmation import confirm
 from holdall.cli.exit_status import ExitStatus
+from holdall.cli.options import limit_option, yes_option
 from holdall.cli.output import (
     Refusal,
     format_time,
     json_option,
-    require_terminal,
     say,
     show,
     show_json,
     show_pairs,
     show_table,
 )
+from holdall.cli.phrase import format_count
 from holdall.cli.session import open_database, url_option
 from holdall.cli.suggestion import suggest_queue
 from holdall.cli.times import duration, moment
@@ -29,20 +31,14 @@ if TYPE_CHECKING:
     from holdall import Database
     from holdall.jobs import JobRecord, JobState
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _MANY = 10_000
 """The most jobs counted before the user is asked whether to delete them."""
 
 
-def _queue_option(function: F) -> F:
-    return click.option(
-        "--queue", metavar="NAME", shell_complete=suggest_queue, help="Only jobs in this queue."
-    )(function)
-
-
-def _name_option(function: F) -> F:
-    return click.option("--name", metavar="NAME", help="Only jobs with this name.")(function)
+_queue_option = click.option(
+    "--queue", metavar="NAME", shell_complete=suggest_queue, help="Only jobs in this queue."
+)
+_name_option = click.option("--name", metavar="NAME", help="Only jobs with this name.")
 
 
 @click.group()
@@ -62,9 +58,7 @@ def jobs() -> None:
     help="Only jobs in this state.",
 )
 @_name_option
-@click.option(
-    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most jobs to list."
-)
+@limit_option("jobs")
 @json_option
 @url_option
 def list_(queue: str | None, state: JobState | None, name: str | None, limit: int, as_json: bool) -> None:
@@ -148,7 +142,7 @@ def retry(ids: tuple[str, ...], every: bool, queue: str | None, name: str | None
         raise click.UsageError("--queue and --name need --all")
     with open_database() as db:
         if every:
-            say(f"{_jobs(db.jobs.retry_all(queue=queue, name=name))} will be retried")
+            say(f"{format_count(db.jobs.retry_all(queue=queue, name=name), 'job')} will be retried")
         else:
             _each(ids, db.jobs.retry, "will be retried")
 
@@ -163,7 +157,7 @@ def resume(queue: str | None, name: str | None) -> None:
     A job is deleted instead if another one with its key is already waiting here.
     """
     with open_database() as db:
-        say(f"{_jobs(db.jobs.resume(queue=queue, name=name))} resumed")
+        say(f"{format_count(db.jobs.resume(queue=queue, name=name), 'job')} resumed")
 
 
 @jobs.command()
@@ -194,7 +188,7 @@ def delete(ids: tuple[str, ...]) -> None:
     metavar="DURATION",
     help="Only jobs that died, or were due, longer ago than this: 12h, 7d, 2w.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @url_option
 def purge(
     state: JobState,
@@ -216,7 +210,7 @@ def purge(
         if not yes and not _confirm(db, state, queue, name, before):
             return
         purged = db.jobs.purge(state=state, queue=queue, name=name, before=before)
-    say(f"{_jobs(purged)} deleted")
+    say(f"{format_count(purged, 'job')} deleted")
 
 
 # --- doing ------------------------------------------------------------------------------------------------
@@ -246,10 +240,8 @@ def _confirm(
     if count == 0:
         say("no job matches: nothing to delete")
         return False
-    many = f"more than {_MANY:,} jobs" if count > _MANY else _jobs(count)
-    require_terminal(f"{many} not deleted")
-    if not click.confirm(f"Delete {many}? This cannot be undone.", err=True):
-        raise Refusal("nothing was deleted", status=ExitStatus.REFUSED)
+    many = f"more than {_MANY:,} jobs" if count > _MANY else format_count(count, "job")
+    confirm(f"Delete {many}? This cannot be undone.", f"{many} not deleted")
     return True
 
 
@@ -303,7 +295,3 @@ def _words(record: JobRecord) -> dict[str, str]:
 def _row(record: JobRecord) -> tuple[str, ...]:
     moment = format_time(record.died or record.due)
     return record.id, record.name, record.queue, record.state, f"{record.attempts:,}", moment
-
-
-def _jobs(count: int) -> str:
-    return f"{count:,} {'job' if count == 1 else 'jobs'}"

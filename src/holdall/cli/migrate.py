@@ -6,29 +6,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdall.cli.module import load_models, models_argument
-from holdall.cli.output import json_option, refuse_failures, show, show_json
+from holdall.cli.module import load_models, models_argument, name_roots
+from holdall.cli.options import rate_option, restart_option, segments_option
+from holdall.cli.output import json_option, show, show_json
 from holdall.cli.phrase import format_count
-from holdall.cli.progress import count_roughly, interruptible, run_progress
+from holdall.cli.progress import count_roughly, interruptible, refuse_failures, run_progress
 from holdall.cli.session import open_database, url_option
 
 if TYPE_CHECKING:
-    from holdall import Model
     from holdall.transactions import MigrationReport
 
 
 @click.command()
 @models_argument
-@click.option(
-    "--segments",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="How many parts of the table to process in parallel.",
-)
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write per second.")
+@segments_option(1)
+@rate_option("items to write")
 @click.option("--dry-run", is_flag=True, help="Change nothing; only count the items that would change.")
-@click.option("--restart", is_flag=True, help="Start over instead of continuing an earlier run.")
+@restart_option
 @json_option
 @url_option
 def migrate(
@@ -44,7 +38,7 @@ def migrate(
     command continues where it stopped. The exit status is 1 if items could not be brought up to date; the first of
     them are listed.
     """
-    models = {f"{model.__module__}:{model.__qualname__}": model for model in _roots(load_models(names))}
+    models = name_roots(load_models(names))
     reports: dict[str, MigrationReport] = {}
     with open_database() as db:
         for name, model in models.items():
@@ -63,11 +57,6 @@ def migrate(
         "could not be brought up to date",
         "correct the items or the model's conversions,",
     )
-
-
-def _roots(models: list[type[Model]]) -> list[type[Model]]:
-    """The models without those that derive from another one of them, which are migrated with their base."""
-    return [model for model in models if not any(base in models for base in model.__mro__[1:])]
 
 
 def _summary(name: str, report: MigrationReport, dry_run: bool) -> str:

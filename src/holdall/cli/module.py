@@ -44,6 +44,12 @@ def load_models(names: Sequence[str]) -> list[type[Model]]:
     return list(dict.fromkeys(model for name in names for model in _load(name)))
 
 
+def name_roots(models: Sequence[type[Model]]) -> dict[str, type[Model]]:
+    """Models by name, without those that derive from another one of them: a run over their base includes them."""
+    roots = (model for model in models if not any(base in models for base in model.__mro__[1:]))
+    return {f"{model.__module__}:{model.__qualname__}": model for model in roots}
+
+
 def load_model(name: str) -> type[Model]:
     """The one model with this name."""
     if ":" not in name:

@@ -8,9 +8,10 @@ import click
 
 from holdall.cli.cost import format_money
 from holdall.cli.module import load_condition, load_function, load_model
-from holdall.cli.output import json_option, refuse_failures, say, show, show_json
+from holdall.cli.options import rate_option, restart_option, segments_option
+from holdall.cli.output import json_option, say, show, show_json
 from holdall.cli.phrase import format_count, format_size
-from holdall.cli.progress import count_roughly, interruptible, run_progress
+from holdall.cli.progress import count_roughly, interruptible, refuse_failures, run_progress
 from holdall.cli.session import open_database, url_option
 from holdall.cli.suggestion import suggest_model
 
@@ -44,16 +45,10 @@ _COUNTS = {
     is_flag=True,
     help="Replace items that an earlier move wrote, that no program has changed, and that differ now.",
 )
-@click.option(
-    "--segments",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="How many parts of the table to process in parallel.",
-)
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The most items to write per second.")
+@segments_option(1)
+@rate_option("items to write")
 @click.option("--dry-run", is_flag=True, help="Write nothing; only report what the command would do.")
-@click.option("--restart", is_flag=True, help="Start over instead of continuing an earlier run.")
+@restart_option
 @json_option
 @url_option
 def move_items(

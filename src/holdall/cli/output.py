@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import click
 
 from holdall.cli.exit_status import ExitStatus, exit_status
 from holdall.errors import HoldallError
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _UNBROKEN = re.compile(r"[^\n\t]+")
 
 JSON = "holdall.json"
 """The context's mark that failures are printed as JSON."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the data as JSON.")
+"""``--json``: the command's data, and its error if it fails, as JSON."""
 
 _ARGUMENTS = re.compile(
     r"\b(allow_protected|create|drop_aliases|dry_run|exclusive|force|overwrite|restart)=True|\b(sort|where|only)=(?![\w\"'(])"
@@ -108,39 +108,6 @@ def read_text(file: IO[str]) -> str:
         return file.read()
     except UnicodeDecodeError:
         raise Refusal(f"{file.name} is not text in UTF-8", status=ExitStatus.USAGE) from None
-
-
-def require_terminal(undone: str) -> None:
-    """Refuse to go on unless there is a terminal on which to ask; ``undone`` says what has not happened."""
-    if not sys.stdin.isatty():
-        raise Refusal(
-            f"{undone}: there is no terminal to ask for confirmation",
-            "add --yes if you are sure",
-            status=ExitStatus.REFUSED,
-        )
-
-
-def refuse_failures(
-    failed: int, problems: Mapping[str, Sequence[str]], outcome: str, hint: str = "remove the cause"
-) -> None:
-    """If items failed, list the first problems of each model, and end the program.
-
-    ``outcome`` completes "3 items ..."; ``hint`` completes "... and run the same command again".
-    """
-    if not failed:
-        return
-    lines = [f"{name}: {problem}" for name, each in problems.items() for problem in each]
-    for line in lines:
-        say(f"problem: {line}")
-    if lines and failed > len(lines):
-        say(f"… and {failed - len(lines):,} more")
-    items = f"{failed:,} {'item' if failed == 1 else 'items'}"
-    raise Refusal(f"{items} {outcome}", f"{hint} and run the same command again")
-
-
-def json_option(function: F) -> F:
-    """``--json``: the command's data, and its error if it fails, as JSON."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the data as JSON.")(function)
 
 
 def say(text: str) -> None:

@@ -1,5 +1,5 @@
-"""Shared by the commands for artifacts: the options that say where artifacts are stored, which modules' event
-handlers run, and what a change expects."""
+"""Shared by the commands for artifacts: where artifacts are stored, the arguments that name an alias, and the options
+of a change, such as the modules whose event handlers run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from holdall.cli.module import load_module
 from holdall.cli.session import open_database, settings_only, url_option
+from holdall.cli.suggestion import suggest_alias, suggest_artifact
 
 if TYPE_CHECKING:
     from holdall import Database
@@ -52,29 +53,38 @@ def open_artifacts() -> Database:
     return open_database(artifacts=replace(known, **given))
 
 
-def app_option(function: F) -> F:
-    """``--app``: the modules whose event handlers run."""
-    return click.option(
-        "--app",
-        "modules",
-        metavar="MODULE",
-        multiple=True,
-        help="A module whose event handlers are called for this change; can be given several times.",
-    )(function)
+app_option = click.option(
+    "--app",
+    "modules",
+    metavar="MODULE",
+    multiple=True,
+    help="A module whose event handlers are called for this change; can be given several times.",
+)
+allow_protected_option = click.option(
+    "--allow-protected", is_flag=True, help="Allow changes to protected aliases."
+)
+expect_revision_option = click.option(
+    "--expect-revision", metavar="TEXT", help="Fail unless it still has this revision."
+)
 
 
-def allow_protected_option(function: F) -> F:
-    """``--allow-protected``."""
-    return click.option("--allow-protected", is_flag=True, help="Allow changes to protected aliases.")(
+def because(function: F) -> F:
+    """``--by`` and ``--reason``, for the alias's history."""
+    function = click.option("--reason", metavar="TEXT", help="Why you make the change, for the history.")(
         function
     )
+    return click.option("--by", metavar="TEXT", help="Who makes the change, for the history.")(function)
 
 
-def expect_revision_option(function: F) -> F:
-    """``--expect-revision``."""
-    return click.option("--expect-revision", metavar="TEXT", help="Fail unless it still has this revision.")(
-        function
-    )
+def change_options(function: F) -> F:
+    """The options of a change to an alias: protection, its revision, who and why, and event handlers."""
+    return allow_protected_option(expect_revision_option(because(app_option(function))))
+
+
+def alias_arguments(function: F) -> F:
+    """``NAME`` and ``ALIAS``: the artifact, and its alias."""
+    function = click.argument("alias", shell_complete=suggest_alias)(function)
+    return click.argument("name", shell_complete=suggest_artifact)(function)
 
 
 @contextmanager

@@ -1,16 +1,19 @@
-"""The progress of transfers and of runs over a table: a bar on stderr at a terminal; elsewhere a line now and then."""
+"""The progress of transfers and of runs over a table, and how a run ends that was interrupted or could not do all.
+
+At a terminal, progress is a bar on stderr; elsewhere it is a line now and then.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from holdall.cli.output import escape, say
-from holdall.cli.phrase import format_size
+from holdall.cli.output import Refusal, escape, say
+from holdall.cli.phrase import format_count, format_size
 
 if TYPE_CHECKING:
     from holdall import Database, Model
@@ -121,6 +124,23 @@ def count_roughly(db: Database, model: type[Model]) -> int | None:
     }:
         return None
     return db.table.describe().item_count
+
+
+def refuse_failures(
+    failed: int, problems: Mapping[str, Sequence[str]], outcome: str, hint: str = "remove the cause"
+) -> None:
+    """If items failed, list the first problems of each model, and end the program.
+
+    ``outcome`` completes "3 items ..."; ``hint`` completes "... and run the same command again".
+    """
+    if not failed:
+        return
+    lines = [f"{name}: {problem}" for name, each in problems.items() for problem in each]
+    for line in lines:
+        say(f"problem: {line}")
+    if lines and failed > len(lines):
+        say(f"… and {failed - len(lines):,} more")
+    raise Refusal(f"{format_count(failed, 'item')} {outcome}", f"{hint} and run the same command again")
 
 
 @contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.exit_status import ExitStatus
-from holdall.cli.output import Refusal, json_option, require_terminal, say, show, show_json
+from holdall.cli.confirmation import confirm_by_typing, require_terminal
+from holdall.cli.options import yes_option
+from holdall.cli.output import json_option, say, show, show_json
 from holdall.cli.phrase import format_count, format_size, print_artifact, what_is
 from holdall.cli.place import (
     allow_protected_option,
@@ -114,7 +116,7 @@ def prune(
 @click.option("--drop-aliases", is_flag=True, help="Delete the aliases that serve it, too.")
 @allow_protected_option
 @click.option("--dry-run", is_flag=True, help="Purge nothing; only report what would be purged.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @app_option
 @json_option
 @place_options
@@ -140,16 +142,7 @@ def purge(
         if not dry_run and (report.versions or yes):  # --yes also continues a purge that was interrupted
             report = db.artifacts.purge(name, version, **options)
     if as_json:
-        show_json(
-            {
-                "name": name,
-                "versions": list(report.versions),
-                "aliases": list(report.aliases),
-                "objects": report.objects,
-                "bytes": report.bytes,
-                "dry_run": dry_run,
-            }
-        )
+        show_json({**asdict(report), "dry_run": dry_run})
     elif not report.versions:
         say(f"there is no {what_is(name, version)}: nothing to purge")
     else:
@@ -157,13 +150,10 @@ def purge(
 
 
 def _confirm(name: str, version: str | None, report: PurgeReport) -> None:
-    what = what_is(name, version)
-    require_terminal(f"{what} was not purged")
+    require_terminal(undone := f"{what_is(name, version)} was not purged")
     say(f"This purges {_describe_purge(report)} of {name}. It cannot be undone.")
     wanted, called = (name, "artifact's name") if version is None else (version, "version")
-    typed = click.prompt(f"Type the {called} to purge it", default="", show_default=False, err=True)
-    if typed != wanted:
-        raise Refusal(f"{what} was not purged: you did not type the {called}", status=ExitStatus.REFUSED)
+    confirm_by_typing(wanted, called, "purge", undone)
 
 
 def _describe_purge(report: PurgeReport) -> str:

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdall.cli.output import format_time, json_option, say, show_json, show_pairs
 from holdall.cli.place import (
+    alias_arguments,
     allow_protected_option,
     app_option,
-    expect_revision_option,
+    because,
+    change_options,
     open_artifacts,
     open_for_change,
     place_options,
 )
-from holdall.cli.suggestion import suggest_alias, suggest_artifact, suggest_version
+from holdall.cli.suggestion import suggest_version
 from holdall.cli.times import duration
 
 if TYPE_CHECKING:
     from holdall.artifacts import Rollout
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def alias_arguments(function: F) -> F:
-    """``NAME`` and ``ALIAS``: the artifact, and its alias."""
-    function = click.argument("alias", shell_complete=suggest_alias)(function)
-    return click.argument("name", shell_complete=suggest_artifact)(function)
-
-
-def because(function: F) -> F:
-    """``--by`` and ``--reason``, for the alias's history."""
-    function = click.option("--reason", metavar="TEXT", help="Why you make the change, for the history.")(
-        function
-    )
-    return click.option("--by", metavar="TEXT", help="Who makes the change, for the history.")(function)
 
 
 def _stages(
@@ -79,10 +65,7 @@ def rollout() -> None:
 @click.option(
     "--approve", is_flag=True, help="Wait for approval after every stage, even if it has a duration."
 )
-@allow_protected_option
-@expect_revision_option
-@because
-@app_option
+@change_options
 @json_option
 @place_options
 def start(
@@ -116,10 +99,7 @@ def show(name: str, alias: str, as_json: bool) -> None:
 
 @rollout.command()
 @alias_arguments
-@allow_protected_option
-@expect_revision_option
-@because
-@app_option
+@change_options
 @json_option
 @place_options
 def advance(name: str, alias: str, modules: tuple[str, ...], as_json: bool, **options: Any) -> None:

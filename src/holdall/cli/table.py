@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.exit_status import ExitStatus
+from holdall.cli.confirmation import confirm_by_typing, require_terminal
 from holdall.cli.module import load_models, models_option
+from holdall.cli.options import yes_option
 from holdall.cli.output import (
-    Refusal,
     json_option,
-    require_terminal,
     say,
     show,
     show_json,
@@ -105,7 +104,7 @@ def plan(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
 @click.option("--table", "own", metavar="TABLE", help="The table= of models, if they have their own table.")
 @models_option()
 @click.option("--dry-run", is_flag=True, help="Change nothing; only report what the command would do.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @url_option
 def remove_index(name: str, own: str | None, names: tuple[str, ...], dry_run: bool, yes: bool) -> None:
     """Remove the global index NAME.
@@ -130,13 +129,13 @@ def remove_index(name: str, own: str | None, names: tuple[str, ...], dry_run: bo
         if dry_run:
             return
         if not yes:
-            _confirm_name(f"index {name} was not removed", "index", name)
+            confirm_by_typing(name, "index's name", "remove", f"index {name} was not removed")
         db.table.remove_index(name, table=own, models=models)
         say(f"index {name} removed")
 
 
 @table.command()
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @url_option
 def delete(yes: bool) -> None:
     """Delete the table with everything in it.
@@ -237,17 +236,9 @@ def policy(features: tuple[PolicyFeature, ...], account: str | None, names: tupl
 
 def _confirm(db: Database) -> None:
     name = db.table.name
-    require_terminal(f"table {name} was not deleted")
+    require_terminal(undone := f"table {name} was not deleted")
     say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. It cannot be undone.")
-    _confirm_name(f"table {name} was not deleted", "table", name)
-
-
-def _confirm_name(undone: str, kind: str, name: str) -> None:
-    require_terminal(undone)
-    verb = {"table": "delete", "index": "remove"}[kind]
-    typed = click.prompt(f"Type the {kind}'s name to {verb} it", default="", show_default=False, err=True)
-    if typed != name:
-        raise Refusal(f"{undone}: you typed a different name", status=ExitStatus.REFUSED)
+    confirm_by_typing(name, "table's name", "delete", undone)
 
 
 def _own_tables(db: Database, models: Sequence[type[Model]]) -> list[TableDescription]:
