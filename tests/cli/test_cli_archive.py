@@ -35,6 +35,16 @@ class Rush(Order):
 class Customer(Model):
     id: Key[str]
 """
+TOKENS = """
+from datetime import datetime
+
+from holdall import Archive, Key, Model
+
+
+class Token(Model, archive=Archive(timestamp="made_at", key="tokens/{partitionKey}")):
+    digest: Key[bytes]
+    made_at: datetime
+"""
 
 
 class Order(
@@ -141,6 +151,11 @@ def test_the_key_of_an_object_is_shown_beforehand() -> None:
     ended = call("archive", "key", model(), "customer=Ada: <1>", "number=7")
     assert (ended.exit_code, ended.stdout) == (0, "orders/Ada_ _1_/7.json.gz\n")
     assert tell("key", model(), "customer=ada", "number=7") == {"key": "orders/ada/7.json.gz"}
+
+
+def test_a_key_of_bytes_is_typed_as_for_items(folder: Path) -> None:
+    (folder / f"{MODULE}_tokens.py").write_text(TOKENS)
+    assert tell("key", f"{MODULE}_tokens:Token", "digest=0x00ff") == {"key": "tokens/AP8.json.gz"}
 
 
 def test_what_no_item_points_to_is_swept_when_that_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.archive_model import dry_run_option, find_archived, read_key, read_keys
+from holdall.cli.archive_model import dry_run_option, find_archived, read_keys
 from holdall.cli.archive_upkeep import compact, export, rebuild, rekey, sweep
 from holdall.cli.cost import cost_lines, format_saving, report_facts
+from holdall.cli.item_values import parse_key
 from holdall.cli.module import load_model, model_argument, models_argument
 from holdall.cli.options import rate_option, restart_option, segments_option
 from holdall.cli.output import json_option, say, show, show_json, show_table
@@ -121,7 +122,7 @@ def key(name: str, components: Mapping[str, str], as_json: bool) -> None:
     Name the item by its key, as in shop:Order customer=ada number=7. The item need not exist or be archived.
     """
     with open_database() as db:
-        found = db.archive.key(read_key(load_model(name), components))
+        found = db.archive.key(parse_key(load_model(name), components))
     if as_json:
         show_json({"key": found})
     else:
@@ -179,7 +180,7 @@ def restore(
         if everything:
             restored = db.archive.restore_all(model)
         else:
-            wanted = [read_key(model, components)] if keys is None else read_keys(model, keys)
+            wanted = [parse_key(model, components)] if keys is None else read_keys(model, keys)
             restored = db.archive.restore(*wanted)
     if as_json:
         show_json({"restored": restored})

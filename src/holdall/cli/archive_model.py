@@ -1,14 +1,15 @@
-"""The models that archive commands name, and the keys of their items as users type them."""
+"""The models that archive commands name, and files with the keys of their items."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from holdall.cli.exit_status import ExitStatus
+from holdall.cli.item_values import parse_key
 from holdall.cli.module import load_models, name_roots
 from holdall.cli.output import Refusal, read_text
 
@@ -35,11 +36,6 @@ def find_archived(names: Sequence[str]) -> dict[str, type[Model]]:
     return name_roots(found)
 
 
-def read_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:
-    """The key that the user typed, each text converted to its field's type."""
-    return model.key(**{name: _read_component(model, name, text) for name, text in texts.items()})
-
-
 def read_keys(model: type[Model], file: IO[str]) -> list[ModelKey[Any]]:
     """Keys as JSON, one per line."""
     found = []
@@ -51,17 +47,5 @@ def read_keys(model: type[Model], file: IO[str]) -> list[ModelKey[Any]]:
             texts = {name: text if isinstance(text, str) else json.dumps(text) for name, text in key.items()}
         except (ValueError, AttributeError):
             raise click.BadParameter(f"line {number} is not a JSON object", param_hint="--keys") from None
-        found.append(read_key(model, texts))
+        found.append(parse_key(model, texts))
     return found
-
-
-def _read_component(model: type[Model], name: str, text: str) -> Any:
-    from holdall.models import Field
-
-    field = getattr(model, name, None)
-    if not isinstance(field, Field):
-        return text  # Model.key then reports the unknown field
-    try:
-        return field.codec.adapter.validate_strings(text, strict=False)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a valid value for {model.__name__}.{name}") from None

@@ -18,6 +18,7 @@ from holdall.cli.item_values import (
     parse_conditions,
     parse_fields,
     parse_json_value,
+    parse_key,
     split_condition,
     split_pairs,
 )
@@ -109,7 +110,7 @@ class ModelItems:
 
     def key(self, words: Iterable[str]) -> Any:
         """The key that was typed."""
-        return self._model.key(**parse_fields(self._model, split_pairs(words)))
+        return parse_key(self._model, split_pairs(words))
 
     def get(self, key: Any) -> Shown | None:
         """The item under a key."""

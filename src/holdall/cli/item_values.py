@@ -14,7 +14,7 @@ from holdall.cli.output import format_json
 from holdall.errors import InvalidFieldError
 
 if TYPE_CHECKING:
-    from holdall import Model
+    from holdall import Model, ModelKey
     from holdall.core import Attribute
     from holdall.models import Clause, Field
 
@@ -51,6 +51,11 @@ def parse_fields(model: type[Model], texts: Mapping[str, str]) -> dict[str, Any]
     from holdall.models import parse_text
 
     return {name: parse_text(find_field(model, name), text) for name, text in texts.items()}
+
+
+def parse_key(model: type[Model], texts: Mapping[str, str]) -> ModelKey[Any]:
+    """The key that was typed."""
+    return model.key(**parse_fields(model, texts))
 
 
 def find_field(model: type[Model], name: str) -> Field[Any]:
