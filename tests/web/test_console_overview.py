@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -14,7 +15,8 @@ from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import DescribeTable, Request
 from holdall.errors import AccessDeniedError
 from holdall.web.console import keeper
-from holdall.web.console.figure import FigureKeeper, Figures
+from holdall.web.console.figure import Figures, count_figures
+from holdall.web.console.keeper import Keeper
 
 R = TypeVar("R")
 
@@ -46,7 +48,7 @@ async def test_a_page_does_not_wait_for_figures() -> None:
     store = Slow()
     with Database(backend=store) as db:
         db.table.create()
-        figures = FigureKeeper(db.aio, [])
+        figures = Keeper(partial(count_figures, db.aio, []))
         assert await figures.get() is None
         store.go.set()
         while (found := await figures.get()) is None:
@@ -63,7 +65,7 @@ async def test_a_store_that_refuses_is_reported() -> None:
     store.refuses = True
     store.go.set()
     with Database(backend=store, manage_table=False) as db:
-        figures = FigureKeeper(db.aio, [])
+        figures = Keeper(partial(count_figures, db.aio, []))
         while (found := await figures.get()) is None:
             pass
     assert found.problem == "not permitted: DescribeTable"

@@ -8,8 +8,10 @@ from starlette.responses import Response
 
 from holdall.artifacts import Alias
 from holdall.errors import AliasNotFoundError
+from holdall.web.console.plot import share_out
 from holdall.web.console.rollout import BY, find_rollout, list_moves
 from holdall.web.console.rollout_start import can_begin
+from holdall.web.console.value_text import parse_number
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _CHOICES = 5
@@ -20,8 +22,7 @@ _TONES = 6
 
 def find_shares(weights: Mapping[str, int]) -> dict[str, float]:
     """Return the share of each version, from 0 to 1."""
-    total = sum(weights.values())
-    return {version: weight / total if total else 0.0 for version, weight in weights.items()}
+    return dict(zip(weights, share_out(list(weights.values())), strict=True))
 
 
 def list_arms(shares: Mapping[str, float]) -> list[tuple[str, float, int]]:
@@ -49,7 +50,7 @@ async def show_alias(visit: Visit) -> Response:
     alias = await _find_alias(visit, name, wanted)
     history = await visit.db.artifacts.alias_history(name, wanted, limit=_CHANGES)
     if alias is None and not history:
-        raise RefusedVisitError(404, "Not found", f"{name:.200} has no alias {wanted:.200}.")
+        raise RefusedVisitError(404, f"{name:.200} has no alias {wanted:.200}.")
     weights = {} if alias is None else _read_weights(alias)
     rollout = await find_rollout(visit, name, wanted)
     return visit.render(
@@ -101,14 +102,13 @@ def _parse_weights(values: Mapping[str, str]) -> dict[str, int]:
     for key, text in values.items():
         if not key.startswith("weight-") or not text.strip():
             continue
-        if not (text.strip().isascii() and text.strip().isdigit()) or len(text) > 9:
-            raise RefusedVisitError(
-                422, "Invalid value", f"A weight must be a whole number, not {text:.100}."
-            )
-        if int(text):
-            found[key.removeprefix("weight-")] = int(text)
+        weight = parse_number(text)
+        if weight is None:
+            raise RefusedVisitError(422, f"A weight must be a whole number, not {text:.100}.")
+        if weight:
+            found[key.removeprefix("weight-")] = weight
     if not found:
-        raise RefusedVisitError(422, "Invalid value", "At least one version needs a weight above 0.")
+        raise RefusedVisitError(422, "At least one version needs a weight above 0.")
     return found
 
 
@@ -135,8 +135,7 @@ async def confirm_move(visit: Visit) -> Response:
 async def move_alias(visit: Visit) -> Response:
     """Move the split, if the alias is still as the person saw it."""
     name, wanted = _read_names(visit)
-    weights: dict[int | str, int] = {}
-    weights.update(_parse_weights(visit.form))
+    weights: dict[int | str, int] = {**_parse_weights(visit.form)}
     alias = await visit.db.artifacts.put_alias(
         name,
         wanted,
@@ -152,12 +151,12 @@ async def roll_back_alias(visit: Visit) -> Response:
     """Undo the last change of an alias, or go back to the change that the form names."""
     name, wanted = _read_names(visit)
     to = visit.form.get("to", "")
-    if to and not (to.isascii() and to.isdigit() and len(to) < 10):
-        raise RefusedVisitError(422, "Invalid value", "The number of the change is not a number.")
+    if to and parse_number(to) is None:
+        raise RefusedVisitError(422, "The number of the change is not a number.")
     alias = await visit.db.artifacts.rollback_alias(
         name,
         wanted,
-        to=int(to) if to else None,
+        to=parse_number(to),
         expect_revision=visit.form.get("revision") or None,
         by=BY,
     )

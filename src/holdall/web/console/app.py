@@ -127,7 +127,7 @@ async def _answer_change(desk: Desk, section: Section | None, answer: Answer, re
     await check_origin(request)
     visit = find_session(desk, request)
     if visit.session is None:
-        raise RefusedVisitError(403, "Signed out", "Your session has expired, so nothing was changed.")
+        raise RefusedVisitError(403, "Your session has expired, so nothing was changed.", title="Signed out")
     form = await read_form(request)
     check_csrf(visit.session, form)
     return await answer(replace(visit, section=section, form=form))
@@ -141,12 +141,12 @@ async def _require_writing(answer: Answer, visit: Visit) -> Response:
 # --- errors ---------------------------------------------------------------------------------------------------
 
 
-_FAILURE = (500, "Server error")
-_ANSWERS: tuple[tuple[type[HoldallError], tuple[int, str]], ...] = (
-    (InvalidRequestError, (422, "Invalid value")),
-    (MalformedJobError, (422, "Not a job")),
-    (ProtectedAliasError, (403, "Protected")),
-    (RolloutError, (409, "Conflict")),
+_ANSWERS: tuple[tuple[type[HoldallError], int, str | None], ...] = (
+    (InvalidRequestError, 422, None),
+    (MalformedJobError, 422, "Not a job"),
+    (ProtectedAliasError, 403, "Protected"),
+    (RolloutError, 409, None),
+    (HoldallError, 500, None),
 )
 """The answers to errors that are a person's mistake here, though a defect in a program: `find_answer` omits them."""
 
@@ -160,9 +160,9 @@ async def _show_missing(desk: Desk, request: Request, error: HTTPException) -> R
         return _show(
             desk,
             request,
-            RefusedVisitError(405, "Not allowed", "This address does not answer such a request."),
+            RefusedVisitError(405, "This address does not answer such a request.", title="Not allowed"),
         )
-    return _show(desk, request, RefusedVisitError(404, "Not found", "There is no page at this address."))
+    return _show(desk, request, RefusedVisitError(404, "There is no page at this address."))
 
 
 async def _show_error(desk: Desk, request: Request, error: HoldallError) -> Response:
@@ -171,13 +171,13 @@ async def _show_error(desk: Desk, request: Request, error: HoldallError) -> Resp
     if problem is not None:
         status, title = problem.status, problem.title
     else:
-        status, title = next((answer for kind, answer in _ANSWERS if isinstance(error, kind)), _FAILURE)
-    return _show(desk, request, RefusedVisitError(status, title, error.message, error.hint))
+        status, title = next((status, title) for kind, status, title in _ANSWERS if isinstance(error, kind))
+    return _show(desk, request, RefusedVisitError(status, error.message, error.hint, title=title))
 
 
 async def _show_failure(desk: Desk, request: Request, error: Exception) -> Response:
     detail = "Something went wrong. The server's log has the details."
-    return _show(desk, request, RefusedVisitError(500, "Server error", detail))
+    return _show(desk, request, RefusedVisitError(500, detail))
 
 
 def _show(desk: Desk, request: Request, error: RefusedVisitError) -> Response:

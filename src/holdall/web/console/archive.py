@@ -20,7 +20,7 @@ from holdall.models import describe_model
 from holdall.web.console.item import find_model
 from holdall.web.console.plot import place_columns, place_line, share_out
 from holdall.web.console.section import Page, Section
-from holdall.web.console.visit import RefusedVisitError, Visit
+from holdall.web.console.visit import RefusedVisitError, Visit, explain_problem
 
 _PATIENCE = 0.02
 _PAYBACKS = ("3 months", "6 months", "1 year", "2 years", "3 years", "later")
@@ -57,7 +57,7 @@ class _Measurement:
             else:
                 self.report = await db.archive.run(model, dry_run=True, progress=note)
         except HoldallError as error:
-            self.problem = error.message if error.hint is None else f"{error.message}\n{error.hint}"
+            self.problem = explain_problem(error)
         except Exception:
             self.problem = "Something went wrong. The server's log has the details."
             raise
@@ -78,7 +78,7 @@ async def _show(visit: Visit) -> Response:
     name, model = find_model(visit)
     archive = find_archive(model)
     if archive is None:
-        raise RefusedVisitError(404, "Not found", f"The model {name:.200} has no archive.")
+        raise RefusedVisitError(404, f"The model {name:.200} has no archive.")
     wanted = visit.query("show")
     kind: Kind | None = "holdings" if wanted == "holdings" else "dry-run" if wanted == "dry-run" else None
     if kind is not None and visit.query("again") == "1":

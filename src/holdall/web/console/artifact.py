@@ -11,6 +11,7 @@ from holdall.web.console.alias import confirm_move, move_alias, roll_back_alias,
 from holdall.web.console.rollout import confirm_rollout_move, move_rollout
 from holdall.web.console.rollout_start import show_start, start_rollout
 from holdall.web.console.section import Page, Section
+from holdall.web.console.value_text import parse_number
 from holdall.web.console.visit import RefusedVisitError, Visit
 
 _SIZE = 24
@@ -51,7 +52,7 @@ async def _show(visit: Visit) -> Response:
         )
     ]
     if not found and not aliases and before is None and not await _has_deleted(visit, name):
-        raise RefusedVisitError(404, "Not found", f"There is no artifact {name:.200}.")
+        raise RefusedVisitError(404, f"There is no artifact {name:.200}.")
     shown = found[:_VERSIONS]
     first = _read_place(visit, len(aliases))
     return visit.render(
@@ -73,8 +74,7 @@ async def _show(visit: Visit) -> Response:
 
 def _read_place(visit: Visit, count: int) -> int:
     """Return the place of the first alias to show."""
-    text = visit.query("aliases", "0")
-    place = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    place = parse_number(visit.query("aliases")) or 0
     return place if place < count else 0
 
 

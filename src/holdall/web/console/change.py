@@ -12,9 +12,8 @@ from holdall import AsyncTransaction, Model
 from holdall.errors import HoldallError
 from holdall.models import FieldFacts, ModelFacts, format_text
 from holdall.web.console.item import ItemPage, find_item, link_item, show_key
-from holdall.web.console.search import explain_problem
 from holdall.web.console.value_text import read_text
-from holdall.web.console.visit import RefusedVisitError, Visit
+from holdall.web.console.visit import RefusedVisitError, Visit, explain_problem
 
 _NOTHING = "none-"
 
@@ -95,7 +94,7 @@ async def save_item(visit: Visit) -> Response:
         for name in changed:
             if now.get(name) != before[name]:
                 raise RefusedVisitError(
-                    409, "Conflict", f"Another program changed {name} meanwhile, so nothing was saved."
+                    409, f"Another program changed {name} meanwhile, so nothing was saved."
                 )
         item.assign(values)
 
@@ -132,7 +131,7 @@ def _read_before(text: str, facts: ModelFacts) -> dict[str, str | None]:
     except ValueError:
         valid = False
     if not valid:
-        raise RefusedVisitError(400, "Bad request", "The form cannot be read.")
+        raise RefusedVisitError(400, "The form cannot be read.")
     return found  # type: ignore[no-any-return]
 
 
@@ -165,12 +164,7 @@ async def delete_item(visit: Visit) -> Response:
     """Delete an item, with what belongs to it."""
     page = await find_item(visit)
 
-    async def change(tx: AsyncTransaction) -> None:
-        item = await tx.get(page.key)
-        if item is not None:
-            tx.delete(item)
-
-    await visit.db.run(change)
+    await visit.db.delete(page.key)
     return visit.redirect(
         visit.url("models", page.name), notice=f"Deleted {page.facts['name']} {show_key(page.key)[:200]}."
     )

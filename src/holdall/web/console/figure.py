@@ -14,7 +14,6 @@ from holdall.core import DescribeTable, TableDescription
 from holdall.errors import HoldallError
 from holdall.maintenance import ModelFigure
 from holdall.tables import PlannedTable
-from holdall.web.console.keeper import Keeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +37,15 @@ class Figures:
     models: tuple[ModelFigure, ...] = ()
 
 
-class FigureKeeper(Keeper[Figures]):
-    """Keeps the figures of a database, with what its models need."""
-
-    def __init__(self, db: AsyncDatabase, models: Sequence[type[Model]]) -> None:
-        super().__init__(self._count)
-        self._db = db
-        self._models = models
-
-    async def _count(self) -> Figures:
-        try:
-            plan = await self._db.table.plan(models=list(self._models))
-            tables = [await self._describe(table) for table in plan.tables]
-            models = tuple(await self._db.figures())
-        except HoldallError as error:
-            return Figures((), datetime.now(UTC), error.message)
-        return Figures(tuple(tables), datetime.now(UTC), models=models)
-
-    async def _describe(self, table: PlannedTable) -> TableFigures:
-        if not table.exists:
-            return TableFigures(table, None)
-        description: TableDescription = await self._db.send(DescribeTable(table.name))
-        return TableFigures(table, description)
+async def count_figures(db: AsyncDatabase, models: Sequence[type[Model]]) -> Figures:
+    """Return the figures of a database, with what its models need."""
+    try:
+        plan = await db.table.plan(models=list(models))
+        tables = [
+            TableFigures(table, await db.send(DescribeTable(table.name)) if table.exists else None)
+            for table in plan.tables
+        ]
+        counted = tuple(await db.figures())
+    except HoldallError as error:
+        return Figures((), datetime.now(UTC), error.message)
+    return Figures(tuple(tables), datetime.now(UTC), models=counted)

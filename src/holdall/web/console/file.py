@@ -7,7 +7,7 @@ from starlette.responses import Response
 from holdall import Variant
 from holdall.attachments import Blob
 from holdall.web.console.visit import RefusedVisitError, Visit
-from holdall.web.serving.reply import Served, reply_with
+from holdall.web.serving.blob import Disposition, reply_with_blob
 
 _THUMBNAIL = Variant(resize_to_limit=(320, 320))
 _SHOWN_BY_BROWSERS = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"}
@@ -24,31 +24,19 @@ def has_thumbnail(blob: Blob, *, read_only: bool) -> bool:
 async def send_file(visit: Visit) -> Response:
     """Send a file as a download; with ``?view=1`` in the browser, if its type cannot run scripts there."""
     blob = await _find(visit)
-    return await reply_with(visit.request, _serve(visit, blob, inline=visit.query("view") == "1"))
+    wish: Disposition = "inline" if visit.query("view") == "1" else "attachment"
+    return await reply_with_blob(visit.request, visit.db, blob, wish, "no-store")
 
 
 async def send_thumbnail(visit: Visit) -> Response:
     """Send a small picture of a file."""
     blob = await _find(visit)
     if not has_thumbnail(blob, read_only=visit.desk.read_only):
-        raise RefusedVisitError(404, "Not found", "There is no picture of this file.")
+        raise RefusedVisitError(404, "There is no picture of this file.")
     if not visit.desk.read_only and blob.is_representable:
         blob = await visit.db.blobs.representation(blob, _THUMBNAIL)
-    return await reply_with(visit.request, _serve(visit, blob, inline=True))
+    return await reply_with_blob(visit.request, visit.db, blob, "inline", "no-store")
 
 
 async def _find(visit: Visit) -> Blob:
     return await visit.db.blobs.find(str(visit.request.path_params["id"]))
-
-
-def _serve(visit: Visit, blob: Blob, *, inline: bool) -> Served:
-    delivery = blob.delivery("inline" if inline else "attachment")
-    return Served(
-        size=blob.byte_size,
-        etag=f'"{blob.id}"',
-        modified=blob.created_at,
-        content_type=delivery.content_type,
-        disposition=delivery.disposition,
-        cache_control="no-store",
-        stream=lambda start, size: visit.db.blobs.stream(blob, start=start, size=size),
-    )

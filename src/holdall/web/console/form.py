@@ -22,23 +22,23 @@ async def read_form(request: Request) -> Mapping[str, str]:
         request.headers.get("content-type", "").partition(";")[0].strip()
         != "application/x-www-form-urlencoded"
     ):
-        raise RefusedVisitError(415, "Unsupported type", "A form must be sent as a browser sends it.")
+        raise RefusedVisitError(415, "A form must be sent as a browser sends it.")
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > _MOST_BYTES:
-            raise RefusedVisitError(413, "Too large", f"A form may have at most {_MOST_BYTES:,} bytes.")
+            raise RefusedVisitError(413, f"A form may have at most {_MOST_BYTES:,} bytes.")
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:
-        raise RefusedVisitError(400, "Bad request", "The form cannot be read.") from None
+        raise RefusedVisitError(400, "The form cannot be read.") from None
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
 async def check_origin(request: Request) -> None:
     """Refuse a form that a page of another site sent."""
     if not await is_same_origin(request):
-        raise RefusedVisitError(403, "Forbidden", "The request comes from another site.")
+        raise RefusedVisitError(403, "The request comes from another site.")
 
 
 def check_csrf(session: Session, form: Mapping[str, str]) -> None:
@@ -46,7 +46,6 @@ def check_csrf(session: Session, form: Mapping[str, str]) -> None:
     if not hmac.compare_digest(form.get("csrf", "").encode(), session.csrf.encode()):
         raise RefusedVisitError(
             403,
-            "Forbidden",
             "The form does not belong to your session, so nothing was changed.",
             "go back, reload the page and try again",
         )

@@ -48,7 +48,7 @@ def find_model(visit: Visit) -> tuple[str, type[Model]]:
     name = str(visit.request.path_params["model"])
     found = visit.desk.models.get(name)
     if found is None:
-        raise RefusedVisitError(404, "Not found", f"The console has no model {name:.200}.")
+        raise RefusedVisitError(404, f"The console has no model {name:.200}.")
     return name, found
 
 
@@ -79,14 +79,14 @@ async def find_item(visit: Visit) -> ItemPage:
     texts = {field: given.get(f"key-{field}") for field in (*facts["key"], *facts["sort_key"])}
     missing = [field for field, text in texts.items() if text is None]
     if missing:
-        raise RefusedVisitError(400, "Bad request", f"The address lacks the key's {', '.join(missing)}.")
+        raise RefusedVisitError(400, f"The address lacks the key's {', '.join(missing)}.")
     components = {
         field: read_text(getattr(model, field), text) for field, text in texts.items() if text is not None
     }
     key = model.key(**components)
     stored = await visit.db.get_stored(key)
     if stored is None:
-        raise RefusedVisitError(404, "Not found", f"There is no {facts['name']} with this key.")
+        raise RefusedVisitError(404, f"There is no {facts['name']} with this key.")
     return ItemPage(name, model, facts, key, stored)
 
 

@@ -102,7 +102,7 @@ def _read_filter(visit: Visit) -> tuple[JobState, str | None, str | None]:
     text = visit.query("state", "waiting")
     state = next((each for each in _STATES if each == text), None)
     if state is None:
-        raise RefusedVisitError(404, "Not found", f"There are no {text:.100} jobs.")
+        raise RefusedVisitError(404, f"There are no {text:.100} jobs.")
     return state, visit.query("queue") or None, visit.query("name") or None
 
 

@@ -15,10 +15,10 @@ from holdall.transactions import FoundItem
 from holdall.web.console.change import confirm_deletion, delete_item, edit_item, save_item
 from holdall.web.console.file import send_file, send_thumbnail
 from holdall.web.console.item import find_model, format_key, link_items, show_item
-from holdall.web.console.search import OPERATORS, SIZES, explain_problem, fetch_page, read_search
+from holdall.web.console.search import OPERATORS, SIZES, fetch_page, read_search
 from holdall.web.console.section import Page, Section
 from holdall.web.console.value_text import show_value
-from holdall.web.console.visit import RefusedVisitError, Visit
+from holdall.web.console.visit import RefusedVisitError, Visit, explain_problem
 
 _MOST_COLUMNS = 7
 _NUMERIC = {"int", "float", "Decimal"}

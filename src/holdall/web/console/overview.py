@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from starlette.responses import Response
 
 from holdall.maintenance import ModelFigure
 from holdall.models import describe_model
-from holdall.web.console.figure import FigureKeeper
+from holdall.web.console.figure import count_figures
+from holdall.web.console.keeper import Keeper
 from holdall.web.console.plot import share_out
 from holdall.web.console.section import Page, Section
 from holdall.web.console.template import format_size
@@ -20,7 +22,9 @@ _MOST_SHARES = 5
 async def _show(visit: Visit) -> Response:
     keeper = visit.desk.memory.get("overview")
     if keeper is None:
-        keeper = visit.desk.memory["overview"] = FigureKeeper(visit.db, [*visit.desk.models.values()])
+        keeper = visit.desk.memory["overview"] = Keeper(
+            partial(count_figures, visit.db, [*visit.desk.models.values()])
+        )
     figures = await keeper.get()
     return visit.render(
         "overview.html",

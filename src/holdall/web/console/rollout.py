@@ -89,7 +89,7 @@ def list_moves(rollout: Rollout | None, *, protected: bool) -> dict[str, Move]:
 def _read_move(visit: Visit) -> tuple[str, Move]:
     name = str(visit.request.path_params["move"])
     if name not in MOVES:
-        raise RefusedVisitError(404, "Not found", "There is no page at this address.")
+        raise RefusedVisitError(404, "There is no page at this address.")
     return name, MOVES[name]
 
 
@@ -99,7 +99,7 @@ async def confirm_rollout_move(visit: Visit) -> Response:
     (name, move), artifact, alias = _read_move(visit), visit.query("name"), visit.query("alias")
     rollout = await visit.db.artifacts.rollout(artifact, alias)
     if rollout.state not in move.states:
-        raise RefusedVisitError(409, "Conflict", f"The rollout is {rollout.state}.")
+        raise RefusedVisitError(409, f"The rollout is {rollout.state}.")
     return visit.render(
         "confirm.html",
         heading=f"{move.verb} the rollout of version {rollout.version}?",

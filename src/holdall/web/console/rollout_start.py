@@ -9,8 +9,7 @@ from starlette.responses import Response
 from holdall.artifacts import Alias, Rollout
 from holdall.errors import InvalidRequestError
 from holdall.web.console.rollout import BY
-from holdall.web.console.search import explain_problem
-from holdall.web.console.visit import RefusedVisitError, Visit
+from holdall.web.console.visit import RefusedVisitError, Visit, explain_problem
 
 _VERSIONS = 25
 _PARTS = ("percent", "time", "unit")
@@ -89,12 +88,10 @@ def _read_stages(form: Mapping[str, str]) -> list[tuple[int, float | None]]:
         if not percent:
             continue
         if unit not in UNITS:
-            raise RefusedVisitError(422, "Invalid value", f"A stage cannot last {unit:.100}.")
+            raise RefusedVisitError(422, f"A stage cannot last {unit:.100}.")
         seconds = UNITS[unit]
         numbers = [percent] if seconds is None else [percent, time]
         if not all(text.isascii() and text.isdigit() and len(text) < 7 for text in numbers):
-            raise RefusedVisitError(
-                422, "Invalid value", "The per cent and the time of a stage must be whole numbers."
-            )
+            raise RefusedVisitError(422, "The per cent and the time of a stage must be whole numbers.")
         found.append((int(percent), None if seconds is None else float(int(time) * seconds)))
     return found

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdall import Model, col
-from holdall.errors import HoldallError
 from holdall.models import Clause, FieldFacts, ModelFacts
 from holdall.transactions import FoundItem, ScanProgress
 from holdall.web.console.value_text import read_text
@@ -68,7 +67,7 @@ def read_search(visit: Visit, facts: ModelFacts) -> Search:
     name = visit.query("index")
     index = next((each for each in facts["indexes"] if each["name"] == name), None)
     if name and index is None:
-        raise RefusedVisitError(404, "Not found", f"{facts['name']} has no index {name:.100}.")
+        raise RefusedVisitError(404, f"{facts['name']} has no index {name:.100}.")
     fields = {field["name"]: field for field in facts["fields"]}
     keys, sorts = (facts["key"], facts["sort_key"]) if index is None else (index["key"], index["sort_key"])
     size = visit.query("size", str(SIZES[0]))
@@ -136,7 +135,7 @@ def _read_clause(visit: Visit, field: Any, name: str) -> Clause | None:
         case "between":
             return column.between(value, read_text(field, visit.query(f"to-{name}")))  # type: ignore[no-any-return]
         case _:
-            raise RefusedVisitError(400, "Bad request", f"There is no comparison {operator:.100}.")
+            raise RefusedVisitError(400, f"There is no comparison {operator:.100}.")
 
 
 # --- browsing -------------------------------------------------------------------------------------------------
@@ -163,10 +162,3 @@ async def _browse(visit: Visit, model: type[Model], search: Search) -> Found:
     except _ReadEnoughError:
         return Found(items, read=read, ended=False)
     return Found(items, read=read, ended=len(items) < search.size)
-
-
-def explain_problem(error: HoldallError | RefusedVisitError) -> str:
-    """Return what is wrong with a search, for the page with its form."""
-    if isinstance(error, RefusedVisitError):
-        return error.detail
-    return error.message if error.hint is None else f"{error.message}\n{error.hint}"

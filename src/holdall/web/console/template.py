@@ -97,6 +97,6 @@ def _read_static(name: str) -> tuple[bytes, str]:
 def serve_static(name: str) -> Response:
     """Return a static file. Its URL contains its version, so browsers may keep it."""
     if name not in _NAMES:
-        raise RefusedVisitError(404, "Not found", "There is no page at this address.")
+        raise RefusedVisitError(404, "There is no page at this address.")
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(_read_static(name)[0], 200, headers, media_type=_TYPES[name.rpartition(".")[2]])

@@ -17,6 +17,12 @@ _MOST_SHOWN = 4000
 _MOST_ON_LINE = 60
 
 
+def parse_number(text: str) -> int | None:
+    """Return a whole number of up to nine digits; None for any other text."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 def read_text(field: Field[Any], text: str) -> Any:
     """Return the value that a text stands for; a text that does not fit the field is refused."""
     try:
@@ -24,7 +30,7 @@ def read_text(field: Field[Any], text: str) -> Any:
     except InvalidFieldError:
         shown = f"{text[:100]}…" if len(text) > 100 else text
         problem = f"{shown!r} is not a valid value of {field.name}."
-        raise RefusedVisitError(422, "Invalid value", problem) from None
+        raise RefusedVisitError(422, problem) from None
 
 
 def show_value(value: Any) -> str:

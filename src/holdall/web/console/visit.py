@@ -15,8 +15,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from holdall import AsyncDatabase, Model
+from holdall.errors import HoldallError
 from holdall.web.console.session import Session, Sessions
 from holdall.web.serving.picture import Pictures
+from holdall.web.serving.refusal import TITLES
 
 if TYPE_CHECKING:
     from holdall.web.console.section import Section
@@ -38,14 +40,23 @@ class Desk:
 
 
 class RefusedVisitError(Exception):
-    """A request that a page refuses: shown as a page with a status, a title, a sentence and a hint."""
+    """A request that a page refuses: shown as a page with a title, by default the status's, a sentence and a hint."""
 
-    def __init__(self, status: int, title: str, detail: str, hint: str | None = None) -> None:
+    def __init__(
+        self, status: int, detail: str, hint: str | None = None, *, title: str | None = None
+    ) -> None:
         super().__init__(detail)
         self.status = status
-        self.title = title
+        self.title = title or TITLES[status]
         self.detail = detail
         self.hint = hint
+
+
+def explain_problem(error: HoldallError | RefusedVisitError) -> str:
+    """Return what went wrong, for a page that can still be shown."""
+    if isinstance(error, RefusedVisitError):
+        return error.detail
+    return error.message if error.hint is None else f"{error.message}\n{error.hint}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +79,9 @@ class Visit:
         if self.desk.read_only:
             raise RefusedVisitError(
                 403,
-                "Read-only",
                 "This console is read-only, so nothing was changed.",
                 "start it with `holdall serve --read-write`, or with Console(read_only=False)",
+                title="Read-only",
             )
 
     def query(self, name: str, default: str = "") -> str:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from holdall import AsyncDatabase
 from holdall.attachments import Blob, SignedFile
 from holdall.web.serving.access import Asked
 from holdall.web.serving.refusal import not_found
@@ -41,9 +42,8 @@ async def _show(site: Site, kind: str, request: Request) -> Response:
     wish: Disposition = "attachment" if request.query_params.get("disposition") == "attachment" else "inline"
     if found.proxied:
         audience, seconds = _audience(site, request), _limit(_CENTURY, found)
-        return await reply_with(
-            request, _serve(site, blob, wish, f"{audience}, max-age={seconds}, immutable")
-        )
+        caching = f"{audience}, max-age={seconds}, immutable"
+        return await reply_with_blob(request, site.db, blob, wish, caching)
     seconds = _limit(_FRESH, found)
     url = await blobs.url(blob, expires=max(1, seconds), disposition=wish)
     return RedirectResponse(url, 302, {"Cache-Control": f"private, max-age={seconds}"})
@@ -56,17 +56,21 @@ def _limit(seconds: int, found: SignedFile) -> int:
     return max(0, min(seconds, int(found.expires_in.total_seconds())))
 
 
-def _serve(site: Site, blob: Blob, wish: Disposition, cache_control: str) -> Served:
+async def reply_with_blob(
+    request: Request, db: AsyncDatabase, blob: Blob, wish: Disposition, cache_control: str
+) -> Response:
+    """The reply with a blob's bytes; it is shown in the browser only if its type cannot run scripts there."""
     delivery = blob.delivery(wish)
-    return Served(
+    file = Served(
         size=blob.byte_size,
         etag=f'"{blob.id}"',  # its bytes never change
         modified=blob.created_at,
         content_type=delivery.content_type,
         disposition=delivery.disposition,
         cache_control=cache_control,
-        stream=lambda start, size: site.db.blobs.stream(blob, start=start, size=size),
+        stream=lambda start, size: db.blobs.stream(blob, start=start, size=size),
     )
+    return await reply_with(request, file)
 
 
 def _audience(site: Site, request: Request) -> str:

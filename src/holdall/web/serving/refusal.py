@@ -13,7 +13,7 @@ from holdall.web.problem import Problem
 
 NO_CACHE = {"Cache-Control": "no-store"}
 
-_TITLES = {
+TITLES = {
     400: "Bad request",
     403: "Forbidden",
     404: "Not found",
@@ -27,6 +27,7 @@ _TITLES = {
     416: "Range not satisfiable",
     422: "Invalid value",
     460: "Checksum mismatch",
+    500: "Server error",
 }
 
 
@@ -35,7 +36,7 @@ class RefusedError(Exception):
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
-        self.problem = Problem(status, _TITLES[status], detail)
+        self.problem = Problem(status, TITLES[status], detail)
         self.headers = headers or {}
 
 
@@ -60,7 +61,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 async def answer_failure(request: Request, error: Exception) -> Response:
     """The reply to a request that failed; only the server's log has the details."""
-    return _reply(request, Problem(500, "Server error"))
+    return _reply(request, Problem(500, TITLES[500]))
 
 
 def _reply(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
