@@ -6,8 +6,6 @@ import io
 import logging
 import os
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 from download_rig import BOTH, PART, SMALL, Store, Way, on, opened, pattern, tree_of
+from rig.torture import started_source
 
 from holdall.artifacts.settings import ArtifactSettings
 from holdall.artifacts.version.delivery import download
@@ -314,14 +313,11 @@ def test_threads_and_processes_share_a_cache(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from test_artifact_cache import mixed_downloads;"
         "mixed_downloads(sys.argv[1], Path(sys.argv[2]), 1, 60)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, url, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as other:
+    with started_source(code, url, tmp_path) as other:
         with ThreadPoolExecutor(3) as threads:
             for each in [threads.submit(mixed_downloads, url, tmp_path, seed, 60) for seed in (2, 3, 4)]:
                 each.result()
-        assert other.wait(60) == 0
+        other.finish()
     kept = list((tmp_path / "cache").glob("*/*"))
     assert kept
     assert all(len(path.name) == 64 for path in kept), "nothing is left beside"

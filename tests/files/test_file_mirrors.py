@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rig.files import Meddler, Rig, Way, bucket_service, opening, pattern
+from rig.torture import started_source
 
 from holdall import Database
 from holdall.backends.memory import MemoryService
@@ -321,8 +320,8 @@ def test_a_worker_in_another_process_copies(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path / 'store.db'}"
     with Database(url, files=named, default_service="both") as db:
         db.files.put("it", b"bytes")
-        command = [sys.executable, "-c", program, url, json.dumps(named)]
-        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"
+        with started_source(program, url, json.dumps(named)) as worker:
+            assert worker.finish() == ["1"]
         assert db.files["copy"].get("it") == b"bytes"
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rig.files import PART, Rig, Way, in_small_parts, opening, pattern
 from rig.servers import started
+from rig.torture import Child
 
 from holdall.core.objects import AbortUpload, BeginUpload, UploadPart
 from holdall.errors import IntegrityError, ServiceUnavailableError
-
-HERE = Path(__file__).parent
 
 
 def broken_off(files: Rig, at: int) -> Any:
@@ -37,10 +32,9 @@ def test_after_a_kill_another_process_goes_on_and_sends_only_what_is_missing(kin
         where = f"file:{files.root}"
         if kind == "S3":
             where = f"{started('ministack')} {files.prefix}"
-        command = [sys.executable, str(HERE / "dying_putter.py"), where, "it", str(path), "2"]
-        paths = os.pathsep.join([str(HERE), str(HERE.parent)])
-        died = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, check=False)
-        assert died.returncode == -signal.SIGKILL
+        with Child("dying_putter.py", where, "it", path, 2) as putter:
+            putter.end()
+            assert putter.returncode == -signal.SIGKILL
         assert files.db.files.exists("it") is False
         (upload,) = files.uploads_now()
         there = files.parts_of(upload)

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -35,13 +36,16 @@ class Child:
 
     def __init__(
         self,
-        script: str,
+        script: str | Path,
         *arguments: object,
         prefix: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """``prefix`` stands before the command; ``settings`` are added to the environment."""
-        self.command = [*prefix, sys.executable, _find_script(script), *map(str, arguments)]
+        """``script`` can be the path of any other program, too.
+
+        ``prefix`` stands before the command; ``settings`` are added to the environment.
+        """
+        self.command = [*prefix, sys.executable, str(_find_script(script)), *map(str, arguments)]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the block
         given, ours = os.pipe()
         heard, said = os.pipe()
@@ -148,17 +152,32 @@ class Child:
 
 
 @cache
-def _find_script(name: str) -> str:
-    (script,) = TESTS.rglob(name)
-    return str(script)
+def _find_script(script: str | Path) -> Path:
+    if isinstance(script, Path):
+        return script
+    (found,) = TESTS.rglob(script)
+    return found
 
 
 def run_script(
-    script: str, *arguments: object, prefix: Sequence[str] = (), settings: Mapping[str, str] | None = None
+    script: str | Path,
+    *arguments: object,
+    prefix: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> list[str]:
     """The lines of a script that runs to its end."""
     with Child(script, *arguments, prefix=prefix, settings=settings) as child:
         return child.finish()
+
+
+@contextmanager
+def started_source(source: str, *arguments: object) -> Iterator[Child]:
+    """A program that stands in a test, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "program.py")
+        script.write_text(source, encoding="utf-8")
+        with Child(script, *arguments) as child:
+            yield child
 
 
 def strace_missing() -> str | None:

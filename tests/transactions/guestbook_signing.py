@@ -1,15 +1,20 @@
-"""A guestbook that many sign at once: in threads of a process, and in processes on one file."""
+"""Guestbooks that many sign at once: in threads of a process, and in processes on one file.
+
+``python guestbook_signing.py FILE COUNT WORKER...`` is one of the processes.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from holdall import Database, Key, Model, field
 
-__all__ = ["PATIENT", "Guestbook", "Page", "guests", "in_a_process", "in_threads", "sign"]
+__all__ = ["BOOKS", "PATIENT", "Guestbook", "Page", "guests", "in_threads", "sign"]
 
+BOOKS = ["blue", "red"]
 PATIENT: dict[str, Any] = {"retries": 1000, "initial_backoff": 0.0005, "max_backoff": 0.01}
 """As often as it takes: everybody wants to write into the same book."""
 
@@ -43,19 +48,18 @@ def guests(worker: str, count: int) -> list[str]:
     return [f"{worker}-{number}" for number in range(count)]
 
 
-def in_threads(db: Database, workers: Sequence[str], count: int, books: Sequence[str]) -> None:
+def in_threads(db: Database, workers: Sequence[str], count: int) -> None:
     """Let each worker, in a thread, bring so many guests, every second of them with a page."""
 
     def work(worker: str) -> None:
         for number, guest in enumerate(guests(worker, count)):
-            db.run(sign, books[number % len(books)], guest, number % 2 == 1, **PATIENT)
+            db.run(sign, BOOKS[number % 2], guest, number % 2 == 1, **PATIENT)
 
     with ThreadPoolExecutor(len(workers)) as pool:
         for done in [pool.submit(work, worker) for worker in workers]:
             done.result()
 
 
-def in_a_process(file: str, workers: Sequence[str], count: int, books: Sequence[str]) -> None:
-    """The same in this process, on a file."""
-    with Database(f"embedded:{file}", durability="normal") as db:
-        in_threads(db, workers, count, books)
+if __name__ == "__main__":
+    with Database(f"embedded:{sys.argv[1]}", durability="normal") as db:
+        in_threads(db, sys.argv[3:], int(sys.argv[2]))

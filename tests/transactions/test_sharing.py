@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guestbook_signing import PATIENT, Guestbook, Page, guests, in_a_process, in_threads, sign
+from guestbook_signing import BOOKS, PATIENT, Guestbook, Page, guests, in_threads, sign
+from rig.torture import Child
 
 from holdall import AsyncDatabase, Database
 
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
-BOOKS = ["blue", "red"]
 WORKERS = [f"worker{number}" for number in range(8)]
 
 
@@ -37,7 +36,7 @@ def test_eight_threads_sign_one_guestbook_and_every_name_is_in_it_once(kind: str
     count = 4 * ROUNDS
     url = "memory:" if kind == "memory" else f"embedded:{tmp_path / 'store.db'}"
     with Database(url, durability="normal") as db:
-        in_threads(db, WORKERS, count, BOOKS)
+        in_threads(db, WORKERS, count)
         assert_signed_once(db, WORKERS, count)
 
 
@@ -68,9 +67,10 @@ def test_processes_sign_one_guestbook_in_a_file_and_every_name_is_in_it_once(tmp
     count = 2 * ROUNDS
     file = tmp_path / "store.db"
     teams = [WORKERS[at : at + 2] for at in range(0, len(WORKERS), 2)]
-    with ProcessPoolExecutor(len(teams), mp_context=get_context("spawn")) as pool:
-        for done in [pool.submit(in_a_process, str(file), team, count, BOOKS) for team in teams]:
-            done.result()
+    with ExitStack() as stack:
+        children = [stack.enter_context(Child("guestbook_signing.py", file, count, *team)) for team in teams]
+        for child in children:
+            child.finish()
     with Database(f"embedded:{file}") as db:
         assert_signed_once(db, WORKERS, count)
 

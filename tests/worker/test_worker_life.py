@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs_torture_rig import until
 from rig.jobs import Rig, everywhere, in_memory, on_servers
+from rig.torture import started_source
 
 from holdall import AsyncDatabase, Database, job
 from holdall.core.requests import Query
@@ -327,25 +328,18 @@ def test_workers_in_other_processes_share_one_file(tmp_path: Path) -> None:
             db.jobs.enqueue("life-far", n)
         results = tmp_path / "results"
         results.mkdir()
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "store.db"), str(results)]
-        workers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
-        try:
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(started_source(PROGRAM, tmp_path / "store.db", results)) for _ in range(2)
+            ]
+            assert [worker.line() for worker in workers] == ["ready"] * 2
             for worker in workers:
-                assert worker.stdout is not None
-                assert worker.stdout.readline() == b"ready\n"
+                worker.tell("go")
+            until(lambda: not db.jobs.list(), "all jobs were run")
             for worker in workers:
-                assert worker.stdin is not None
-                worker.stdin.write(b"go\n")
-                worker.stdin.flush()
-            deadline = time.monotonic() + 120
-            while db.jobs.list() and time.monotonic() < deadline:
-                time.sleep(0.01)
-        finally:
-            for worker in workers:
-                worker.communicate(b"stop\n", timeout=120)
-        assert db.jobs.list() == []
+                worker.tell("stop")
+                worker.finish()
         assert {int(path.name) for path in results.iterdir()} == set(range(20))
-        assert [worker.returncode for worker in workers] == [0, 0]
 
 
 @pytest.mark.filterwarnings(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import subprocess
-import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from disk_rig import NAME, Disk
+from rig.torture import started_source
 
 from holdall.backends.disk import directory
 from holdall.core.objects import CompleteUpload
@@ -45,9 +45,12 @@ def disk(tmp_path: Path) -> Disk:
 
 def test_processes_that_replace_what_they_read_lose_nothing(disk: Disk) -> None:
     disk.put("dir/count", b"0")
-    command = [sys.executable, "-c", COUNTING, str(disk.root), str(ROUNDS)]
-    processes = [subprocess.Popen(command) for _ in range(PROCESSES)]
-    assert [process.wait() for process in processes] == [0] * PROCESSES
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(started_source(COUNTING, disk.root, ROUNDS)) for _ in range(PROCESSES)
+        ]
+        for process in processes:
+            process.finish()
     assert disk.get("dir/count").body == b"%d" % (PROCESSES * ROUNDS)
     assert len([name for name in disk.files() if "~" in name]) == 1, (
         "attributes of what was replaced are gone"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from disk_rig import NAME, RAILS_KEY, Disk, no_file_above
+from rig.torture import started_source
 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import CopyObject, DeleteObjects, GetObject, ObjectHeaders, PutObject
@@ -346,8 +346,9 @@ def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
 os.{call} = die
 DiskService(sys.argv[1]).send_blocking(PutObject("disk", "dir/key", b"words"))
 """
-    ended = subprocess.run([sys.executable, "-c", script, str(root)], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    with started_source(script, root) as process:
+        process.end()
+        assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("call", ["pwrite", "utime", "link", "rename"])
@@ -381,19 +382,11 @@ os.link = wait
 DiskService(sys.argv[1]).send_blocking(PutObject("disk", "slow", b"words"))
 """
     disk.put("other")
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(disk.root)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as slow:
-        assert slow.stdin is not None
-        assert slow.stdout is not None
-        assert slow.stdout.readline() == "ready\n"
+    with started_source(script, disk.root) as slow:
+        assert slow.line() == "ready"
         later = DiskService(disk.root, clock=lambda: time.time() + HOUR_LATER)
         later.send_blocking(PutObject(NAME, "other", b"new"))
-        slow.stdin.write("go on\n")
-        slow.stdin.close()
-        assert slow.wait(30) == 0
+        slow.tell("go on")
+        slow.finish()
     assert disk.get("slow").body == b"words"
     assert disk.get("slow").info.md5 is not None

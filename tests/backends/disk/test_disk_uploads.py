@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from base64 import b64encode
 from collections.abc import Iterable
@@ -19,6 +17,7 @@ import pytest
 from disk_rig import NAME, Disk, no_file_above
 from hypothesis import given
 from hypothesis import strategies as st
+from rig.torture import started_source
 
 from holdall.backends.disk import DiskService
 from holdall.backends.disk.part import Piece, offset_for, piece_of
@@ -338,10 +337,10 @@ def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
 os.unlink = die
 service.send_blocking(CompleteUpload("disk", upload, (part,), if_absent=sys.argv[2] or None))
 """
-    command = [sys.executable, "-c", script, str(disk.root), if_absent or ""]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    assert ended.returncode == -signal.SIGKILL
-    id, etag = ended.stdout.split()
+    with started_source(script, disk.root, if_absent or "") as process:
+        (line,) = process.end()
+        assert process.returncode == -signal.SIGKILL
+    id, etag = line.split()
     upload = disk.begin()
     disk.service.send_blocking(AbortUpload(NAME, upload))
     dead = type(upload)("big", id)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from embedded_things import filled
+from rig.torture import run_script
 
-SCRIPT = Path(__file__).with_name("unprivileged_opener.py")
+SCRIPT = "unprivileged_opener.py"
 
 
 @pytest.fixture
@@ -25,28 +23,15 @@ def directory() -> Iterator[Path]:
         directory.chmod(0o755)
 
 
-def attempt(path: Path) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, SCRIPT, path],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
 def test_a_fresh_store_in_a_directory_we_may_not_write_is_refused(directory: Path) -> None:
     directory.chmod(0o555)
-    assert attempt(directory / "store.db") == ["StoreNotWritableError"]
+    assert run_script(SCRIPT, directory / "store.db") == ["StoreNotWritableError"]
     assert not list(directory.iterdir())
 
 
 def test_a_directory_that_cannot_be_made_is_refused(directory: Path) -> None:
     directory.chmod(0o555)
-    assert attempt(directory / "data" / "store.db") == ["StoreNotWritableError"]
+    assert run_script(SCRIPT, directory / "data" / "store.db") == ["StoreNotWritableError"]
     assert not list(directory.iterdir())
 
 
@@ -56,7 +41,7 @@ def test_a_store_in_a_directory_we_may_not_write_is_refused_and_left_as_it_is(di
     path.chmod(0o444)
     directory.chmod(0o555)
     before = path.read_bytes()
-    assert attempt(path)[-1] == "StoreNotWritableError"
+    assert run_script(SCRIPT, path)[-1] == "StoreNotWritableError"
     assert path.read_bytes() == before
 
 
@@ -66,7 +51,7 @@ def test_a_file_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -
     path.chmod(0o444)
     directory.chmod(0o777)
     before = path.read_bytes()
-    assert attempt(path)[-1] == "StoreNotWritableError"
+    assert run_script(SCRIPT, path)[-1] == "StoreNotWritableError"
     assert path.read_bytes() == before
 
 
@@ -75,7 +60,7 @@ def test_a_file_we_may_not_read_is_refused(directory: Path) -> None:
     filled(path)
     path.chmod(0o000)
     directory.chmod(0o777)
-    assert attempt(path) == ["StoreNotWritableError"]
+    assert run_script(SCRIPT, path) == ["StoreNotWritableError"]
 
 
 def test_with_the_rights_the_same_process_works(directory: Path) -> None:
@@ -83,4 +68,4 @@ def test_with_the_rights_the_same_process_works(directory: Path) -> None:
     filled(path)
     path.chmod(0o666)
     directory.chmod(0o777)
-    assert attempt(path) == ["opened", "read", "wrote"]
+    assert run_script(SCRIPT, path) == ["opened", "read", "wrote"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from base64 import urlsafe_b64decode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from queries_rig import SECRET, Db, everywhere, fresh, given, in_memory
+from rig.torture import started_source
 
 from holdall import Database, Index, Key, Model, SortKey, col
 from holdall.core.signature import sign, verify
@@ -208,9 +207,9 @@ with Database(url, secret=secret) as db:
 def test_a_token_is_good_in_another_process(store: str) -> None:
     token, seen = "", list[int]()
     for _ in range(3):
-        command = [sys.executable, "-c", _PROGRAM, store, OLD, token]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        *found, token = done.stdout.split()
+        with started_source(_PROGRAM, store, OLD, token) as program:
+            (line,) = program.finish()
+        *found, token = line.split()
         seen += map(int, found)
     assert (seen, token) == ([0, 1, 2, 3, 4], "None")
 
