@@ -9,7 +9,7 @@ pack of which no item was swapped, and the compaction rewrites a pack with few l
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -203,8 +203,25 @@ class ArchivedCopy:
     archived_at: datetime
 
 
-async def list_copies(context: Context, place: ArchivePlace, item: Item) -> AsyncIterator[ArchivedCopy]:
-    """List the slices of an item in all packs. This reads the index of every pack."""
+class CopyChoice:
+    """The best of an item's copies: one with the wanted digest, otherwise the one that was archived last."""
+
+    def __init__(self, digest: str | None) -> None:
+        self._digest = digest
+        self.best: ArchivedCopy | None = None
+
+    def consider(self, copy: ArchivedCopy | None) -> bool:
+        """Compare another copy with the best one, and return whether it has the wanted digest."""
+        if copy is None:
+            return False
+        is_wanted = copy.contents.envelope.digest == self._digest
+        if is_wanted or self.best is None or copy.archived_at > self.best.archived_at:
+            self.best = copy
+        return is_wanted
+
+
+async def consider_slices(context: Context, place: ArchivePlace, item: Item, choice: CopyChoice) -> None:
+    """Consider the slices of an item in all packs. This reads the index of every pack."""
     key = place.binding.key_of(item)
     listing = Listing(context, place.service, prefix_of(place) + FOLDER)
     while (page := await listing.next_page()) is not None:
@@ -214,8 +231,8 @@ async def list_copies(context: Context, place: ArchivePlace, item: Item) -> Asyn
             except (ObjectNotFoundError, PreconditionFailedError):
                 continue
             for entry in () if index is None else index.entries:
-                if entry.key == key and (copy := await _fetch_copy(context, place, each.key, entry)):
-                    yield copy
+                if entry.key == key and choice.consider(await _fetch_copy(context, place, each.key, entry)):
+                    return
 
 
 async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> ArchivedCopy | None:

@@ -7,11 +7,11 @@ unreferenced cannot delete it. An item is changed only if it is still as it was 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from holdall.archive.batch import ArchivedCopy, list_copies
+from holdall.archive.batch import ArchivedCopy, CopyChoice, consider_slices
 from holdall.archive.declaration import fetch_contents
 from holdall.archive.envelope import open_envelope
 from holdall.archive.exchange import exchange_pointer, has_moved
@@ -160,41 +160,25 @@ class _Rebuild:
 
     async def _find(self, item: Item, pointer: Pointer | None) -> ArchivedCopy | None:
         """Find the object with the content that the item's pointer names; otherwise the item's newest object."""
-        keys, best = self._place.plan_keys(item), None
-        async for found in self._list_copies(keys, item, pointer):
-            if pointer is not None and found.contents.envelope.digest == pointer.digest:
-                return found
-            if best is None or found.archived_at > best.archived_at:
-                best = found
-        return best
-
-    async def _list_copies(
-        self, keys: KeyPlan, item: Item, pointer: Pointer | None
-    ) -> AsyncIterator[ArchivedCopy]:
-        """List all intact objects of an item, and its slices of packs."""
-        async for service, key in self._list_places(keys, pointer):
-            found = await self._fetch(service, key, keys, item)
-            if found is not None:
-                yield found
-        if self._place.archive.pack or (pointer is not None and pointer.offset is not None):
-            async for copy in list_copies(self._context, self._place, item):
-                yield copy
-
-    async def _list_places(self, keys: KeyPlan, pointer: Pointer | None) -> AsyncIterator[tuple[str, str]]:
-        """List the places where an object of an item may be, each once."""
-        service = self._place.service
-        seen = {(service, key) for key in keys.candidates}
+        place, keys = self._place, self._place.plan_keys(item)
+        choice = CopyChoice(None if pointer is None else pointer.digest)
+        seen = {(place.service, key) for key in keys.candidates}
         if pointer is not None:
             seen.add((pointer.service, pointer.key))
-        for each in sorted(seen):
-            yield each
+        for service, key in sorted(seen):
+            if choice.consider(await self._fetch(service, key, keys, item)):
+                return choice.best
         for prefix in keys.prefixes:
-            listing = Listing(self._context, service, prefix)
+            listing = Listing(self._context, place.service, prefix)
             while (page := await listing.next_page()) is not None:
-                for listed in page.objects:
-                    if (service, listed.key) not in seen:
-                        seen.add((service, listed.key))
-                        yield service, listed.key
+                for key in [listed.key for listed in page.objects]:
+                    if (place.service, key) not in seen:
+                        seen.add((place.service, key))
+                        if choice.consider(await self._fetch(place.service, key, keys, item)):
+                            return choice.best
+        if place.archive.pack or (pointer is not None and pointer.offset is not None):
+            await consider_slices(self._context, place, item, choice)
+        return choice.best
 
     async def _fetch(self, service: str, key: str, keys: KeyPlan, item: Item) -> ArchivedCopy | None:
         """Fetch an object; None unless it belongs to the item and is intact."""
