@@ -124,7 +124,9 @@ class RowMaker:
         binding, model_of = self._binding, self._binding.model_of
         if not self._as_stored:
             return await self._hydrate_rows(list(rows), at_most)
-        form = binding.schema.form
+        schema, form = binding.schema, binding.schema.form
+        # nearly every row is of this type, and is then recognised without a call
+        kind, named = form.type_attribute or "", {} if form.constants else {"S": schema.name}
         parsed = {field.stored for field in self.schema.key_fields.values()} if form.is_parsed else None
         simple = self._fetched is None and not form.in_key_alone
         plain, unit = simple and self._unit is None, self._unit if simple else None
@@ -132,7 +134,7 @@ class RowMaker:
         for raw in rows:
             if len(found) == at_most:
                 break
-            model = model_of(raw)
+            model = schema if raw.get(kind) == named else model_of(raw)
             if model is None:
                 continue
             if parsed and not parsed <= raw.keys():
