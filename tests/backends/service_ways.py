@@ -93,10 +93,7 @@ class _Mirror:
 
     def __init__(self, **services: Backend) -> None:
         self._services = services
-        self._mirror = MirrorService(self, "main", ("copy",))
-
-    def service(self, name: str) -> Backend:
-        return self._services[name]
+        self._mirror = MirrorService(services.__getitem__, "main", ("copy",))
 
     def send_blocking(self, request: Request[R]) -> R:
         return self._mirror.send_blocking(request)

@@ -6,13 +6,20 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from holdall.backends.fork import call_after_fork
 from holdall.core.frozen import replace
 from holdall.core.nearest_name import suggest_name
-from holdall.core.objects import DeleteObject, DeleteObjects, DeleteReport, ServiceTraits
+from holdall.core.objects import (
+    DeleteObject,
+    DeleteObjects,
+    DeleteReport,
+    DescribeService,
+    ObjectRequest,
+    ServiceTraits,
+)
 from holdall.core.port import Backend, Layer, Send
 from holdall.core.requests import Request
 from holdall.core.settings import DEFAULT_SERVICE, Settings, number_setting
@@ -20,9 +27,6 @@ from holdall.errors import ConfigurationError, HoldallError, StoreClosedError
 
 if TYPE_CHECKING:
     from holdall.backends.s3.creation import Claims
-    from holdall.core.objects import (
-        ObjectRequest,  # at run time only where one is sent: it takes a while to load
-    )
 
 
 R = TypeVar("R")
@@ -94,11 +98,7 @@ class Services:
                 hint='name services when you open the database: files={"main": "s3://BUCKET"}',
             )
         if url.startswith("mirror:"):
-            from holdall.backends.services import MirrorService
-
-            return MirrorService(self, *_parse_mirror(name, url, self._named))
-        from holdall.backends.services import open_service
-
+            return MirrorService(self.service, *_parse_mirror(name, url, self._named))
         claims = None if self.claims is None else self.claims(name)
         return open_service(url, self._settings, self._directory, claims, self.base_url)
 
@@ -112,8 +112,6 @@ class Services:
         if isinstance(url, str) and url.startswith("mirror:"):
             primary, mirrors = _parse_mirror(name, url, self._named)
             names = (primary, *mirrors)
-        from holdall.core.objects import DescribeService
-
         made: dict[str, bool] = {}
         for each in names:
             service: Any = self.service(each)
@@ -270,21 +268,14 @@ def _check_options(url: str, options: Mapping[str, str], known: AbstractSet[str]
         )
 
 
-class Named(Protocol):
-    """Where a mirror service finds the services that it names."""
-
-    def service(self, name: str) -> Backend:
-        """The service of that name."""
-
-
 class MirrorService(Layer):
-    """A primary service with mirrors, by their names.
+    """A primary service with mirrors, by their names; ``find`` returns the service of a name.
 
     A job copies objects to the mirrors: see `holdall.files.mirror`.
     """
 
-    def __init__(self, services: Named, primary: str, mirrors: tuple[str, ...]) -> None:
-        self._services = services
+    def __init__(self, find: Callable[[str], Backend], primary: str, mirrors: tuple[str, ...]) -> None:
+        self._find = find
         self._primary = primary
         self._mirrors = mirrors
 
@@ -318,7 +309,7 @@ class MirrorService(Layer):
         return reply
 
     async def _send(self, send: Send, request: Request[Any], name: str) -> Any:
-        service = self._services.service(name)
+        service = self._find(name)
         if request.destination != "service":
             return await send(service, request)  # the service refuses it, as any service does
         changed: Any = request

@@ -21,10 +21,8 @@ class Two:
         self.copy.send_blocking(PutObject("copy", "other", b""))
         self.etag = self.main.send_blocking(PutObject("main", "a", b"words")).etag
         assert self.copy.send_blocking(PutObject("copy", "a", b"words")).etag != self.etag
-        self.mirror = MirrorService(self, "main", ("copy",))
-
-    def service(self, name: str) -> Backend:
-        return {"main": self.main, "copy": self.copy}[name]
+        services: dict[str, Backend] = {"main": self.main, "copy": self.copy}
+        self.mirror = MirrorService(services.__getitem__, "main", ("copy",))
 
     def delete(self, colour: str, etag: str) -> None:
         request = DeleteObject("safe", "a", if_match=etag)
