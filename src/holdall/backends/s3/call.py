@@ -20,7 +20,6 @@ from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_KEY, MAX_OBJECT
 from holdall.core.objects import (
     AbortUpload,
-    BeginUpload,
     CompleteUpload,
     CopyPart,
     DeleteObject,
@@ -227,13 +226,7 @@ class Calls:
 
     # --- uploads ---
 
-    def begin(self, request: BeginUpload) -> Call:
-        """Begins an upload."""
-        return self.begin_with(
-            request.key, {**http_headers(request.headers), **build_tag_header(request.tags)}
-        )
-
-    def begin_with(self, key: str, headers: Mapping[str, str]) -> Call:
+    def begin(self, key: str, headers: Mapping[str, str]) -> Call:
         """Begins an upload of an object with these headers."""
         return Call(
             "CreateMultipartUpload",
@@ -255,10 +248,6 @@ class Calls:
         headers["x-amz-copy-source-range"] = f"bytes={request.start}-{request.start + request.size - 1}"
         return self._part("UploadPartCopy", request, headers, b"")
 
-    @staticmethod
-    def _part_query(request: UploadPart | CopyPart) -> tuple[tuple[str, str], ...]:
-        return ("partNumber", str(request.number)), ("uploadId", request.upload.id)
-
     def _part(
         self, operation: str, request: UploadPart | CopyPart, headers: Mapping[str, str], body: bytes
     ) -> Call:
@@ -268,7 +257,7 @@ class Calls:
             "PUT",
             self.key(key),
             key,
-            self._part_query(request),
+            (("partNumber", str(request.number)), ("uploadId", request.upload.id)),
             headers,
             body,
             document=isinstance(request, CopyPart),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Mapping
-from hashlib import md5
 from typing import Protocol
 
 from holdall.backends.aws.courier import Pace
@@ -23,6 +22,7 @@ from holdall.backends.s3.delivery import Answer, Delivery, Unsettled
 from holdall.backends.s3.digest import verify
 from holdall.backends.s3.reply import put_info
 from holdall.backends.s3.retrieval import Reader
+from holdall.core.digests import etag_of_parts
 from holdall.core.objects import CompleteUpload, ListParts, ObjectInfo, PutObject
 from holdall.errors import (
     HoldallError,
@@ -254,10 +254,9 @@ class Creation:
 def _etag_of_parts(request: CompleteUpload) -> str | None:
     """The etag that S3 gives to an object of these parts: a digest of their digests, if their etags are digests."""
     try:
-        digests = b"".join(bytes.fromhex(part.etag) for part in request.parts)
+        return etag_of_parts([bytes.fromhex(part.etag) for part in request.parts])
     except ValueError:
         return None
-    return f"{md5(digests, usedforsecurity=False).hexdigest()}-{len(request.parts)}"
 
 
 def _refusal(request: CompleteUpload, error: Exception) -> Exception:

@@ -27,7 +27,7 @@ from holdall.backends.s3.place import Place
 from holdall.core.frozen import dataclass, replace
 from holdall.core.telemetry import warn
 
-__all__ = ["Answer", "Delivery", "Manner", "Unsettled"]
+__all__ = ["Answer", "Delivery", "Unsettled"]
 
 _EMPTY = sha256_hex(b"")
 

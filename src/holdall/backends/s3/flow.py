@@ -128,8 +128,13 @@ class S3Flow:
         if self._has_bucket:
             return
         with suppress(ServiceError):  # without permission to list the bucket, there is no way to know
-            await list_bucket(self._delivery, pace)
+            await self._list_bucket(pace)
         self._has_bucket = True
+
+    async def _list_bucket(self, pace: Pace) -> None:
+        """List at most one object: unlike the answer to a HEAD, a refusal names the reason."""
+        query = (("list-type", "2"), ("max-keys", "1"))
+        await self._delivery.deliver(pace, Call("ListObjectsV2", "GET", query=query, document=True))
 
     async def _put(self, pace: Pace, request: PutObject) -> ObjectInfo:
         if request.if_absent is not None:
@@ -153,10 +158,22 @@ class S3Flow:
         return SignedUrl(url, headers)
 
     async def _bucket_exists(self, pace: Pace, request: BucketExists) -> bool:
-        return await bucket_exists(self._delivery, pace)
+        try:
+            await self._list_bucket(pace)
+        except ConfigurationError as error:
+            if error.service_code != "NoSuchBucket":
+                raise
+            return False
+        return True
 
     async def _create_bucket(self, pace: Pace, request: CreateBucket) -> Done:
-        return await create_bucket(self._delivery, pace)
+        body = bucket_configuration(self._delivery.place.region)
+        try:
+            await self._delivery.deliver(pace, Call("CreateBucket", "PUT", body=body))
+        except ServiceError as error:
+            if error.service_code != "BucketAlreadyOwnedByYou":
+                raise
+        return Done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,31 +186,3 @@ class CreateBucket(Request[Done]):
     """Create the service's bucket, in the region of its endpoint, unless the account already has it."""
 
     writes: ClassVar[bool] = True
-
-
-async def list_bucket(delivery: Delivery, pace: Pace) -> None:
-    """List at most one object: unlike the answer to a HEAD, a refusal names the reason."""
-    query = (("list-type", "2"), ("max-keys", "1"))
-    await delivery.deliver(pace, Call("ListObjectsV2", "GET", query=query, document=True))
-
-
-async def bucket_exists(delivery: Delivery, pace: Pace) -> bool:
-    """Whether the bucket exists, found out by a listing."""
-    try:
-        await list_bucket(delivery, pace)
-    except ConfigurationError as error:
-        if error.service_code != "NoSuchBucket":
-            raise
-        return False
-    return True
-
-
-async def create_bucket(delivery: Delivery, pace: Pace) -> Done:
-    """Create the bucket."""
-    body = bucket_configuration(delivery.place.region)
-    try:
-        await delivery.deliver(pace, Call("CreateBucket", "PUT", body=body))
-    except ServiceError as error:
-        if error.service_code != "BucketAlreadyOwnedByYou":
-            raise
-    return Done()

@@ -58,18 +58,20 @@ def object_info(key: str, reply: Reply, size: int, etags: Etags) -> ObjectInfo:
 
 def part_size(reply: Reply) -> int | None:
     """The length of the part that a HEAD was for; a server that does not support parts reports the whole object's."""
-    length = reply.headers.get("content-length", "")
-    if "x-amz-mp-parts-count" not in reply.headers or not (length.isascii() and length.isdigit()):
-        return None
-    return int(length)
+    return _length(reply) if "x-amz-mp-parts-count" in reply.headers else None
 
 
 def head_info(key: str, reply: Reply, etags: Etags) -> ObjectInfo:
     """The description of an object in the reply to a HEAD, whose length is the object's."""
-    length = reply.headers.get("content-length", "")
-    if not length.isascii() or not length.isdigit():
+    length = _length(reply)
+    if length is None:
         raise MalformedReplyError(f"the reply about the object {key!r} has no length")
-    return object_info(key, reply, int(length), etags)
+    return object_info(key, reply, length, etags)
+
+
+def _length(reply: Reply) -> int | None:
+    length = reply.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else None
 
 
 def put_info(request: PutObject, reply: Reply, etags: Etags, put_id: str | None = None) -> ObjectInfo:

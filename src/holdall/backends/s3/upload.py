@@ -8,12 +8,14 @@ each part was signed with its own digest.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.document import Document
+from holdall.backends.s3.header import build_tag_header, http_headers
 from holdall.backends.s3.reply import etag_of, part_page, reply_time, unquote
 from holdall.backends.s3.retrieval import Reader
 from holdall.core.object_rules import MIN_PART
@@ -47,12 +49,12 @@ class Uploader:
 
     async def begin(self, pace: Pace, request: BeginUpload) -> Upload:
         """Begin an upload. If its reply is lost, an upload without parts remains whose id is unknown."""
-        answer = await self._delivery.deliver(pace, self._calls.begin(request))
-        return Upload(request.key, answer.read().text("UploadId"))
+        headers = {**http_headers(request.headers), **build_tag_header(request.tags)}
+        return await self.begin_with(pace, request.key, headers)
 
     async def begin_with(self, pace: Pace, key: str, headers: Mapping[str, str]) -> Upload:
         """Begin an upload of an object with these headers."""
-        answer = await self._delivery.deliver(pace, self._calls.begin_with(key, headers))
+        answer = await self._delivery.deliver(pace, self._calls.begin(key, headers))
         return Upload(key, answer.read().text("UploadId"))
 
     async def part(self, pace: Pace, request: UploadPart) -> Part:
@@ -102,8 +104,6 @@ class Uploader:
 
     async def abort(self, pace: Pace, request: AbortUpload) -> Done:
         """Abort an upload."""
-        try:
+        with suppress(ObjectNotFoundError):
             await self._delivery.deliver(pace, self._calls.abort(request))
-        except ObjectNotFoundError:
-            return Done()
         return Done()
