@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -101,16 +101,8 @@ def lock_for_order(directory: int) -> Iterator[None]:
     If another process was stopped while it held the lock, this one continues without it after a second. It also does so
     if the file system has no locks for directories, like NFS.
     """
-    for pause in _PAUSES:
-        try:
-            locked = _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(pause)
-            continue
-        with _unlock(directory, locked):
-            yield
-        return
-    yield
+    with _unlock(directory, _wait_for_lock(directory, _PAUSES) is True):
+        yield
 
 
 @contextmanager
@@ -120,24 +112,29 @@ def lock_for_sure(directory: int) -> Iterator[None]:
     `StoreBusyError` if another process has held it for half a minute, `ConfigurationError` if the file system has no
     locks.
     """
-    for pause in _PATIENCE:
+    locked = _wait_for_lock(directory, _PATIENCE)
+    if locked is None:
+        raise StoreBusyError(
+            "another process has held the lock on a directory of this file service for half a minute",
+            hint="check whether that process is stopped or hangs",
+        )
+    if not locked:
+        raise ConfigurationError(
+            "if_match needs locks for directories, which this file system does not have",
+            hint="keep the files on a local disk, or write without if_match",
+        )
+    with _unlock(directory, locked):
+        yield
+
+
+def _wait_for_lock(directory: int, pauses: Iterable[float]) -> bool | None:
+    """Lock the directory; False if the file system has no locks, None if another process held it all the time."""
+    for pause in pauses:
         try:
-            locked = _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(pause)
-            continue
-        if not locked:
-            raise ConfigurationError(
-                "if_match needs locks for directories, which this file system does not have",
-                hint="keep the files on a local disk, or write without if_match",
-            )
-        with _unlock(directory, locked):
-            yield
-        return
-    raise StoreBusyError(
-        "another process has held the lock on a directory of this file service for half a minute",
-        hint="check whether that process is stopped or hangs",
-    )
+    return None
 
 
 def _lock(file: int, how: int) -> bool:
@@ -175,7 +172,12 @@ def _make_lasting(path: Path) -> None:
         return
     _make_lasting(path.parent)
     path.mkdir(exist_ok=True)
-    handle = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory survive a power cut."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:

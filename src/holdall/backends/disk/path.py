@@ -143,16 +143,11 @@ def _inside_own(shelf: Shelf, name: str, directory: bool) -> Shelf | bytes | Non
 
 
 def _directories(segments: list[bytes]) -> list[str]:
-    return [
-        f"{piece}{'+' if more else '='}"
-        for segment in segments
-        for more, piece in _count_down(_pieces(segment))
-    ]
-
-
-def _count_down(pieces: list[str]) -> list[tuple[int, str]]:
-    """Each piece with the number of pieces that follow it."""
-    return [(len(pieces) - place, piece) for place, piece in enumerate(pieces, 1)]
+    names = []
+    for segment in segments:
+        *chunks, last = _pieces(segment)
+        names += [*(f"{chunk}+" for chunk in chunks), f"{last}="]
+    return names
 
 
 def _pieces(segment: bytes) -> list[str]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdall.backends.disk.directory import Directories
+from holdall.backends.disk.directory import Directories, sync_directory
 from holdall.backends.disk.path import OWN
 from holdall.backends.disk.transfer import copy_range
 from holdall.core.requests import Done
@@ -96,9 +96,8 @@ class Snapshots:
     def __init__(self, root: Path, gate: Gate) -> None:
         self._root = root
         self._gate = gate
-        self._open: dict[
-            str, tuple[int | None, int]
-        ] = {}  # the gate while it is closed, and the directory's lock
+        # of each snapshot: the gate while it is closed, and the directory's lock
+        self._open: dict[str, tuple[int | None, int]] = {}
 
     def begin(self) -> Snapshot:
         """Close the gate, and make a directory for the links."""
@@ -216,11 +215,7 @@ def _copy_tree(source: Path, target: Path) -> None:
             draft = there.with_name(f"{entry.name[:100]}{_DRAFT}")
             _copy_file(Path(entry.path), draft)
             draft.rename(there)
-    handle = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_directory(target)
 
 
 def _copy_file(source: Path, target: Path) -> None:
