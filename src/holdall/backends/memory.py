@@ -15,9 +15,16 @@ from typing import Any, TypeVar, cast
 
 from holdall.backends.clock import read_seconds
 from holdall.backends.fork import call_after_fork
+from holdall.backends.refusal import (
+    refuse_other,
+    refuse_part,
+    refuse_range,
+    refuse_request,
+    refuse_taken,
+    refuse_upload,
+)
 from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
-from holdall.core.internal import internal
 from holdall.core.object_rules import check_object_request
 from holdall.core.object_url import (
     BaseUrl,
@@ -58,12 +65,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
-from holdall.errors import (
-    InvalidRequestError,
-    ObjectNotFoundError,
-    PreconditionFailedError,
-    StoreClosedError,
-)
+from holdall.errors import ObjectNotFoundError, StoreClosedError
 
 __all__ = ["MemoryService"]
 
@@ -120,7 +122,7 @@ class MemoryService:
             DeleteObject: self._delete,
             DeleteObjects: self._delete_many,
             BeginUpload: self._begin,
-            UploadPart: self._put_part,
+            UploadPart: lambda r: self._keep_part(r.upload, r.number, bytes(r.body)),
             CopyPart: self._copy_part,
             ListParts: self._parts,
             ListUploads: self._under_way,
@@ -128,7 +130,7 @@ class MemoryService:
             AbortUpload: self._abort,
             SignUrl: lambda r: sign_url(r, secret, base_url, clock()),
         }
-        call_after_fork(self.after_fork_in_child)
+        call_after_fork(self._renew_lock)
 
     def send_blocking(self, request: Request[R]) -> R:
         """Answer the request."""
@@ -136,9 +138,7 @@ class MemoryService:
             raise StoreClosedError("the file service is closed", hint="open it again")
         answer = self._answers.get(type(request))
         if answer is None:
-            raise InvalidRequestError(
-                f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
-            )
+            raise refuse_request(request)
         check_object_request(cast("ObjectRequest[object]", request))
         with self._lock:
             return cast("R", answer(request))
@@ -163,9 +163,8 @@ class MemoryService:
         """What the token of an upload URL permits; `InvalidTokenError` if it is forged or expired."""
         return verified_upload(token, self._secret, self._clock())
 
-    @internal
-    def after_fork_in_child(self) -> None:
-        """Replace the lock: the thread that held it does not exist here."""
+    def _renew_lock(self) -> None:
+        """Replace the lock in a forked child, where the thread that held it does not exist."""
         self._lock = threading.Lock()
 
     # --- reads ---
@@ -175,7 +174,7 @@ class MemoryService:
         if kept is None:
             raise ObjectNotFoundError(f"there is no object {key!r}")
         if if_match is not None and if_match != kept.info.etag:
-            raise _refuse_other(key)
+            raise refuse_other(key)
         return kept
 
     def _get(self, request: GetObject) -> ObjectRange:
@@ -226,11 +225,11 @@ class MemoryService:
             self._check_absent(key)
         kept = self._objects.get(key)
         if request.if_match is not None and (kept is None or kept.info.etag != request.if_match):
-            raise _refuse_other(key)
+            raise refuse_other(key)
 
     def _check_absent(self, key: str) -> None:
         if key in self._objects:
-            raise PreconditionFailedError(f"the object {key!r} already exists")
+            raise refuse_taken(key)
 
     def _keep(
         self,
@@ -262,7 +261,7 @@ class MemoryService:
     def _delete(self, request: DeleteObject) -> Done:
         kept = self._objects.get(request.key)
         if kept is not None and request.if_match not in (None, kept.info.etag):
-            raise _refuse_other(request.key)
+            raise refuse_other(request.key)
         self._remove(request.key)
         return Done()
 
@@ -286,22 +285,13 @@ class MemoryService:
     def _find_upload(self, upload: Upload) -> _Begun:
         begun = self._uploads.get(upload.id)
         if begun is None or begun.key != upload.key:
-            raise ObjectNotFoundError(
-                f"there is no upload {upload.id!r:.60} for that key",
-                hint="it was completed or aborted; start another",
-            )
+            raise refuse_upload(upload.id)
         return begun
-
-    def _put_part(self, request: UploadPart) -> Part:
-        return self._keep_part(request.upload, request.number, bytes(request.body))
 
     def _copy_part(self, request: CopyPart) -> Part:
         kept = self._find(request.source, request.if_match)
         if request.start + request.size > kept.info.size:
-            raise InvalidRequestError(
-                f"the object {request.source!r} has {kept.info.size:,} bytes, so {request.size:,} bytes"
-                f" from {request.start:,} on cannot be copied"
-            )
+            raise refuse_range(request, kept.info.size)
         body = kept.body[request.start : request.start + request.size]
         return self._keep_part(request.upload, request.number, body)
 
@@ -358,13 +348,5 @@ class MemoryService:
 def _take_part(upload: Upload, begun: _Begun, part: Part) -> bytes:
     kept, body = begun.parts.get(part.number, (None, b""))
     if kept is None or kept.etag != part.etag:
-        raise PreconditionFailedError(
-            f"part {part.number} of the upload of {upload.key!r} "
-            + ("is missing" if kept is None else "was replaced by another upload of it"),
-            hint="list the parts of the upload, and upload those that are missing",
-        )
+        raise refuse_part(upload.key, part, missing=kept is None)
     return body
-
-
-def _refuse_other(key: str) -> PreconditionFailedError:
-    return PreconditionFailedError(f"the object {key!r} does not have the expected etag")

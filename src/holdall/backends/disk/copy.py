@@ -21,10 +21,9 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from holdall.backends.disk.attribute import Attributes, beside, moment_of, of_note, parse_key
-from holdall.backends.disk.transfer import pieces, read_range
+from holdall.backends.disk.transfer import READ, pieces, read_range
 from holdall.core.digests import Digests
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST = 10_000
 _SETTLED = 2_000_000_000  # nanoseconds: file systems record times of change no more finely
 
@@ -80,7 +79,7 @@ class Copies:
 def _note(key: str, name: str, etag: str, directory: int) -> Attributes | None:
     """The attributes that are named after an identity, if they have a digest to compare with bytes."""
     try:
-        file = os.open(beside(name, etag), _READ, dir_fd=directory)
+        file = os.open(beside(name, etag), READ, dir_fd=directory)
     except OSError:
         return None
     try:

@@ -38,11 +38,11 @@ from holdall.backends.disk.directory import Directories, lock_for_order, lock_fo
 from holdall.backends.disk.path import permanent, place_of
 from holdall.backends.disk.scratch import Draft, Scratch
 from holdall.backends.disk.snapshot import Gate
-from holdall.backends.disk.transfer import read_range, write_at
+from holdall.backends.disk.transfer import READ, read_file, write_at
+from holdall.backends.refusal import refuse_other, refuse_taken
 from holdall.core.objects import ObjectInfo
-from holdall.errors import ObjectNotFoundError, OutcomeUnknown, PreconditionFailedError
+from holdall.errors import ObjectNotFoundError, OutcomeUnknown
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MICROSECOND = 1000
 _DOUBLINGS = 30
 _ATTEMPTS = 1000
@@ -78,7 +78,7 @@ class Objects:
         found = self._find(key)
         try:
             if if_match is not None and if_match != etag_of(found.stat):
-                raise _refuse_other(key)
+                raise refuse_other(key)
             yield found
         finally:
             os.close(found.file)
@@ -86,7 +86,7 @@ class Objects:
     def check_absent(self, key: str) -> None:
         """Refuse to continue if the object exists."""
         with suppress(ObjectNotFoundError), self.open(key):
-            raise _refuse_taken(key)
+            raise refuse_taken(key)
 
     def check_match(self, key: str, etag: str) -> None:
         """Refuse to continue unless the object has that etag."""
@@ -94,7 +94,7 @@ class Objects:
             with self.open(key, etag):
                 return
         except ObjectNotFoundError:
-            raise _refuse_other(key) from None
+            raise refuse_other(key) from None
 
     def publish(
         self, key: str, draft: Draft, attributes: Attributes, *, absent: bool, if_match: str | None = None
@@ -159,7 +159,7 @@ class Objects:
 
     def _open(self, key: str, name: str, directory: int) -> Found | None:
         """The object with a name in a directory; None if it was just replaced: open it again."""
-        file = os.open(name, _READ, dir_fd=directory)
+        file = os.open(name, READ, dir_fd=directory)
         try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
@@ -183,13 +183,9 @@ def _same(one: os.stat_result, other: os.stat_result) -> bool:
 
 def _attributes(directory: int, name: str) -> Attributes | None:
     try:
-        file = os.open(name, _READ, dir_fd=directory)
+        return of_note(read_file(directory, name))
     except FileNotFoundError:
         return None
-    try:
-        return of_note(read_range(file, 0, os.fstat(file).st_size))
-    finally:
-        os.close(file)
 
 
 class _Publication(NamedTuple):
@@ -262,11 +258,11 @@ class _Publication(NamedTuple):
         with nullcontext() if absent else self.gate.enter(), lock(self.directory):
             before = _etag_at(self.directory, self.name)
             if if_match is not None and if_match != before:
-                raise _refuse_other(self.key)
+                raise refuse_other(self.key)
             try:
                 take(self.draft.name, self.name, src_dir_fd=self.draft.directory, dst_dir_fd=self.directory)
             except FileExistsError:
-                raise _refuse_taken(self.key) from None
+                raise refuse_taken(self.key) from None
         return before
 
 
@@ -295,7 +291,7 @@ def _delete_match_in(directory: int, name: str, key: str, etag: str) -> None:
         if before is None:
             return
         if before != etag:
-            raise _refuse_other(key)
+            raise refuse_other(key)
         os.unlink(name, dir_fd=directory)
     os.fsync(directory)
     _tidy_away(directory, beside(name, etag))
@@ -312,11 +308,3 @@ def _tidy_away(directory: int, name: str) -> None:
     """Remove a file that no reader looks for any more. If that fails, only a small file remains."""
     with suppress(OSError):
         os.unlink(name, dir_fd=directory)
-
-
-def _refuse_taken(key: str) -> PreconditionFailedError:
-    return PreconditionFailedError(f"the object {key!r} already exists")
-
-
-def _refuse_other(key: str) -> PreconditionFailedError:
-    return PreconditionFailedError(f"the object {key!r} does not have the expected etag")

@@ -14,15 +14,13 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from holdall.backends.disk.transfer import checksum, pieces, read_range, write_at
+from holdall.backends.disk.transfer import READ, WRITE, checksum, pieces, write_file
 from holdall.core.frozen import dataclass
 from holdall.core.object_rules import MAX_OBJECT
 
 DATA = "data"
 _NAME = re.compile(r"([0-9]{5})\.([0-9a-f]+)\.([0-9a-f]+|apart)\.([0-9a-f]+-[0-9a-f]+)\.([0-9a-f]+)\Z")
 _lies_there = re.compile(r"[0-9]{5}\.[0-9a-f]+\.[0-9a-f]+\.[0-9a-f]+-").match
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WRITE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ class Parts:
     @contextmanager
     def open(self, piece: Piece) -> Iterator[tuple[int, int]]:
         """The file with a part's bytes, and the offset where they begin."""
-        file = os.open(piece.name if piece.offset is None else DATA, _READ, dir_fd=self._directory)
+        file = os.open(piece.name if piece.offset is None else DATA, READ, dir_fd=self._directory)
         try:
             yield file, piece.offset or 0
         finally:
@@ -126,7 +124,7 @@ class Parts:
 
     @contextmanager
     def _new(self, name: str) -> Iterator[int]:
-        file = os.open(name, _WRITE, 0o666, dir_fd=self._directory)
+        file = os.open(name, WRITE, 0o666, dir_fd=self._directory)
         try:
             yield file
         finally:
@@ -145,21 +143,3 @@ def _neighbours(mine: str, names: list[str]) -> tuple[Piece | None, Piece | None
         elif name < upper and name[:6] != mine and _lies_there(name):
             upper = name
     return piece_of(lower), piece_of(upper)
-
-
-def read_file(directory: int, name: str) -> bytes:
-    """Read a small file."""
-    file = os.open(name, _READ, dir_fd=directory)
-    try:
-        return read_range(file, 0, os.fstat(file).st_size)
-    finally:
-        os.close(file)
-
-
-def write_file(directory: int, name: str, text: bytes) -> None:
-    """Write a small file."""
-    file = os.open(name, _WRITE, 0o666, dir_fd=directory)
-    try:
-        write_at(file, text)
-    finally:
-        os.close(file)

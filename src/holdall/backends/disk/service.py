@@ -17,6 +17,7 @@ from holdall.backends.disk.scratch import Scratch
 from holdall.backends.disk.snapshot import Gate, Snapshots, adopt_tree
 from holdall.backends.disk.transfer import copy_range, read_range, write_at
 from holdall.backends.disk.upload import Uploads
+from holdall.backends.refusal import refuse_request
 from holdall.core.digests import Digests
 from holdall.core.frozen import replace
 from holdall.core.object_rules import check_object_request
@@ -56,7 +57,6 @@ from holdall.core.requests import Done, Request
 from holdall.core.snapshots import AdoptObjects, BeginSnapshot, EndSnapshot, LinkSnapshot
 from holdall.errors import (
     HoldallError,
-    InvalidRequestError,
     PreconditionFailedError,
     StoreClosedError,
     StoreError,
@@ -89,22 +89,21 @@ class DiskService:
     ) -> None:
         self.root = Path(root).absolute()
         self._secret = secret
-        self._base_url = base_url
         self._clock = clock
         self._closed = False
         self._reader: Reader | None = None
-        self._directories = Directories(self.root)
-        self._scratch = Scratch(self._directories, clock)
-        gate = Gate(self._directories)
+        directories = Directories(self.root)
+        self._scratch = Scratch(directories, clock)
+        gate = Gate(directories)
         snapshots = Snapshots(self.root, gate)
-        self._objects = Objects(self._directories, self._scratch, gate)
-        self._uploads = uploads = Uploads(self._directories, self._scratch, self._objects)
+        self._objects = Objects(directories, self._scratch, gate)
+        uploads = Uploads(directories, self._scratch, self._objects)
         self._answers: dict[type, Callable[[Any], Any]] = {
             DescribeService: lambda r: ServiceTraits(place=str(self.root), snapshots=True),
             HeadObject: self._head,
             GetObject: self._get,
             GetTags: self._tags,
-            ListObjects: Listings(self._directories).page,
+            ListObjects: Listings(directories).page,
             PutObject: self._put,
             CopyObject: self._copy,
             DeleteObject: self._delete,
@@ -115,7 +114,7 @@ class DiskService:
             ListParts: lambda r: uploads.parts(r.upload, r.after),
             ListUploads: lambda r: uploads.under_way(r.prefix),
             CompleteUpload: uploads.complete,
-            AbortUpload: self._abort,
+            AbortUpload: lambda r: uploads.abort(r.upload),
             SignUrl: lambda r: sign_url(r, secret, base_url, clock()),
         }
         self._upkeep: dict[type, Callable[[Any], Any]] = {
@@ -133,9 +132,7 @@ class DiskService:
         if answer is not None:
             check_object_request(cast("ObjectRequest[object]", request))
         elif (answer := self._upkeep.get(type(request))) is None:
-            raise InvalidRequestError(
-                f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
-            )
+            raise refuse_request(request)
         try:
             return cast("R", answer(request))
         except HoldallError:
@@ -238,10 +235,6 @@ class DiskService:
         return DeleteReport(
             {key: str(translate_error(error, self.root, True)) for key, error in failures.items()}
         )
-
-    def _abort(self, request: AbortUpload) -> Done:
-        self._uploads.abort(request.upload)
-        return Done()
 
 
 def _is_large(request: Request[Any]) -> bool:

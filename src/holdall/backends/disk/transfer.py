@@ -1,4 +1,4 @@
-"""Moves bytes between memory and open files, and between files, until all are moved."""
+"""Moves bytes between memory and files, and between files, until all are moved."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+WRITE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
 _CANNOT = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY}
 
@@ -44,6 +46,24 @@ def read_range(file: int, start: int, size: int) -> bytes:
         body = os.pread(file, size, start)
         found.append(body)
     return b"".join(found)
+
+
+def read_file(directory: int, name: str) -> bytes:
+    """Read a small file."""
+    file = os.open(name, READ, dir_fd=directory)
+    try:
+        return read_range(file, 0, os.fstat(file).st_size)
+    finally:
+        os.close(file)
+
+
+def write_file(directory: int, name: str, text: bytes) -> None:
+    """Write a small file."""
+    file = os.open(name, WRITE, 0o666, dir_fd=directory)
+    try:
+        write_at(file, text)
+    finally:
+        os.close(file)
 
 
 def pieces(file: int, start: int, size: int) -> Iterator[memoryview]:

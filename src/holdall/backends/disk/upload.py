@@ -25,10 +25,11 @@ from typing import NamedTuple
 from holdall.backends.disk.attribute import Attributes, encode_attributes, of_note, parse_key
 from holdall.backends.disk.directory import Directories, lock_file
 from holdall.backends.disk.object import Objects
-from holdall.backends.disk.part import DATA, Parts, Piece, read_file, write_file
+from holdall.backends.disk.part import DATA, Parts, Piece
 from holdall.backends.disk.path import OWN
 from holdall.backends.disk.scratch import Draft, Scratch
-from holdall.backends.disk.transfer import checksum, copy_range, pieces, write_at
+from holdall.backends.disk.transfer import checksum, copy_range, pieces, read_file, write_at, write_file
+from holdall.backends.refusal import refuse_part, refuse_range, refuse_upload
 from holdall.core.frozen import replace
 from holdall.core.objects import (
     CompleteUpload,
@@ -39,12 +40,8 @@ from holdall.core.objects import (
     PartPage,
     Upload,
 )
-from holdall.errors import (
-    IntegrityError,
-    InvalidRequestError,
-    ObjectNotFoundError,
-    PreconditionFailedError,
-)
+from holdall.core.requests import Done
+from holdall.errors import IntegrityError, ObjectNotFoundError, PreconditionFailedError
 
 _UPLOADS = (OWN, "uploads")
 _ID = re.compile(r"[0-9a-f]{32}\Z")
@@ -103,10 +100,7 @@ class Uploads:
         """Keep a part that is a range of an object."""
         with self._objects.open(request.source, request.if_match) as found:
             if request.start + request.size > found.stat.st_size:
-                raise InvalidRequestError(
-                    f"the object {request.source!r} has {found.stat.st_size:,} bytes, so {request.size:,} bytes"
-                    f" from {request.start:,} on cannot be copied"
-                )
+                raise refuse_range(request, found.stat.st_size)
 
             def write(file: int, offset: int) -> str:
                 count = copy_range(found.file, request.start, request.size, file, offset)
@@ -152,10 +146,11 @@ class Uploads:
             self._remove(upload.id)
         return info
 
-    def abort(self, upload: Upload) -> None:
+    def abort(self, upload: Upload) -> Done:
         """Abort an upload."""
         with suppress(ObjectNotFoundError), self._open(upload) as opened, self._data(opened):
             self._remove(upload.id)
+        return Done()
 
     # --- opening ---
 
@@ -163,7 +158,7 @@ class Uploads:
     def _open(self, upload: Upload) -> Iterator[_Opened]:
         with self._open_by_id(upload.id) as opened:
             if opened.key != upload.key:
-                raise _explain_gone(upload.id)
+                raise refuse_upload(upload.id)
             yield opened
 
     @contextmanager
@@ -175,10 +170,10 @@ class Uploads:
                 directory = stack.enter_context(self._directories.open((*_UPLOADS, id)))
                 about = read_file(directory, _ABOUT)
             except (FileNotFoundError, NotADirectoryError):
-                raise _explain_gone(id) from None
+                raise refuse_upload(id) from None
             whose, attributes = parse_key(about), of_note(about)
             if whose is None or attributes is None or not _is_unfinished(directory):
-                raise _explain_gone(id)
+                raise refuse_upload(id)
             yield _Opened(id, directory, whose[0], attributes)
 
     @contextmanager
@@ -187,11 +182,11 @@ class Uploads:
         try:
             data = os.open(DATA, _WRITE, dir_fd=opened.directory)
         except FileNotFoundError:
-            raise _explain_gone(opened.id) from None
+            raise refuse_upload(opened.id) from None
         try:
             with lock_file(data):
                 if not _is_unfinished(opened.directory):  # another process may have finished it meanwhile
-                    raise _explain_gone(opened.id)
+                    raise refuse_upload(opened.id)
                 yield data
         finally:
             os.close(data)
@@ -268,7 +263,7 @@ class Uploads:
         with suppress(ObjectNotFoundError), self._objects.open(upload.key) as found:
             if found.attributes is not None and found.attributes.upload == upload.id:
                 return found.info
-        raise _explain_gone(upload.id)
+        raise refuse_upload(upload.id)
 
     def _remove(self, id: str) -> None:
         self._ours.pop(id, None)
@@ -310,11 +305,7 @@ def _unlink(directory: int, name: str) -> None:
 
 def _check_piece(key: str, part: Part, piece: Piece | None) -> Piece:
     if piece is None or piece.etag != part.etag:
-        raise PreconditionFailedError(
-            f"part {part.number} of the upload of {key!r} "
-            + ("is missing" if piece is None else "was replaced by another upload of it"),
-            hint="list the parts of the upload, and upload those that are missing",
-        )
+        raise refuse_part(key, part, missing=piece is None)
     return piece
 
 
@@ -342,11 +333,4 @@ def _explain_damage(key: str, piece: Piece) -> IntegrityError:
     return IntegrityError(
         f"part {piece.number} of the upload of {key!r} is damaged",
         hint="upload that part again",
-    )
-
-
-def _explain_gone(id: str) -> ObjectNotFoundError:
-    return ObjectNotFoundError(
-        f"there is no upload {id!r:.60} for that key",
-        hint="it was completed or aborted; start another",
     )

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from holdall.backends.aws.courier import Pace
+from holdall.backends.refusal import refuse_request
 from holdall.backends.s3.call import Call
 from holdall.backends.s3.condition import Conditions
 from holdall.backends.s3.copy import Copier
@@ -48,7 +49,6 @@ from holdall.core.objects import (
 from holdall.core.requests import Done, Request
 from holdall.errors import (
     ConfigurationError,
-    InvalidRequestError,
     MalformedReplyError,
     ObjectNotFoundError,
     ServiceError,
@@ -100,9 +100,7 @@ class S3Flow:
         """The reply to a request."""
         answer = self._answers.get(type(request))
         if answer is None:
-            raise InvalidRequestError(
-                f"a file service cannot answer {type(request).__name__}", hint="send it to the database"
-            )
+            raise refuse_request(request)
         if isinstance(request, ObjectRequest):
             check_object_request(request)
         try:
