@@ -15,13 +15,19 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b64encode
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.courier import Manner, Pace
-from holdall.backends.dynamodb.boto import _convert, _explain_unanswered, _raw, _reply, _snake
+from holdall.backends.dynamodb.boto import (
+    convert,
+    encode_binary,
+    explain_unanswered,
+    name_method,
+    rebuild_reply,
+)
 from holdall.backends.dynamodb.call import Call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.flow import DynamoFlow
@@ -165,12 +171,12 @@ class _DaxCourier:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            method = getattr(self._client(), _snake(call.operation))
-            return cast("Mapping[str, Any]", _convert_answer(method(**_convert(call.payload, _raw))))
+            method = getattr(self._client(), name_method(call.operation))
+            return cast("Mapping[str, Any]", _convert_answer(method(**convert(call.payload, b64decode))))
         except ClientError as error:
             raise _translate_error(call, error) from error
         except BotoCoreError as error:
-            raise _explain_unanswered(call, error).error from error
+            raise explain_unanswered(call, error).error from error
         except InvalidValueError as error:
             raise MalformedReplyError(f"{call.operation}: {error.message}") from error
         except OSError as error:
@@ -218,7 +224,7 @@ def _translate_error(call: Call, error: Any) -> HoldallError:
     if not isinstance(code, str):  # the client does not have a name for every code of the cluster
         return ServiceError(about)
     response = {**error.response, "Error": {**facts, "Code": code}}
-    return explain_failure(_reply(response), call.operation, call.payload).error
+    return explain_failure(rebuild_reply(response), call.operation, call.payload).error
 
 
 def _convert_answer(part: Any) -> Any:
@@ -229,16 +235,12 @@ def _convert_answer(part: Any) -> Any:
             if kind == "N" and isinstance(content, str):
                 return {"N": canonical_number(content)}
             if kind == "B" and isinstance(content, bytes | bytearray):
-                return {"B": _text(content)}
+                return {"B": encode_binary(content)}
             if kind == "NS" and isinstance(content, list | tuple):
                 return {"NS": [canonical_number(member) for member in content]}
             if kind == "BS" and isinstance(content, list | tuple):
-                return {"BS": [_text(member) for member in content]}
+                return {"BS": [encode_binary(member) for member in content]}
         return {name: _convert_answer(member) for name, member in part.items()}
     if isinstance(part, list | tuple):
         return [_convert_answer(member) for member in part]
     return part
-
-
-def _text(raw: bytes | bytearray) -> str:
-    return b64encode(raw).decode("ascii")

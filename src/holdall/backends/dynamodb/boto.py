@@ -76,9 +76,11 @@ class _BotoCourier:
         """Note how one send ended; the client still decides whether to send again."""
         self._sends.damaged = response is not None and _is_damaged(response[0])
         if response is not None:
-            parsed = _convert(response[1], _text)
+            parsed = convert(response[1], encode_binary)
             failing = response[0].status_code != 200 and "Error" in parsed
-            self._sends.unknown |= failing and explain_failure(_reply(parsed), "", {}).remedy == "server"
+            self._sends.unknown |= (
+                failing and explain_failure(rebuild_reply(parsed), "", {}).remedy == "server"
+            )
         elif caught_exception is not None:
             self._sends.unknown |= not _is_unsent(caught_exception)
 
@@ -109,20 +111,21 @@ class _BotoCourier:
     def _call(self, call: Call, manner: Manner, trace: Trace | None) -> Mapping[str, Any]:
         from botocore.exceptions import BotoCoreError, ClientError
 
-        method = getattr(self._client, _snake(call.operation))
+        method = getattr(self._client, name_method(call.operation))
         self._listen()
         self._sends.unknown = self._sends.damaged = False
         try:
-            answer = cast("Mapping[str, Any]", _convert(method(**_convert(call.payload, _raw)), _text))
+            found = method(**convert(call.payload, b64decode))
+            answer = cast("Mapping[str, Any]", convert(found, encode_binary))
             if not self._sends.damaged:
                 return answer
             garbled = MalformedReplyError(f"{call.operation}: the reply was truncated or corrupted")
             failure = Failure(garbled, "server")
         except ClientError as error:
-            response = _convert(error.response, _text)
-            failure = explain_failure(_reply(response), call.operation, call.payload)
+            response = convert(error.response, encode_binary)
+            failure = explain_failure(rebuild_reply(response), call.operation, call.payload)
         except BotoCoreError as error:
-            failure = _explain_unanswered(call, error)
+            failure = explain_unanswered(call, error)
         unknown = self._sends.unknown or failure.remedy == "server"
         return settle(failure.error, failure.remedy, unknown, manner, trace)
 
@@ -149,7 +152,8 @@ def _is_unsent(error: Exception) -> bool:
     return isinstance(error, (*connecting, NoCredentialsError, ParamValidationError))
 
 
-def _explain_unanswered(call: Call, error: Exception) -> Failure:
+def explain_unanswered(call: Call, error: Exception) -> Failure:
+    """The failure for a call to which the client got no answer."""
     from botocore.exceptions import ConnectionError as Unconnected
     from botocore.exceptions import HTTPClientError, NoCredentialsError, ParamValidationError
 
@@ -168,11 +172,12 @@ def _explain_unanswered(call: Call, error: Exception) -> Failure:
     return Failure(ours, "unsent" if _is_unsent(error) else "server")
 
 
-def _snake(operation: str) -> str:
+def name_method(operation: str) -> str:
+    """The name of the client's method for an operation."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in operation).lstrip("_")
 
 
-def _reply(response: Mapping[str, Any]) -> Reply:
+def rebuild_reply(response: Mapping[str, Any]) -> Reply:
     """The reply from which the client made its error."""
     metadata = response.get("ResponseMetadata", {})
     body = {
@@ -184,15 +189,12 @@ def _reply(response: Mapping[str, Any]) -> Reply:
     return Reply(metadata.get("HTTPStatusCode", 400), headers, json.dumps(body, default=str).encode(), True)
 
 
-def _raw(text: str) -> bytes:
-    return b64decode(text)
-
-
-def _text(raw: bytes) -> str:
+def encode_binary(raw: bytes | bytearray) -> str:
+    """Bytes as base64 text."""
     return b64encode(raw).decode("ascii")
 
 
-def _convert(part: Any, binary: Any) -> Any:
+def convert(part: Any, binary: Any) -> Any:
     """The same JSON with binary attributes in the other form: the SDK uses bytes where we use base64 text."""
     if isinstance(part, Mapping):
         if len(part) == 1:
@@ -201,7 +203,7 @@ def _convert(part: Any, binary: Any) -> Any:
                 return {"B": binary(content)}
             if kind == "BS" and isinstance(content, list | tuple):
                 return {"BS": [binary(member) for member in content]}
-        return {name: _convert(member, binary) for name, member in part.items()}
+        return {name: convert(member, binary) for name, member in part.items()}
     if isinstance(part, list | tuple):
-        return [_convert(member, binary) for member in part]
+        return [convert(member, binary) for member in part]
     return part

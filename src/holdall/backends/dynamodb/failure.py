@@ -92,7 +92,8 @@ def _classify(reply: Reply, code: str, message: str, about: str, body: Mapping[s
     if not code:
         strange = MalformedReplyError(about, hint="check the endpoint: a server other than DynamoDB answered")
         return Failure(strange, "final")
-    return Failure(_FINAL.get(code, _explain_unknown_code)(message, about), "final")
+    explain = _FINAL.get(code)
+    return Failure(ServiceError(about) if explain is None else explain(message, about), "final")
 
 
 def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
@@ -123,10 +124,6 @@ def _explain_invalid(message: str, about: str) -> HoldallError:
     if "index" in lowered and ("exist" in lowered or "duplicate" in lowered):
         return IndexExistsError(about)
     return InvalidExpressionError(about)
-
-
-def _explain_unknown_code(message: str, about: str) -> HoldallError:
-    return ServiceError(about)
 
 
 _THROTTLES = {

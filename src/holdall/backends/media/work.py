@@ -22,9 +22,8 @@ def load_libraries(request: ProbeMedia | TransformImage | DrawPreview) -> None:
         if each in PLUGINS:
             plugin: Any = import_module(f"PIL.{PLUGINS[each]}")
             if each == "AVIF":
-                plugin.DEFAULT_MAX_THREADS = (
-                    1  # each thread reserves memory, and machines have many processors
-                )
+                # each thread reserves memory, and machines have many processors
+                plugin.DEFAULT_MAX_THREADS = 1
     if READ.get(kind) == "HEIF":
         import pillow_heif
 
@@ -54,11 +53,9 @@ def do(request: ProbeMedia | TransformImage | DrawPreview) -> Any:
     if kind == PDF:
         from holdall.backends.media import document
 
-        return (
-            document.probe_document(request)
-            if isinstance(request, ProbeMedia)
-            else document.draw_page(request)
-        )
+        if isinstance(request, ProbeMedia):
+            return document.probe_document(request)
+        return document.draw_page(request)
     if kind in CONTAINERS:
         from holdall.backends.media import film
 

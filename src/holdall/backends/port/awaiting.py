@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdall.backends.clock import find_held
 from holdall.backends.port.notice import Notice, current_notice
 from holdall.backends.port.pool import Pool
-from holdall.backends.port.turn import Turn, Turns
+from holdall.backends.port.turn import Turn
 from holdall.backends.port.world import World
 from holdall.core.freshness import insist, insisting
 from holdall.core.generator import refuse_generator
-from holdall.core.port import Backend, Outcome
+from holdall.core.port import Outcome
 from holdall.core.requests import Request
 from holdall.errors import OutcomeUnknown
 
@@ -34,11 +34,6 @@ R = TypeVar("R")
 
 class AwaitingPort(World):
     """Answers flows on the running event loop."""
-
-    def __init__(self, backend: Backend, services: Backend | None = None, turns: Turns | None = None) -> None:
-        self._backend = backend
-        self._services = services
-        self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the store, a service or a child process, depending on its class."""
@@ -178,9 +173,8 @@ async def see_through(work: Awaitable[T], cancelled: Callable[[], None] = lambda
     result: _Result[T] = _Result(notice, cancelled)
     token = current_notice.set(notice)
     try:
-        result.task = asyncio.create_task(
-            _finish(work, result)
-        )  # it copies the context, and so has the notice
+        # the task copies the context, and so has the notice
+        result.task = asyncio.create_task(_finish(work, result))
     finally:
         current_notice.reset(token)
     try:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.backends.clock import find_held
 from holdall.backends.port.pool import Pool
-from holdall.backends.port.turn import Turn, Turns
+from holdall.backends.port.turn import Turn
 from holdall.backends.port.world import World
 from holdall.core.freshness import insist, insisting
 from holdall.core.generator import name_of, refuse_generator
-from holdall.core.port import Backend, Outcome, run
+from holdall.core.port import Outcome, run
 from holdall.core.requests import Request
 from holdall.errors import AwaitableRefused
 
@@ -29,11 +29,6 @@ R = TypeVar("R")
 
 class BlockingPort(World):
     """Answers flows from the calling thread; only `gather` uses others."""
-
-    def __init__(self, backend: Backend, services: Backend | None = None, turns: Turns | None = None) -> None:
-        self._backend = backend
-        self._services = services
-        self._turns = Turns() if turns is None else turns
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the store, a service or a child process, depending on its class."""

@@ -17,6 +17,7 @@ import time
 from bisect import insort
 from collections.abc import Callable
 from datetime import datetime
+from operator import attrgetter
 
 from holdall.backends.fork import call_after_fork
 
@@ -74,7 +75,7 @@ class Turns:
         turn = Turn(self, names, since, call)
         with self._lock:
             for name in names:
-                insort(self._lines.setdefault(name, _Line()).waiting, turn, key=_since)
+                insort(self._lines.setdefault(name, _Line()).waiting, turn, key=attrgetter("since"))
             self._begin(turn)
         return turn
 
@@ -138,7 +139,3 @@ class Turns:
         """Start with empty lines in a forked child."""
         self._lock = threading.Lock()
         self._lines = {}
-
-
-def _since(turn: Turn) -> datetime:
-    return turn.since

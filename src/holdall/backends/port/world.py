@@ -1,4 +1,4 @@
-"""Time and random numbers: what both ports provide without waiting."""
+"""What both ports have in common: where requests go, and time and random numbers, which need no waiting."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from datetime import datetime
 from os import urandom
 
 from holdall.backends import clock
+from holdall.backends.port.turn import Turns
+from holdall.core.port import Backend
 
 
 class World:
-    """The clock, new ids and random numbers of this process."""
+    """The backends of one database, and the clock, new ids and random numbers of this process."""
+
+    def __init__(self, backend: Backend, services: Backend | None = None, turns: Turns | None = None) -> None:
+        self._backend = backend
+        self._services = services
+        self._turns = Turns() if turns is None else turns
 
     def now(self) -> datetime:
         """The time, in UTC."""
