@@ -50,18 +50,18 @@ def apply_update(update: Update, item: Item) -> dict[str, Attribute]:
         outcome[top] = _copy(outcome[top])
     # Indexes refer to the list before the update. So values are set first, in ascending order, so that indexes past
     # the end append in order; then members are removed, from the back.
-    for path, new in sorted((s for s in steps if s[1] is not None), key=_place):
+    for path, new in sorted((s for s in steps if s[1] is not None), key=lambda step: _place(step[0])):
         assert new is not None
         _put(outcome, path, new)
     gone = (p for p, new in steps if new is None and resolve(p, item) is not None)
-    for path in sorted(gone, key=lambda p: _place((p, None)), reverse=True):
+    for path in sorted(gone, key=_place, reverse=True):
         container, last = _container(outcome, path)
         del container[last]
     return outcome
 
 
-def _place(step: tuple[Path, object]) -> tuple[tuple[int, str], ...]:
-    return tuple((p, "") if isinstance(p, int) else (-1, p) for p in step[0].parts)
+def _place(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple((part, "") if isinstance(part, int) else (-1, part) for part in path.parts)
 
 
 def _add(action: Add, item: Item) -> Attribute:

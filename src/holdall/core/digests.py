@@ -7,8 +7,7 @@ Python, about a hundred times slower, which is enough for small objects.
 from __future__ import annotations
 
 import hashlib
-from base64 import b64encode
-from binascii import hexlify
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -113,9 +112,7 @@ def etag_of_parts(digests: Sequence[bytes]) -> str:
 
 def hex_of(digest: str) -> str:
     """Convert a digest from base64 to hexadecimal digits."""
-    from base64 import b64decode
-
-    return hexlify(b64decode(digest)).decode()
+    return b64decode(digest).hex()
 
 
 @cache

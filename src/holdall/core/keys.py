@@ -9,7 +9,7 @@ numbers, times or tuples that they represent. The forms must never change, becau
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -113,7 +113,7 @@ def _time_text(moment: datetime) -> str:
 def _read_time(text: str) -> datetime:
     if len(text) != 27 or text[-1] != "Z" or text[10] != "T":
         raise ValueError
-    return datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone(timedelta(0)))
+    return datetime.fromisoformat(text[:-1]).replace(tzinfo=UTC)
 
 
 def _read_flag(text: str) -> bool:

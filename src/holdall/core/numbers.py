@@ -99,9 +99,7 @@ def parse_number(text: str) -> int | Decimal:
 
 def add(left: str, right: str, *, sign: int = 1) -> str:
     """Return the exact sum (with ``sign=-1``, the difference) of two numbers; all are canonical texts."""
-    combine = (
-        _EXACT.add if sign > 0 else _EXACT.subtract
-    )  # a plain minus would use the caller's decimal context
+    combine = _EXACT.add if sign > 0 else _EXACT.subtract  # plain operators use the caller's decimal context
     return canonical_number(str(combine(Decimal(left), Decimal(right))))
 
 

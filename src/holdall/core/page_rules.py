@@ -143,8 +143,7 @@ def _check_equalities(
 
 
 def _check_projected(schema: TableSchema, index: IndexSchema | None, used: Iterable[Path], what: str) -> None:
-    held = None if index is None else schema.projected(index)
-    if held is None or index is None:
+    if index is None or (held := schema.projected(index)) is None:
         return
     missing = sorted({str(path.parts[0]) for path in used} - held)
     if missing:
@@ -165,10 +164,10 @@ def _check_no_keys(keyed: TableSchema | IndexSchema, used: Iterable[Path]) -> No
 
 
 def _check_start(schema: TableSchema, index: IndexSchema | None, start: Item) -> None:
-    parts = {part.name: part for part in chain(schema.keys, () if index is None else index.keys)}
-    if start.keys() != parts.keys():
+    names = {part.name for part in chain(schema.keys, () if index is None else index.keys)}
+    if start.keys() != names:
         raise InvalidKeyError(
-            f"start_after must have the attributes {', '.join(sorted(parts))}, "
+            f"start_after must have the attributes {', '.join(sorted(names))}, "
             f"not {', '.join(sorted(start)) or 'none'}",
             hint="pass the last_key of a page",
         )

@@ -52,7 +52,7 @@ def check_schema(schema: TableSchema) -> None:
     """Check a table's schema against DynamoDB's rules."""
     check_table_name(schema.name)
     types: dict[str, str] = {}
-    names: dict[str, IndexSchema] = {}
+    names: set[str] = set()
     _check_key_pair(schema.name, schema.keys, types)
     local = sum(index.local for index in schema.indexes)
     for count, most, kind in (
@@ -69,7 +69,7 @@ def check_schema(schema: TableSchema) -> None:
         check_index_name(index.name)
         if index.name in names:
             raise ConfigurationError(f"table {schema.name} defines index {index.name} twice")
-        names[index.name] = index
+        names.add(index.name)
         _check_key_pair(index.name, index.keys, types)
         _check_counts(index)
         if index.local:

@@ -80,10 +80,8 @@ class SettingArguments(TypedDict, total=False):
     tracebacks: Tracebacks | None
 
 
-NAMES = frozenset(SettingArguments.__annotations__) | {
-    "reads",
-    "files",
-}  # as arguments, these two can also be backends
+NAMES = frozenset(SettingArguments.__annotations__) | {"reads", "files"}
+"""All settings except the URL; as arguments, ``reads`` and ``files`` can also be backends."""
 _NUMBERS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "connect_timeout": (float, 0.001, 3600),
     "read_timeout": (float, 0.001, 3600),

@@ -157,18 +157,20 @@ class Span:
 _NOTHING = Span()
 
 
-def span(name: str, attributes: Attributes | None = None, *, client: bool = False) -> Span:
+def span(name: str, attributes: Attributes | None = None) -> Span:
     """Return a span around the statements of a ``with``; it does nothing if the program has not set up tracing.
 
-    Spans and requests inside it are its children. If an error leaves it, only the error's type is reported. ``client``:
-    the time is spent in another process, such as a server.
+    Spans and requests inside it are its children. If an error leaves it, only the error's type is reported.
     """
     tools = instruments()
-    return _NOTHING if tools is None else start_span(tools, name, attributes, client=client)
+    return _NOTHING if tools is None else start_span(tools, name, attributes)
 
 
 def start_span(tools: Instruments, name: str, attributes: Attributes | None, *, client: bool = False) -> Span:
-    """Return a span like `span`, for a caller that already has the instruments."""
+    """Return a span like `span`, for a caller that already has the instruments.
+
+    ``client``: the time is spent in another process, such as a server.
+    """
     return _NOTHING if tools.tracer is None else _Recorded(tools, name, attributes, client)
 
 

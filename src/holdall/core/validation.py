@@ -140,7 +140,9 @@ def _check_batch_get(request: BatchGet, schema_of: SchemaOf) -> Sequence[Checked
 def _check_reads(request: TransactGet | BatchGet, schema_of: SchemaOf, what: str) -> Sequence[Checked]:
     if not request.reads:
         raise InvalidRequestError(f"the {what} has no reads")
-    _check_types(request.reads, what, (GetItem,))
+    for read in request.reads:
+        if not isinstance(read, GetItem):
+            raise _refuse_type(read, what)
     found = [_check_get(read, schema_of)[0] for read in request.reads]
     _check_distinct(request.reads, found, schema_of, what)
     return found
@@ -225,7 +227,7 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
             if action.condition is None:
                 raise InvalidRequestError("a condition check needs a condition")
         elif not isinstance(action, (PutItem, UpdateItem, DeleteItem)):
-            raise InvalidRequestError(f"{type(action).__name__} cannot be part of this transaction")
+            raise _refuse_type(action, "transaction")
         elif action.returns != "none":
             raise InvalidRequestError(
                 "an action in a transaction cannot return an item", hint="read the item after the transaction"
@@ -248,7 +250,7 @@ def _check_batch_write(request: BatchWrite, schema_of: SchemaOf) -> Sequence[Che
     found: list[Checked] = []
     for action in request.actions:
         if not isinstance(action, (PutItem, DeleteItem)):
-            _check_types(request.actions, "batch", (PutItem, DeleteItem))
+            raise _refuse_type(action, "batch")
         if action.condition is not None or action.returns != "none":
             raise InvalidRequestError(
                 "a write in a batch cannot have a condition or return an item",
@@ -274,10 +276,8 @@ def _is_utf8(text: str) -> bool:
 # --- groups ---------------------------------------------------------------------------------------------
 
 
-def _check_types(parts: Sequence[object], what: str, kinds: tuple[type, ...]) -> None:
-    for part in parts:
-        if not isinstance(part, kinds):
-            raise InvalidRequestError(f"{type(part).__name__} cannot be part of this {what}")
+def _refuse_type(part: object, what: str) -> InvalidRequestError:
+    return InvalidRequestError(f"{type(part).__name__} cannot be part of this {what}")
 
 
 def _check_distinct(parts: Sequence[Any], found: Sequence[Checked], schema_of: SchemaOf, what: str) -> None:

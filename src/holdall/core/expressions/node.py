@@ -23,9 +23,7 @@ class Node:
 
     __slots__ = ("shaped",)
     shaped: tuple[Hashable, list[Attribute]]  # its shape and literals, once `shapes` has computed them
-    form: ClassVar[str | None] = (
-        None  # what distinguishes it from other nodes of its class, besides its operands
-    )
+    form: ClassVar[str | None] = None  # what distinguishes it from others of its class, besides its operands
     takes: ClassVar[tuple[type[Node], ...]] = ()  # the classes that its operands may have
     outermost: ClassVar[str | None] = None  # its name in messages, if it cannot be inside another term
     checked_by_shape: ClassVar[bool] = True  # whether all nodes of its shape pass the check if one does
