@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from holdall.core.context import Context
 from holdall.core.digests import Digests, PartDigests
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import MAX_PARTS, MIN_PART
+from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import (
     DescribeService,
     GetObject,
@@ -34,7 +34,7 @@ from holdall.errors import (
 )
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
-from holdall.files.source import hash_bytes
+from holdall.files.source import fit_part_size, hash_bytes
 from holdall.local.draft import (
     Draft,
     Visits,
@@ -188,7 +188,7 @@ async def give(port: Port, stream: Any, piece: bytes) -> None:
 
 def guess_part_size(size: int, parts: int) -> int | None:
     """The size of an object's parts, if it was uploaded the way Holdall or common tools do; None otherwise."""
-    sizes = (max(MIN_PART, -(-size // MAX_PARTS)), *(mebibytes * 1024**2 for mebibytes in _PART_SIZES))
+    sizes = (fit_part_size(size, MIN_PART), *(mebibytes * 1024**2 for mebibytes in _PART_SIZES))
     fitting = (each for each in sizes if -(-size // each) == parts)
     return next(fitting, size if parts == 1 and size else None)
 
@@ -261,8 +261,8 @@ class _Download:
         return GetObject(self._service, self._key, start, size, etag)
 
     async def _take(self, piece: ObjectRange) -> None:
-        body = piece.body
-        if piece.start != self._at or (not body and self._at < self._end) or len(body) > self._left:
+        body, left = piece.body, max(0, self._end - self._at)
+        if piece.start != self._at or (left and not body) or len(body) > left:
             raise IntegrityError(f"the service returned other bytes of {self._key!r:.80} than were requested")
         if isinstance(self._to, Draft):
             await self._port.offload(write_draft, self._to, body, self._digests)
@@ -272,10 +272,6 @@ class _Download:
             await self._to(body)
         self._at += len(body)
         await self._meter.add(len(body))
-
-    @property
-    def _left(self) -> int:
-        return max(0, self._end - self._at)
 
     async def _check_parts(self, info: ObjectInfo, digests: PartDigests) -> None:
         """Check that the bytes have the etag. The part size was a guess, so the service is asked for it before a

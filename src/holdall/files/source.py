@@ -7,14 +7,9 @@ from typing import Any
 
 from holdall.core.buffer import Buffer
 from holdall.core.digests import Digests
+from holdall.core.object_rules import MAX_PARTS
 from holdall.core.port import Port
-from holdall.local.source import (
-    BytesSource,
-    FileSource,
-    Source,
-    fill_buffer,
-    find_source,
-)
+from holdall.local.source import BytesSource, FileSource, Source, fill_buffer, find_source
 
 _PIECE = 1024 * 1024
 _FEW = 64 * 1024
@@ -75,7 +70,13 @@ async def hash_bytes(port: Port, digests: Digests, data: bytes) -> None:
         await port.offload(digests.update, data)
 
 
-def split_parts(size: int, part_size: int) -> Sequence[tuple[int, int, int]]:
-    """Split this many bytes into parts: the number, start and size of each."""
+def fit_part_size(size: int, least: int) -> int:
+    """How long the parts of an object of this size are: at least so long that there are not too many."""
+    return max(least, -(-size // MAX_PARTS))
+
+
+def split_parts(size: int, least: int) -> Sequence[tuple[int, int, int]]:
+    """Split this many bytes into parts of at least ``least`` bytes: the number, start and size of each."""
+    part_size = fit_part_size(size, least)
     starts = range(0, size, part_size)
     return [(number, start, min(part_size, size - start)) for number, start in enumerate(starts, 1)]

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from holdall.core.context import Context
 from holdall.core.digests import Digests
-from holdall.core.object_rules import MAX_PART, MAX_PARTS
+from holdall.core.object_rules import MAX_PART
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -91,16 +91,17 @@ async def copy_object(
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
         digests = Digests(["sha256"] if info.sha256 else ["md5"] if info.md5 else [])
         parts: list[Part] = []
-        for number, start, size in split_parts(info.size, max(traits.part_size, -(-info.size // MAX_PARTS))):
+        for number, start, size in split_parts(info.size, traits.part_size):
             if wait is not None:
                 await wait(size)
             piece = await port.send(GetObject(service, info.key, start, size, info.etag))
             await hash_bytes(port, digests, piece.body)
             parts.append(await theirs.send(UploadPart(to, upload, number, piece.body)))
-        if digests.size != info.size or digests.md5 not in (None, info.md5):
-            raise _refuse_damaged(info)
-        if digests.sha256 not in (None, info.sha256):
-            raise _refuse_damaged(info)
+        matches = digests.md5 in (None, info.md5) and digests.sha256 in (None, info.sha256)
+        if digests.size != info.size or not matches:
+            raise IntegrityError(
+                f"the bytes of {info.key!r:.80} do not have the digests stored with it, so it was not copied"
+            )
         return CompleteUpload(to, upload, tuple(parts), info.md5, info.sha256)
 
     return await upload_parts(theirs, BeginUpload(to, info.key, info.headers, tags), fill)
@@ -130,9 +131,3 @@ async def _read_tags(context: Context, service: str, key: str) -> Mapping[str, s
         return await context.port.send(GetTags(service, key))
     except ConfigurationError:  # its server does not support tags
         return {}
-
-
-def _refuse_damaged(info: ObjectInfo) -> IntegrityError:
-    return IntegrityError(
-        f"the bytes of {info.key!r:.80} do not have the digests stored with it, so it was not copied"
-    )

@@ -23,8 +23,6 @@ from holdall.files.listing import Listing
 from holdall.files.mirror import mirror
 from holdall.files.shelf import Shelf
 
-_MANY = 1000
-
 
 async def copy(
     shelf: Shelf,
@@ -48,8 +46,7 @@ async def copy(
 
 async def delete(shelf: Shelf, key: str) -> None:
     """Delete an object; do nothing if it is missing."""
-    context, service = shelf.context, shelf.service
-    await context.port.send(DeleteObject(service, key))
+    await shelf.context.port.send(DeleteObject(shelf.service, key))
 
 
 async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
@@ -62,8 +59,8 @@ async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
     wanted = list(dict.fromkeys(keys))
     for key in wanted:
         check_key(key)  # all of them before any is deleted
-    for at in range(0, len(wanted), _MANY):
-        await _delete_some(context, service, wanted[at : at + _MANY])
+    for at in range(0, len(wanted), DeleteObjects.most):
+        await _delete_some(context, service, wanted[at : at + DeleteObjects.most])
     return len(wanted)
 
 
@@ -102,9 +99,8 @@ async def url(
     content_type: str | None = None,
 ) -> str:
     """Sign a URL with which anyone can download the object until it expires, served with these headers."""
-    context, service = shelf.context, shelf.service
     headers = ObjectHeaders(content_type, disposition_of(disposition, filename))
-    signed = await context.port.send(SignUrl(service, key, "GET", seconds(expires), headers))
+    signed = await shelf.context.port.send(SignUrl(shelf.service, key, "GET", seconds(expires), headers))
     return signed.url
 
 
@@ -124,9 +120,9 @@ async def upload_url(
 
     The URL is bound to the size, the type and, if given, the MD5 (base64): other bytes are refused.
     """
-    context, service = shelf.context, shelf.service
     headers = ObjectHeaders(content_type, disposition_of(disposition, filename), None, dict(metadata or {}))
-    return await context.port.send(SignUrl(service, key, "PUT", seconds(expires), headers, size, md5))
+    request = SignUrl(shelf.service, key, "PUT", seconds(expires), headers, size, md5)
+    return await shelf.context.port.send(request)
 
 
 async def verify_download(shelf: Shelf, token: str) -> Download:

@@ -21,7 +21,6 @@ from holdall.core.objects import (
     HeadObject,
     ObjectHeaders,
     ObjectInfo,
-    ObjectRequest,
     Part,
     PutObject,
     ServiceTraits,
@@ -33,7 +32,7 @@ from holdall.files.mirror import mirror
 from holdall.files.multipart import Have, send_part, upload_parts
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
-from holdall.files.source import hash_bytes, open_source, read_exactly, read_range, split_parts
+from holdall.files.source import fit_part_size, hash_bytes, open_source, read_exactly, read_range, split_parts
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 
 _GROWTH = 1000
@@ -100,9 +99,7 @@ async def put(
     headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
     put_id = port.new_id() if if_absent else None
     kept_tags = dict(tags or {})
-    intent: ObjectRequest[Any] = PutObject(
-        service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=kept_tags
-    )
+    intent = PutObject(service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=kept_tags)
     check_object_request(intent)  # before anything is read
     wanted: set[Checksum] = set(checksums)
     if md5 is not None:
@@ -216,10 +213,6 @@ def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Diges
 # --- parts ------------------------------------------------------------------------------------------------
 
 
-def _places(job: _Put, size: int) -> Sequence[tuple[int, int, int]]:
-    return split_parts(size, max(job.traits.part_size, -(-size // MAX_PARTS)))
-
-
 async def _read_part(
     job: _Put, source: BytesSource | FileSource, start: int, size: int, digests: Digests | None = None
 ) -> bytes:
@@ -234,7 +227,7 @@ async def _one_by_one(
 ) -> list[Part]:
     """Send one part after the other, reading and hashing in one pass."""
     parts = []
-    for number, start, size in _places(job, source.size):
+    for number, start, size in split_parts(source.size, job.traits.part_size):
         data = await _read_part(job, source, start, size, digests)
         parts.append(await send_part(job.port, job.service, upload, number, data, have))
         del data  # before the next is read
@@ -267,7 +260,7 @@ async def _side_by_side(
             raise
         return part
 
-    places = _places(job, source.size)
+    places = split_parts(source.size, job.traits.part_size)
     parts: list[Part] = []
     together = _TOGETHER * job.traits.parallel
     for at in range(0, len(places), together):
@@ -309,7 +302,7 @@ async def _in_order(
 def _part_size(job: _Put, number: int) -> int:
     """The size of a part of a stream: the same for all parts if the stream's size is known."""
     if job.size is not None:
-        return max(job.traits.part_size, -(-job.size // MAX_PARTS))
+        return fit_part_size(job.size, job.traits.part_size)
     return job.traits.part_size << ((number - 1) // _GROWTH)
 
 
