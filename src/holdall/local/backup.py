@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -183,11 +183,8 @@ def _check_files(place: Path) -> None:
 
 
 def _digest(path: Path) -> str:
-    found = sha256()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _sync_and_close(file: Any) -> None:

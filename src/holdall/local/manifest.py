@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdall.errors import ConfigurationError, InvalidOptionsError
+from holdall.local.temporary import make_directory
 
 try:
     import fcntl
@@ -75,7 +75,7 @@ class Position(NamedTuple):
 def locate_manifest(given: Any, name: str, brief: bool) -> Path:
     """Where the manifest is: at the given path, or in the current directory; in a temporary one if it is ``brief``."""
     if given is None:
-        return Path(tempfile.mkdtemp(prefix="holdall-")) / name if brief else Path.cwd() / name
+        return make_directory() / name if brief else Path.cwd() / name
     try:
         return Path(given).absolute()
     except TypeError:
@@ -216,6 +216,15 @@ def _connect(manifest: Manifest) -> closing[sqlite3.Connection]:
     return closing(connection)
 
 
+@contextmanager
+def _change(manifest: Manifest) -> Iterator[sqlite3.Connection]:
+    """One transaction; an error undoes it."""
+    with _connect(manifest) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        connection.execute("COMMIT")
+
+
 def find_recorded(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, Recorded]:
     """What is recorded of these keys."""
     query = "SELECT key, origin, copy, pass FROM things WHERE place = ? AND key IN"
@@ -224,9 +233,11 @@ def find_recorded(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[s
 
 def find_intents(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, set[bytes]]:
     """What was to be written under these keys and is not recorded: it may have been written before an interruption."""
-    return _collect(
-        _select(manifest, "SELECT key, content FROM intents WHERE place = ? AND key IN", place, keys)
-    )
+    found: dict[str, set[bytes]] = {}
+    query = "SELECT key, content FROM intents WHERE place = ? AND key IN"
+    for key, content in _select(manifest, query, place, keys):
+        found.setdefault(key, set()).add(content)
+    return found
 
 
 def list_intents(manifest: Manifest, place: str, limit: int = 100) -> dict[str, set[bytes]]:
@@ -237,13 +248,6 @@ def list_intents(manifest: Manifest, place: str, limit: int = 100) -> dict[str, 
     with _connect(manifest) as connection:
         keys = [key for (key,) in connection.execute(first, (place, limit))]
     return find_intents(manifest, place, keys)
-
-
-def _collect(rows: Iterable[tuple[str, bytes]]) -> dict[str, set[bytes]]:
-    found: dict[str, set[bytes]] = {}
-    for key, content in rows:
-        found.setdefault(key, set()).add(content)
-    return found
 
 
 def _select(manifest: Manifest, query: str, place: str, keys: Sequence[str]) -> list[Any]:
@@ -262,10 +266,8 @@ def record_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, 
     """Record what will be written, keys and contents, until it is recorded as written."""
     if intents:
         rows = [(place, *intent) for intent in intents]
-        with _connect(manifest) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with _change(manifest) as connection:
             connection.executemany(_INTEND, rows)
-            connection.execute("COMMIT")
 
 
 def draft_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, bytes]]) -> int:
@@ -302,37 +304,29 @@ def _record(
     draft: int | None = None,
 ) -> None:
     rows = [(place, *thing, turn) for thing in things]
-    with _connect(manifest) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with _change(manifest) as connection:
         connection.executemany("INSERT OR REPLACE INTO things VALUES (?, ?, ?, ?, ?)", rows)
         connection.execute("DELETE FROM drafts WHERE id = ?", (draft,))
-        if connection.execute("SELECT EXISTS (SELECT * FROM intents WHERE place = ?)", (place,)).fetchone()[
-            0
-        ]:
+        if connection.execute("SELECT 1 FROM intents WHERE place = ? LIMIT 1", (place,)).fetchone():
             connection.executemany(
                 "DELETE FROM intents WHERE place = ? AND key = ?", [(place, key) for key in settled]
             )
-        connection.execute("COMMIT")
 
 
 def forget_things(manifest: Manifest, place: str, keys: Iterable[str]) -> None:
     """Forget what was recorded of these keys."""
-    with _connect(manifest) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with _change(manifest) as connection:
         connection.executemany(
             "DELETE FROM things WHERE place = ? AND key = ?", [(place, key) for key in keys]
         )
-        connection.execute("COMMIT")
 
 
 def forget_place(manifest: Manifest, place: str) -> None:
     """Forget everything that was recorded of a place."""
-    with _connect(manifest) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with _change(manifest) as connection:
         for table in ("things", "intents"):
             connection.execute(f"DELETE FROM {table} WHERE place = ?", (place,))
         connection.execute("DELETE FROM positions WHERE substr(place, 1, ?) = ?", (len(place), place))
-        connection.execute("COMMIT")
 
 
 def list_things(
@@ -396,9 +390,7 @@ def record_fact(manifest: Manifest, name: str, value: str) -> None:
 
 def finish_pass(manifest: Manifest) -> None:
     """End the pass: the next one starts at the beginning."""
-    with _connect(manifest) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with _change(manifest) as connection:
         connection.execute("DELETE FROM positions")
         connection.execute("UPDATE facts SET value = ? WHERE name = 'pass'", (str(manifest.turn + 1),))
-        connection.execute("COMMIT")
     manifest.turn += 1

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.frozen import dataclass
 from holdall.errors import IntegrityError, InvalidArtifactError
+from holdall.local.source import hash_file
 
 if TYPE_CHECKING:
     from os import stat_result
-
-_PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,7 @@ def hash_files(found: Sequence[FoundFile]) -> list[str | None]:
 def hash_found_range(found: FoundFile, digest: Any, start: int, size: int) -> None:
     """Hash a range of a file."""
     try:
-        with found.place.open("rb", buffering=0) as file:
-            file.seek(start)
-            while size and (piece := file.read(min(_PIECE, size))):
-                digest.update(piece)
-                size -= len(piece)
+        hash_file(found.place, digest, start, size)
     except FileNotFoundError:
         raise _refuse_changed(found) from None
 
