@@ -66,7 +66,7 @@ def plan_tables(
     shared = [each for each in needs if each.table is None]
     if shared and mode == "B":
         raise ConfigurationError(
-            f"a table of mode B has a numeric sort key, so it cannot hold {_list_names(_names(shared))}",
+            f"a table of mode B has a numeric sort key, so it cannot hold {', '.join(_names(shared))}",
             hint="create a table of mode A, or give the models tables of their own: class …(Model, table=…)",
         )
     own: dict[str, list[TableNeeds]] = {}
@@ -82,8 +82,9 @@ def _database_table(settings: Settings, needs: Sequence[TableNeeds], mode: Mode 
     indexes = _indexes(settings.table_name, needs)
     schema = plan_schema(settings, mode or "A")
     schema = replace(schema, indexes=(*schema.indexes, *(wanted.index for wanted in indexes)))
+    check_schema(schema)
     expiring = _names(each for each in needs if each.ttl is not None)
-    return WantedTable(_check(schema), None, _names(needs), indexes, TTL, expiring)
+    return WantedTable(schema, None, _names(needs), indexes, TTL, expiring)
 
 
 def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedTable:
@@ -95,18 +96,15 @@ def _own(settings: Settings, table: str, needs: Sequence[TableNeeds]) -> WantedT
     expiring = [each for each in needs if each.ttl is not None]
     for other in expiring[1:]:
         if other.ttl != expiring[0].ttl:
-            raise _refuse_odds(
-                name,
-                expiring[0].model,
-                other.model,
-                "expire by different attributes, and a table can have only one",
-            )
+            problem = "expire by different attributes, and a table can have only one"
+            raise _refuse_odds(name, expiring[0].model, other.model, problem)
     indexes = _indexes(name, needs)
     assert first.partition is not None
     schema = TableSchema(name, first.partition, first.sort, tuple(wanted.index for wanted in indexes))
+    check_schema(schema)
     ttl = expiring[0].ttl if expiring else None
     declared = any(each.declared for each in needs)
-    return WantedTable(_check(schema), table, _names(needs), indexes, ttl, _names(expiring), declared)
+    return WantedTable(schema, table, _names(needs), indexes, ttl, _names(expiring), declared)
 
 
 def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]:
@@ -119,16 +117,11 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
                 found[index.name] = WantedIndex(index, (each.model,), whole)
                 continue
             if known.index.local is not index.local:
-                raise _refuse_odds(
-                    table,
-                    known.models[0],
-                    each.model,
-                    f"declare the index {index.name} as local and as global",
-                )
+                problem = f"declare the index {index.name} as local and as global"
+                raise _refuse_odds(table, known.models[0], each.model, problem)
             if not known.index.has_keys_of(index):
-                raise _refuse_odds(
-                    table, known.models[0], each.model, f"need different keys of the index {index.name}"
-                )
+                problem = f"need different keys of the index {index.name}"
+                raise _refuse_odds(table, known.models[0], each.model, problem)
             projection = known.index.projection.joined(index.projection)
             models = tuple(dict.fromkeys((*known.models, each.model)))
             found[index.name] = WantedIndex(
@@ -137,17 +130,12 @@ def _indexes(table: str, needs: Sequence[TableNeeds]) -> tuple[WantedIndex, ...]
     return tuple(found.values())
 
 
-def _check(schema: TableSchema) -> TableSchema:
-    check_schema(schema)
-    return schema
-
-
 def _check_apart(tables: Sequence[WantedTable]) -> None:
     database, *own = tables
     for table in own:
         if table.name == database.name:
             raise ConfigurationError(
-                f"{_list_names(table.models)} cannot have {table.name} as its own table: it is the database's table",
+                f"{', '.join(table.models)} cannot have {table.name} as its own table: it is the database's table",
                 hint="set another table= for the model, or another table_name for the database",
             )
 
@@ -161,7 +149,3 @@ def _refuse_odds(table: str, one: str, other: str, problem: str) -> Configuratio
 
 def _names(needs: Iterable[TableNeeds]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.model for each in needs))
-
-
-def _list_names(names: Sequence[str]) -> str:
-    return ", ".join(names)

@@ -141,23 +141,21 @@ def layout_of(description: TableDescription, settings: Settings) -> Layout:
 def base_mode(description: TableDescription, settings: Settings) -> Mode:
     """Check a table's key, and return the mode that follows from it."""
     schema = description.schema
+    where = f"table {schema.name}"
     if description.status in ("CREATING", "DELETING"):
-        raise _explain_wait(f"table {schema.name} is {description.status}")
+        raise _explain_wait(f"{where} is {description.status}")
     if schema.sort is None:
-        raise _refuse_unfit(f"table {schema.name} has no sort key", settings)
+        raise _refuse_unfit(f"{where} has no sort key", settings)
     if schema.partition.type != "S":
-        raise _refuse_unfit(
-            _describe_type(schema.name, "partition", schema.partition, "a string (S)"), settings
-        )
+        raise _refuse_unfit(_describe_type(where, "partition", schema.partition, "a string (S)"), settings)
     if schema.sort.type not in ("S", "N"):
-        raise _refuse_unfit(
-            _describe_type(schema.name, "sort", schema.sort, "a string (S) or a number (N)"), settings
-        )
+        wanted = "a string (S) or a number (N)"
+        raise _refuse_unfit(_describe_type(where, "sort", schema.sort, wanted), settings)
     for part in (schema.partition, schema.sort):
         if part.name in RESERVED:
-            raise _refuse_unfit(_describe_reserved(f"table {schema.name}", part), settings)
-    _check_name("partition_key", settings.partition_key, schema.partition, f"table {schema.name}")
-    _check_name("sort_key", settings.sort_key, schema.sort, f"table {schema.name}")
+            raise _refuse_unfit(_describe_reserved(where, part), settings)
+    _check_name("partition_key", settings.partition_key, schema.partition, where)
+    _check_name("sort_key", settings.sort_key, schema.sort, where)
     return "A" if schema.sort.type == "S" else "B"
 
 
@@ -203,8 +201,7 @@ def _index(description: TableDescription, settings: Settings) -> IndexSchema:
 
 
 def _describe_type(where: str, kind: str, part: KeyAttribute, wanted: str) -> str:
-    owner = where if where.startswith("index") else f"table {where}"
-    return f"the {kind} key {part.name} of {owner} must be {wanted}, not {part.type}"
+    return f"the {kind} key {part.name} of {where} must be {wanted}, not {part.type}"
 
 
 def _describe_reserved(where: str, part: KeyAttribute) -> str:

@@ -20,7 +20,7 @@ from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan, define_missing_text, keys_text
 
-AND = " and "
+_AND = " and "
 _FLUX: Set[str] = {"CREATING", "UPDATING", "DELETING"}
 
 
@@ -160,7 +160,7 @@ def explain_other_index(wanted: IndexSchema, found: IndexSchema, *, whole: bool)
     if found.local is not wanted.local:
         return f"it is {'local' if found.local else 'global'}, not {'local' if wanted.local else 'global'}"
     if not found.has_keys_of(wanted):
-        return f"its keys are {keys_text(found, AND)}, not {keys_text(wanted, AND)}"
+        return f"its keys are {keys_text(found, _AND)}, not {keys_text(wanted, _AND)}"
     if whole and not found.projection.covers(wanted.projection):
         return f"it holds {_describe_projection(found)} of each item, not {_describe_projection(wanted)}"
     return None
@@ -189,15 +189,13 @@ def _unfit_shared(
 def _unfit_own(wanted: WantedTable, description: TableDescription) -> ConfigurationError | None:
     keys, found = wanted.schema.keys, description.schema.keys
     fits = len(keys) == len(found) and all(
-        want.name == have.name
-        and (
-            have.type == want.type or (have.type == "S" and not wanted.declared)
-        )  # a number can be stored as text
+        # a number can be stored as text
+        want.name == have.name and (have.type == want.type or (have.type == "S" and not wanted.declared))
         for want, have in zip(keys, found, strict=True)
     )
     if fits:
         return None
-    have, want = keys_text(description.schema, AND), keys_text(wanted.schema, AND)
+    have, want = keys_text(description.schema, _AND), keys_text(wanted.schema, _AND)
     return ConfigurationError(
         f"table {wanted.name} cannot hold {', '.join(wanted.models)}: its keys are {have}, not {want}",
         hint="the key of a table cannot be changed: "
@@ -226,25 +224,20 @@ def _faults(table: PlannedTable) -> list[tuple[str, str]]:
     faults = [] if table.problem is None else [(table.problem, table.remedy or "use another table")]
     for each in table.wrong:
         where = f"index {each.index.name} of table {table.name}"
-        definition = define_missing_text(table, each.index)
+        what = "cannot be added" if each.found is None else f"does not fit {', '.join(each.models)}"
         if each.index.local:
-            remedy = f"create another table with the index and move the items:\n{definition}"
-            what = "cannot be added" if each.found is None else f"does not fit {', '.join(each.models)}"
-            faults.append((f"{where} {what}: {each.problem}", remedy))
+            remedy = "create another table with the index and move the items"
         elif each.found is None:
-            remedy = f"remove the obstacle first, then add the index:\n{definition}"
-            faults.append((f"{where} cannot be added: {each.problem}", remedy))
+            remedy = "remove the obstacle first, then add the index"
         else:
-            remedy = f"an index cannot be changed: delete it and add this one:\n{definition}"
-            faults.append((f"{where} does not fit {', '.join(each.models)}: {each.problem}", remedy))
+            remedy = "an index cannot be changed: delete it and add this one"
+        definition = define_missing_text(table, each.index)
+        faults.append((f"{where} {what}: {each.problem}", f"{remedy}:\n{definition}"))
     if table.other_ttl:
         assert table.ttl is not None
-        remedy = "a table can expire items by only one attribute: turn that off, then set this one:\n"
-        faults.append(
-            (
-                f"table {table.name} expires items by {table.found_ttl}, but {', '.join(table.expiring)} "
-                f"needs {table.ttl}",
-                remedy + update_ttl_text(table.name, table.ttl),
-            )
-        )
+        whose = f"{', '.join(table.expiring)} needs {table.ttl}"
+        remedy = "a table can expire items by only one attribute: turn that off, then set this one"
+        definition = update_ttl_text(table.name, table.ttl)
+        problem = f"table {table.name} expires items by {table.found_ttl}, but {whose}"
+        faults.append((problem, f"{remedy}:\n{definition}"))
     return faults
