@@ -13,7 +13,7 @@ columns (`holdall.tables.column`). A condition on what was read (`Record.same`) 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from holdall.core.expressions import And, Compare, Condition, Path, Remove, Set, UpdateAction, Value
@@ -56,10 +56,7 @@ class Record:
         item: dict[str, Attribute] = {**address.attributes}
         if cls.type is not None:
             item[TYPE] = {"S": cls.type}
-        for action in values:
-            if isinstance(action, Set):
-                assert isinstance(action.value, Value)
-                item[str(action.path.parts[0])] = action.value.attribute
+        _assign(item, values)
         return cls(address, {**item, **attributes})
 
     @classmethod
@@ -87,22 +84,13 @@ class Record:
     def apply(self, *values: UpdateAction) -> Self:
         """Return the record as it is after an update that sets and removes attributes."""
         item = {**(self.address.attributes if self.item is None else self.item)}
-        for action in values:
-            if isinstance(action, Set):
-                assert isinstance(action.value, Value)
-                item[str(action.path.parts[0])] = action.value.attribute
-            else:
-                assert isinstance(action, Remove)
-                item.pop(str(action.path.parts[0]), None)
+        _assign(item, values)
         return type(self)(self.address, item)
 
     def fill(self, *values: UpdateAction) -> None:
         """Set more values of a record that a change will write, before it is sent."""
         assert isinstance(self.item, dict)
-        for action in values:
-            if isinstance(action, Set):
-                assert isinstance(action.value, Value)
-                self.item[str(action.path.parts[0])] = action.value.attribute
+        _assign(self.item, values)
 
     def same(self, *columns: Column[Any], or_created: bool = False) -> Condition:
         """The condition that these attributes are exactly as they were read; if no item was found, that none exists.
@@ -123,6 +111,17 @@ class Record:
     def __repr__(self) -> str:
         key = ", ".join(str(value) for attribute in self.address.key.values() for value in attribute.values())
         return f"{type(self).__name__}({key})"
+
+
+def _assign(item: dict[str, Attribute], values: Iterable[UpdateAction]) -> None:
+    for action in values:
+        name = str(action.path.parts[0])
+        if isinstance(action, Set):
+            assert isinstance(action.value, Value)
+            item[name] = action.value.attribute
+        else:
+            assert isinstance(action, Remove)
+            item.pop(name, None)
 
 
 # --- reads ------------------------------------------------------------------------------------------------
