@@ -13,11 +13,7 @@ from holdall.core.expressions import Path
 from holdall.core.measure import canonical_item
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
-from holdall.errors import (
-    InvalidExpressionError,
-    InvalidKeyError,
-    ItemTooLargeError,
-)
+from holdall.errors import InvalidExpressionError, InvalidKeyError, ItemTooLargeError
 
 MAX_ITEM = 400 * 1024
 MAX_PARTITION_KEY = 2048

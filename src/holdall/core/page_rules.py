@@ -11,14 +11,7 @@ from itertools import chain
 from holdall.core.comparison import equal
 from holdall.core.evaluation import holds
 from holdall.core.expression_limits import check_condition, check_paths, paths_of
-from holdall.core.expressions import (
-    BeginsWith,
-    Between,
-    Compare,
-    KeyCondition,
-    Path,
-    Value,
-)
+from holdall.core.expressions import BeginsWith, Between, Compare, KeyCondition, Path, Value
 from holdall.core.key_rules import (
     MAX_PARTITION_KEY,
     MAX_SORT_KEY,
@@ -28,17 +21,10 @@ from holdall.core.key_rules import (
     check_scalar_keys,
 )
 from holdall.core.measure import canonical_item
-from holdall.core.requests import (
-    Query,
-    Scan,
-)
+from holdall.core.requests import Query, Scan
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Item
-from holdall.errors import (
-    InvalidExpressionError,
-    InvalidKeyError,
-    InvalidRequestError,
-)
+from holdall.errors import InvalidExpressionError, InvalidKeyError, InvalidRequestError
 
 MAX_SEGMENTS = 1_000_000
 

@@ -9,17 +9,10 @@ import re
 from collections.abc import Sequence
 
 from holdall.core.frozen import replace
-from holdall.core.key_rules import (
-    KEY_TYPES,
-)
-from holdall.core.requests import (
-    SetTtl,
-)
+from holdall.core.key_rules import KEY_TYPES
+from holdall.core.requests import SetTtl
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.errors import (
-    ConfigurationError,
-    IndexExistsError,
-)
+from holdall.errors import ConfigurationError, IndexExistsError
 
 MAX_INDEXES = 20
 MAX_LOCAL_INDEXES = 5

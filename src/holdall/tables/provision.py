@@ -10,12 +10,7 @@ from holdall.core.schema import IndexSchema, TableSchema
 from holdall.core.schema_rules import check_added_index, check_removed_index
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
-from holdall.tables.definition import (
-    Mode,
-    create_table_text,
-    plan_index,
-    update_ttl_text,
-)
+from holdall.tables.definition import Mode, create_table_text, plan_index, update_ttl_text
 from holdall.tables.demand import WantedTable
 from holdall.tables.layout import base_mode
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan, define_missing_text, keys_text

@@ -31,15 +31,7 @@ from holdall.backends.disk.scratch import Draft, Scratch
 from holdall.backends.disk.transfer import checksum, copy_range, pieces, read_file, write_at, write_file
 from holdall.backends.refusal import refuse_part, refuse_range, refuse_upload
 from holdall.core.frozen import replace
-from holdall.core.objects import (
-    CompleteUpload,
-    CopyPart,
-    ObjectHeaders,
-    ObjectInfo,
-    Part,
-    PartPage,
-    Upload,
-)
+from holdall.core.objects import CompleteUpload, CopyPart, ObjectHeaders, ObjectInfo, Part, PartPage, Upload
 from holdall.core.requests import Done
 from holdall.errors import IntegrityError, ObjectNotFoundError, PreconditionFailedError
 

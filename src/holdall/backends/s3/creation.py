@@ -24,12 +24,7 @@ from holdall.backends.s3.reply import put_info
 from holdall.backends.s3.retrieval import Reader
 from holdall.core.digests import etag_of_parts
 from holdall.core.objects import CompleteUpload, ListParts, ObjectInfo, PutObject
-from holdall.errors import (
-    HoldallError,
-    ObjectNotFoundError,
-    OutcomeUnknown,
-    PreconditionFailedError,
-)
+from holdall.errors import HoldallError, ObjectNotFoundError, OutcomeUnknown, PreconditionFailedError
 
 
 class Claims(Protocol):

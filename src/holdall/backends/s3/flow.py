@@ -47,12 +47,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
-from holdall.errors import (
-    ConfigurationError,
-    MalformedReplyError,
-    ObjectNotFoundError,
-    ServiceError,
-)
+from holdall.errors import ConfigurationError, MalformedReplyError, ObjectNotFoundError, ServiceError
 
 
 class S3Flow:

@@ -8,14 +8,7 @@ from holdall.backends.aws.courier import Pace
 from holdall.backends.aws.message import Reply, Room
 from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.document import NoDocument, read_document
-from holdall.backends.s3.reply import (
-    head_info,
-    object_page,
-    object_range,
-    part_size,
-    tags_of,
-    upload_page,
-)
+from holdall.backends.s3.reply import head_info, object_page, object_range, part_size, tags_of, upload_page
 from holdall.core.objects import (
     GetObject,
     GetTags,
