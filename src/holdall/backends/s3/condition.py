@@ -7,7 +7,7 @@ deleted, with a condition that does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
@@ -46,20 +46,20 @@ class Conditions:
     async def absence(self, pace: Pace) -> bool:
         """Whether the server can refuse a put if the object exists (``If-None-Match``)."""
         if self._absence is None:
-            await pace.alone(self._absence_probe(pace))
+            await pace.alone(partial(self._test_absence, pace))
         return bool(self._absence)
 
     async def demand_match(self, pace: Pace) -> None:
         """`UnsupportedConditionError` unless the server can refuse to replace another object (``If-Match``)."""
         if self._match is None:
-            await pace.alone(self._match_probe(pace))
+            await pace.alone(partial(self._test_match, pace))
         if not self._match:
             raise self.explain_ignored("puts", "any existing object would be replaced", "If-Match")
 
     async def demand_match_of_deletions(self, pace: Pace) -> None:
         """`UnsupportedConditionError` unless the server can refuse to delete another object."""
         if self._match_of_deletions is None:
-            await pace.alone(self._match_probe(pace))
+            await pace.alone(partial(self._test_match, pace))
         if not self._match_of_deletions:
             raise self.explain_ignored("deletions", "any existing object would be deleted", "If-Match")
 
@@ -75,32 +75,28 @@ class Conditions:
 
     # --- finding out ---
 
-    def _absence_probe(self, pace: Pace) -> Callable[[], Awaitable[None]]:
-        async def probe() -> None:
-            if self._absence is None:  # another caller may just have tested it
-                put = _make_probe()
-                await self._delivery.deliver(pace, self._calls.put(put))
-                try:
-                    self._absence = await self._refuses(pace, self._calls.put(put, refuse=True))
-                finally:
-                    await self._clear(pace, put.key)
+    async def _test_absence(self, pace: Pace) -> None:
+        if self._absence is not None:
+            return  # another caller has just tested it
+        put = _make_probe()
+        await self._delivery.deliver(pace, self._calls.put(put))
+        try:
+            self._absence = await self._refuses(pace, self._calls.put(put, refuse=True))
+        finally:
+            await self._clear(pace, put.key)
 
-        return probe
-
-    def _match_probe(self, pace: Pace) -> Callable[[], Awaitable[None]]:
-        async def probe() -> None:
-            if self._match is None or self._match_of_deletions is None:
-                put = _make_probe()
-                await self._delivery.deliver(pace, self._calls.put(put))
-                try:
-                    again = replace(put, if_match=_NO_ETAG)
-                    deletion = DeleteObject("", put.key, _NO_ETAG)
-                    self._match = await self._refuses(pace, self._calls.put(again))
-                    self._match_of_deletions = await self._refuses(pace, self._calls.delete(deletion))
-                finally:
-                    await self._clear(pace, put.key)
-
-        return probe
+    async def _test_match(self, pace: Pace) -> None:
+        if self._match is not None and self._match_of_deletions is not None:
+            return
+        put = _make_probe()
+        await self._delivery.deliver(pace, self._calls.put(put))
+        try:
+            again = replace(put, if_match=_NO_ETAG)
+            deletion = DeleteObject("", put.key, _NO_ETAG)
+            self._match = await self._refuses(pace, self._calls.put(again))
+            self._match_of_deletions = await self._refuses(pace, self._calls.delete(deletion))
+        finally:
+            await self._clear(pace, put.key)
 
     async def _refuses(self, pace: Pace, call: Call) -> bool:
         try:

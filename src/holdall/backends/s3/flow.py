@@ -64,31 +64,31 @@ class S3Flow:
         self._reader = Reader(delivery)
         conditions = Conditions(delivery, able)
         self._creation = Creation(delivery, self._reader, conditions, claims)
-        self._uploader = Uploader(delivery, self._reader, self._creation)
-        self._copier = Copier(delivery, self._reader, conditions, self._creation, self._uploader)
-        self._deleter = Deleter(delivery, self._reader, conditions, self._creation)
+        uploader = Uploader(delivery, self._reader, self._creation)
+        copier = Copier(delivery, self._reader, conditions, self._creation, uploader)
+        deleter = Deleter(delivery, self._reader, conditions, self._creation)
         self._answers: Mapping[type[Any], Any] = {
-            AbortUpload: self._uploader.abort,
-            BeginUpload: self._uploader.begin,
+            AbortUpload: uploader.abort,
+            BeginUpload: uploader.begin,
             BucketExists: self._bucket_exists,
-            CompleteUpload: self._uploader.complete,
-            CopyObject: self._copier.copy,
-            CopyPart: self._uploader.copy_part,
+            CompleteUpload: uploader.complete,
+            CopyObject: copier.copy,
+            CopyPart: uploader.copy_part,
             CreateBucket: self._create_bucket,
-            DeleteObject: self._deleter.one,
-            DeleteObjects: self._deleter.many,
+            DeleteObject: deleter.one,
+            DeleteObjects: deleter.many,
             DescribeService: self._describe,
             GetObject: self._reader.get,
             GetTags: self._reader.get_tags,
             HeadObject: self._head,
-            ImportObject: self._copier.import_object,
+            ImportObject: copier.import_object,
             ListObjects: self._reader.list_objects,
-            ListParts: self._uploader.parts,
+            ListParts: uploader.parts,
             ListUploads: self._reader.list_uploads,
             MeasurePart: self._reader.measure_part,
             PutObject: self._put,
             SignUrl: self._sign_url,
-            UploadPart: self._uploader.part,
+            UploadPart: uploader.part,
         }
 
     async def answer(self, pace: Pace, request: Request[Any]) -> Any:
