@@ -17,9 +17,7 @@ from holdall.files.piece import Pieces
 from holdall.files.shelf import Shelf
 
 
-class Files:
-    """The files of one service; ``files["archive"]`` gives access to those of the service ``archive``."""
-
+class _Files:
     @internal
     def __init__(self, context: Context, service: str) -> None:
         self._context = Shelf(context, service)
@@ -28,6 +26,10 @@ class Files:
     def service(self) -> str:
         """The service's name."""
         return self._context.service
+
+
+class Files(_Files):
+    """The files of one service; ``files["archive"]`` gives access to those of the service ``archive``."""
 
     def __getitem__(self, service: str) -> Files:
         return Files(self._context.context, service)
@@ -71,17 +73,8 @@ class Files:
             yield from page.objects
 
 
-class AsyncFiles:
+class AsyncFiles(_Files):
     """The files of one service; ``files["archive"]`` gives access to those of the service ``archive``."""
-
-    @internal
-    def __init__(self, context: Context, service: str) -> None:
-        self._context = Shelf(context, service)
-
-    @property
-    def service(self) -> str:
-        """The service's name."""
-        return self._context.service
 
     def __getitem__(self, service: str) -> AsyncFiles:
         return AsyncFiles(self._context.context, service)

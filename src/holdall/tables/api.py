@@ -8,9 +8,7 @@ from holdall.core.shell import awaiting, blocking
 from holdall.tables import flow
 
 
-class Table:
-    """The table of a `holdall.Database`: ``db.table``."""
-
+class _Table:
     @internal
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -19,6 +17,10 @@ class Table:
     def name(self) -> str:
         """The table's name."""
         return self._context.settings.table_name
+
+
+class Table(_Table):
+    """The table of a `holdall.Database`: ``db.table``."""
 
     create = blocking(flow.create)
     remove_index = blocking(flow.remove_index)
@@ -31,17 +33,8 @@ class Table:
     export_policy = blocking(flow.export_policy)
 
 
-class AsyncTable:
+class AsyncTable(_Table):
     """The table of a `holdall.AsyncDatabase`: ``db.table``."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    @property
-    def name(self) -> str:
-        """The table's name."""
-        return self._context.settings.table_name
 
     create = awaiting(flow.create)
     remove_index = awaiting(flow.remove_index)
