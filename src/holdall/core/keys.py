@@ -116,10 +116,6 @@ def _read_time(text: str) -> datetime:
     return datetime.fromisoformat(text[:-1]).replace(tzinfo=UTC)
 
 
-def _read_flag(text: str) -> bool:
-    return {"0": False, "1": True}[text]
-
-
 def _read_int(text: str) -> int:
     number = number_order(text)
     if number != number.to_integral_value():
@@ -146,7 +142,7 @@ def _readers() -> list[tuple[type[Any], Callable[[str], Any]]]:
     from uuid import UUID
 
     return [
-        (bool, _read_flag),
+        (bool, {"0": False, "1": True}.__getitem__),
         (int, _read_int),
         (float, lambda text: float(number_order(text))),
         (Decimal, number_order),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from holdall.core.frozen import replace
 from holdall.core.key_rules import KEY_TYPES
-from holdall.core.requests import SetTtl
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.errors import ConfigurationError, IndexExistsError
 
@@ -102,12 +101,6 @@ def check_removed_index(schema: TableSchema, name: str) -> None:
             f"index {name} of table {schema.name} is local and cannot be removed",
             hint="create another table without the index and move the items",
         )
-
-
-def check_ttl_attribute(request: SetTtl) -> None:
-    """Check the name of the attribute by which items expire."""
-    if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
-        raise ConfigurationError("the name of the TTL attribute must have 1 to 255 bytes")
 
 
 def _check_counts(index: IndexSchema) -> None:

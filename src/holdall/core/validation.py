@@ -52,11 +52,11 @@ from holdall.core.schema_rules import (
     check_removed_index,
     check_schema,
     check_table_name,
-    check_ttl_attribute,
 )
 from holdall.core.values import Attribute
 from holdall.errors import (
     BatchTooLargeError,
+    ConfigurationError,
     DuplicateItemError,
     InvalidKeyError,
     InvalidRequestError,
@@ -318,7 +318,8 @@ def _check_remove_index(request: RemoveIndex, schema_of: SchemaOf) -> Sequence[C
 
 
 def _check_ttl(request: SetTtl, schema_of: SchemaOf) -> Sequence[Checked]:
-    check_ttl_attribute(request)
+    if request.attribute is not None and not 1 <= len(request.attribute.encode()) <= 255:
+        raise ConfigurationError("the name of the TTL attribute must have 1 to 255 bytes")
     return _check_name(request, schema_of)
 
 

@@ -25,8 +25,9 @@ def write_terraform(tables: Sequence[ExportedTable], access: Access) -> str:
         [Code(arn) for arn in arns.values()], [Code(f'"${{{arn}}}/index/*"') for arn in arns.values()]
     )
     first, *lines = write_value(policy, hcl=True)
+    providers = _arguments({"aws": {"source": "hashicorp/aws", "version": ">= 6.29"}})
     parts = [
-        _block("terraform", [], _block("required_providers", [], _provider())),
+        _block("terraform", [], _block("required_providers", [], providers)),
         *(_block("resource", ["aws_dynamodb_table", name], _table(table)) for name, table in named.items()),
         _block(
             "resource",
@@ -60,10 +61,6 @@ def _name_tables(tables: Sequence[ExportedTable]) -> dict[str, ExportedTable]:
     times = Counter(snakes.values())
     chosen = {name: snake if times[snake] == 1 else name for name, snake in snakes.items()}
     return {re.sub(r"\A(?=\d)", "_", chosen[name]): table for name, table in named.items()}
-
-
-def _provider() -> list[str]:
-    return _arguments({"aws": {"source": "hashicorp/aws", "version": ">= 6.29"}})
 
 
 def _table(table: ExportedTable) -> Iterator[str]:
