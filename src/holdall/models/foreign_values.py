@@ -8,8 +8,7 @@ from typing import Any
 
 from holdall.core.values import Attribute
 from holdall.errors import InvalidValueError
-
-MAX_SAFE_INTEGER = 2**53 - 1
+from holdall.models.ecmascript import MAX_SAFE_INTEGER
 
 
 def check_safe(attribute: Attribute) -> None:

@@ -78,7 +78,7 @@ def name_model(cls: type[Model], given: str | None, layout: Layout | None, root:
 
 
 def find_home(cls: type[Model], given: str | None, root: ModelSchema | None) -> str | None:
-    """The model\'s own table; None if its items are in the database\'s table."""
+    """The model's own table; None if its items are in the database's table."""
     if root is not None:
         if given is not None and given != root.table:
             raise ModelDefinitionError(

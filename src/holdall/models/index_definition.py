@@ -13,6 +13,7 @@ from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import TableSchema
 from holdall.core.schema_rules import MAX_LOCAL_INDEXES, check_schema
 from holdall.errors import ConfigurationError, ModelDefinitionError
+from holdall.models.field_definition import SCALARS
 from holdall.models.fields import Field
 from holdall.models.indexes import BoundIndex, ForeignIndex, Index, PlainIndex, SlotIndex, projection_of
 from holdall.models.key_form import AncestorForm, KeyForm, SharedForm, check_collection, plain_attribute
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from holdall.models.model import Model
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
-_ORDERED = {"S", "N", "B", "BOOL"}
 _SLOTS = 20
 
 
@@ -158,7 +158,7 @@ def _slot(cls: type[Model], index: Index, sort_key: Sequence[Field[Any]], count:
     if isinstance(slot, bool) or not isinstance(slot, int) or not 1 <= slot <= _SLOTS:
         raise _wrong(cls, index, f"slot must be a whole number from 1 to {_SLOTS}, not {slot!r}")
     for field in sort_key:
-        if field.codec.kind not in _ORDERED:
+        if field.codec.kind not in SCALARS:
             raise _wrong(cls, index, f"{field.name} has no order, so it cannot be part of a sort key")
     return slot
 

@@ -17,22 +17,17 @@ from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection, 
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
 from holdall.models.fields import Field
-from holdall.models.key_form import (
-    advise_type,
-    plain_attribute,
-    range_of_ancestor,
-    range_of_plain,
-    range_of_shared,
-)
+from holdall.models.key_form import advise_type, plain_attribute
 from holdall.models.key_part import (
     NO_SORT_KEY,
     decode_components,
     foreign_part,
     join_sort_text,
     own_part,
+    part_attribute,
     segment,
 )
-from holdall.models.ranges import range_of_several
+from holdall.models.ranges import range_of_ancestor, range_of_plain, range_of_several, range_of_shared
 from holdall.models.stored_form import plain
 
 if TYPE_CHECKING:
@@ -312,14 +307,11 @@ def foreign_attribute(
 def _foreign_value(
     fields: tuple[Field[Any], ...], attribute: KeyAttribute, values: Mapping[str, Any]
 ) -> Attribute | None:
-    from holdall.core.numbers import number_text
-
     if any(values.get(field.name) is None for field in fields):
         return None
     if attribute.name == fields[0].stored:
         return fields[0].encode(values[fields[0].name])  # the field's own form, not a key text
-    part = foreign_part(fields, values, numeric=attribute.type == "N")
-    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
+    return part_attribute(foreign_part(fields, values, numeric=attribute.type == "N"))
 
 
 def quote(text: str) -> str:

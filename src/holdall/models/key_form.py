@@ -22,11 +22,10 @@ from holdall.models.key_part import (
     foreign_part,
     join_sort_text,
     numeric_part,
-    own_part,
+    part_attribute,
     partition_text,
-    sort_piece,
 )
-from holdall.models.ranges import Range, Spelling, range_of
+from holdall.models.ranges import Range, range_of_ancestor, range_of_plain, range_of_shared
 from holdall.models.schema import TYPE
 
 if TYPE_CHECKING:
@@ -203,11 +202,11 @@ class AncestorForm(KeyForm):
 
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The partition key; one number as text, where the table was made when keys were always text."""
-        return _attribute(foreign_part(self.keys, components, numeric=attribute.type == "N"))
+        return part_attribute(foreign_part(self.keys, components, numeric=attribute.type == "N"))
 
     def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The sort key, in the same way."""
-        return _attribute(foreign_part(self.sort_keys, components, numeric=attribute.type == "N"))
+        return part_attribute(foreign_part(self.sort_keys, components, numeric=attribute.type == "N"))
 
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The components, which are stored nowhere else."""
@@ -344,42 +343,6 @@ def plain_attribute(field: Field[Any]) -> KeyAttribute:
     return KeyAttribute(field.stored, kinds[field.codec.kind])
 
 
-def range_of_shared(
-    clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute, head: str = ""
-) -> Range:
-    """A range of the order-preserving texts of these fields, which follow a head."""
-    alone = len(fields) == 1
-
-    def spell(field: Field[Any], value: Any) -> str:
-        return sort_piece(field, value, alone=alone)
-
-    return range_of(clause, Spelling(attribute, fields, spell, lambda field: True, compact=True, head=head))
-
-
-def range_of_ancestor(
-    clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute
-) -> Range:
-    """A range of texts that are joined in the order of the fields' names, or of one number."""
-    from holdall.models.ecmascript import utf16_order
-
-    number = attribute.type == "N"
-
-    def spell(field: Field[Any], value: Any) -> Any:
-        if attribute.name == field.stored:
-            return own_part(field, value)
-        return foreign_part((field,), {field.name: value}, numeric=number)
-
-    ordered = tuple(sorted(fields, key=lambda field: utf16_order(field.stored)))
-    return range_of(
-        clause, Spelling(attribute, ordered, spell, lambda field: number or field.codec.kind == "S")
-    )
-
-
-def range_of_plain(clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute) -> Range:
-    """A range of the values of a field that is the sort key itself."""
-    return range_of(clause, Spelling(attribute, fields, own_part, lambda field: True))
-
-
 def encode_key_field(field: Field[Any], components: Mapping[str, Any]) -> Attribute:
     """The stored value of a field that is a key attribute itself."""
     attribute = field.encode(components[field.name])
@@ -390,9 +353,3 @@ def encode_key_field(field: Field[Any], components: Mapping[str, Any]) -> Attrib
 
 def _number_or_text(fields: Sequence[Field[Any]]) -> KeyType:
     return "N" if numeric_part(fields) else "S"
-
-
-def _attribute(part: KeyPart) -> Attribute:
-    from holdall.core.numbers import number_text
-
-    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}

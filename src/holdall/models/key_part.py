@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.keys import SortPart, sort_text
 from holdall.core.numbers import number_text
-from holdall.core.values import encode
+from holdall.core.values import Attribute, encode
 from holdall.errors import InvalidFieldError, InvalidKeyError, InvalidRequestError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def foreign_part(
     fields: Sequence[Field[Any]], components: Mapping[str, Any], *, numeric: bool = True
 ) -> KeyPart:
     """Return a key in a model's own table; without ``numeric``, a single number is stored as text, as in old tables."""
+    from holdall.models.ecmascript import MAX_SAFE_INTEGER
     from holdall.models.foreign_keys import encode_key
-    from holdall.models.foreign_values import MAX_SAFE_INTEGER
 
     try:
         values = {field.stored: own_part(field, components[field.name]) for field in fields}
@@ -133,6 +133,11 @@ def foreign_part(
             f"{part} is beyond 2^53 - 1, the largest whole number that JavaScript reads exactly"
         )
     return part
+
+
+def part_attribute(part: KeyPart) -> Attribute:
+    """Return the attribute that stores a part of a key."""
+    return {"S": part} if isinstance(part, str) else {"N": number_text(part)}
 
 
 def own_part(field: Field[Any], value: Any) -> Any:

@@ -21,10 +21,10 @@ from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute
 from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
 from holdall.models.conditions import Clause, Term, terms
-from holdall.models.key_form import encode_key_field, plain_attribute, range_of_plain
+from holdall.models.key_form import encode_key_field, plain_attribute
 from holdall.models.key_part import own_part
 from holdall.models.peer_form import FIXED_WIDTH, UNORDERED
-from holdall.models.ranges import EVERYTHING, Range, join_ends, sides_of, successor
+from holdall.models.ranges import EVERYTHING, Range, join_ends, range_of_plain, sides_of, successor
 
 if TYPE_CHECKING:
     from holdall.models.fields import Field

@@ -22,6 +22,7 @@ from holdall.models.codec import codec_for
 from holdall.models.conditions import All, Clause, Term, terms
 from holdall.models.field_options import FieldOptions
 from holdall.models.fields import Field
+from holdall.models.key_part import foreign_part, own_part, sort_piece
 
 _SEPARATOR = "\x00"
 _AFTER = "\x01"
@@ -105,6 +106,42 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
             raise _explain_order(given[0], field, spelling.fields)
         return _compare(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
     raise AssertionError("every term uses one of the fields")
+
+
+def range_of_shared(
+    clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute, head: str = ""
+) -> Range:
+    """A range of the order-preserving texts of these fields, which follow a head."""
+    alone = len(fields) == 1
+
+    def spell(field: Field[Any], value: Any) -> str:
+        return sort_piece(field, value, alone=alone)
+
+    return range_of(clause, Spelling(attribute, fields, spell, lambda field: True, compact=True, head=head))
+
+
+def range_of_ancestor(
+    clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute
+) -> Range:
+    """A range of texts that are joined in the order of the fields' names, or of one number."""
+    from holdall.models.ecmascript import utf16_order
+
+    number = attribute.type == "N"
+
+    def spell(field: Field[Any], value: Any) -> Any:
+        if attribute.name == field.stored:
+            return own_part(field, value)
+        return foreign_part((field,), {field.name: value}, numeric=number)
+
+    ordered = tuple(sorted(fields, key=lambda field: utf16_order(field.stored)))
+    return range_of(
+        clause, Spelling(attribute, ordered, spell, lambda field: number or field.codec.kind == "S")
+    )
+
+
+def range_of_plain(clause: Clause | None, fields: tuple[Field[Any], ...], attribute: KeyAttribute) -> Range:
+    """A range of the values of a field that is the sort key itself."""
+    return range_of(clause, Spelling(attribute, fields, own_part, lambda field: True))
 
 
 def range_of_several(

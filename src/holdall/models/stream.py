@@ -8,31 +8,27 @@ stream record raises `InvalidRequestError`.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
 from holdall.core.frozen import dataclass
-from holdall.core.measure import canonical_item
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Item
-from holdall.errors import InvalidOptionsError, InvalidRequestError, InvalidValueError
+from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.models.keys import ModelKey, find_stored_key
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model, build_instance
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.models.stored_form import plain
 from holdall.models.stored_key import decode_key
+from holdall.models.stream_record import StreamRecord, list_records, refuse_record
 
 M = TypeVar("M", bound=Model)
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 
 ChangeKind = Literal["insert", "modify", "remove", "archived", "restored"]
 
-_KINDS: dict[str, ChangeKind] = {"INSERT": "insert", "MODIFY": "modify", "REMOVE": "remove"}
-_EXPIRER = "dynamodb.amazonaws.com"
 _SORT = "_sk"  # the sort key of a table in the ancestor's form
 _USUAL = "pk"  # the default partition key of the database's table
 
@@ -74,7 +70,7 @@ def stream_changes(
     ``table``. Pass ``partition_key`` if the partition key is not ``pk`` and the stream contains only keys.
     """
     decoder = _Decoder(models, table_prefix, table, partition_key)
-    changes = (decoder.change(record) for record in _records(event))
+    changes = (decoder.change(record) for record in list_records(event))
     return [change for change in changes if change is not None]
 
 
@@ -87,113 +83,6 @@ def stream_change(
 ) -> StreamChange[M] | None:
     """Return the change in one record; None if it concerns none of these models. See `stream_changes`."""
     return _Decoder(models, table_prefix, table, partition_key).change(record)
-
-
-# --- records ----------------------------------------------------------------------------------------------
-
-
-def _records(event: Any) -> Iterable[Any]:
-    records = event.get("Records") if isinstance(event, Mapping) else event
-    if records is None:
-        raise _refusal("it has no Records", hint="for a single record, use stream_change")
-    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
-        raise _refusal(f"its records must be a list, not {type(records).__name__}")
-    return records
-
-
-def _refusal(problem: str, *, hint: str | None = None) -> InvalidRequestError:
-    """Return an error that says what is wrong, without the content of the record."""
-    usual = "pass the event of your Lambda function, or the reply of GetRecords"
-    return InvalidRequestError(f"this is not from a DynamoDB stream: {problem}", hint=hint or usual)
-
-
-class _Record:
-    """A record, checked: its keys, and its images in DynamoDB's JSON form."""
-
-    def __init__(self, record: Any) -> None:
-        if not isinstance(record, Mapping):
-            raise _refusal(f"a record must be a mapping, not {type(record).__name__}")
-        source = record.get("eventSource", "aws:dynamodb")
-        if source != "aws:dynamodb":
-            raise _refusal(f"its eventSource is {source!r:.40}")
-        event, change = record.get("eventName"), record.get("dynamodb")
-        kind = _KINDS.get(event) if isinstance(event, str) else None
-        if kind is None:
-            raise _refusal(f"its eventName is {event!r:.40}")
-        if not isinstance(change, Mapping):
-            raise _refusal("a record has no 'dynamodb'")
-        self.kind = kind
-        self.keys = _item("Keys", change.get("Keys"))
-        self.old, self.new = (
-            None if change.get(name) is None else _item(name, change[name])
-            for name in ("OldImage", "NewImage")
-        )
-        self.table = _table_name(record.get("eventSourceARN"))
-        self.expired = kind == "remove" and _was_expirer(record.get("userIdentity"))
-        self.sequence_number: str | None = change.get("SequenceNumber")
-        self.at = _moment(change.get("ApproximateCreationDateTime"))
-        self.event_id: str | None = record.get("eventID")
-
-
-def _table_name(arn: object) -> str | None:
-    """Find the table in ``arn:aws:dynamodb:eu-central-1:1234:table/Orders/stream/2026-01-31T09:30:00.000``."""
-    if arn is None:
-        return None
-    _, mark, rest = arn.partition(":table/") if isinstance(arn, str) else ("", "", "")
-    if not mark or not rest:
-        raise _refusal("its eventSourceARN is not the ARN of a table's stream")
-    return rest.partition("/")[0]
-
-
-def _was_expirer(identity: object) -> bool:
-    """Whether the identity is DynamoDB's TTL. Lambda and GetRecords spell the name differently."""
-    if not isinstance(identity, Mapping):
-        return False
-    return _EXPIRER in (identity.get("principalId"), identity.get("PrincipalId"))
-
-
-def _moment(given: object) -> datetime | None:
-    """Return a time that Lambda gives as seconds since 1970 and boto3 as a datetime."""
-    if isinstance(given, datetime):
-        return given.astimezone(UTC)
-    return datetime.fromtimestamp(float(given), UTC) if isinstance(given, int | float | Decimal) else None
-
-
-# --- attributes -------------------------------------------------------------------------------------------
-
-
-def _item(name: str, given: object) -> Item:
-    """Check attributes; errors do not contain their content."""
-    if given is None:
-        raise _refusal(f"a record has no {name}")
-    if not isinstance(given, Mapping) or not given:
-        raise _refusal(f"its {name} are not attributes")
-    try:
-        return canonical_item({each: _attribute(value) for each, value in given.items()})[0]
-    except InvalidValueError:
-        hint = 'DynamoDB\'s JSON form is {"name": {"S": "text"}}'
-        raise _refusal(f"its {name} are not in DynamoDB's JSON form", hint=hint) from None
-
-
-def _attribute(given: Any) -> Any:
-    """Return an attribute with bytes, as boto3 returns them, converted to base64; everything else unchanged."""
-    if not isinstance(given, Mapping) or len(given) != 1:
-        return given
-    ((kind, content),) = given.items()
-    if kind == "B":
-        return {kind: _base64(content)}
-    if kind == "M" and isinstance(content, Mapping):
-        return {kind: {name: _attribute(each) for name, each in content.items()}}
-    if kind in ("L", "BS") and isinstance(content, list):
-        return {kind: [_attribute(each) if kind == "L" else _base64(each) for each in content]}
-    return given
-
-
-def _base64(content: Any) -> Any:
-    return b64encode(content).decode("ascii") if isinstance(content, bytes | bytearray) else content
-
-
-# --- models -----------------------------------------------------------------------------------------------
 
 
 class _Decoder:
@@ -223,7 +112,7 @@ class _Decoder:
             )
 
     def change(self, given: Any) -> StreamChange[Any] | None:
-        record = _Record(given)
+        record = StreamRecord(given)
         roots = self._own_roots(record)
         if roots:
             return self._own_change(record, roots)
@@ -238,13 +127,13 @@ class _Decoder:
 
     # --- the one table ------------------------------------------------------------------------------------
 
-    def _instance(self, record: _Record, image: Item | None) -> Any:
+    def _instance(self, record: StreamRecord, image: Item | None) -> Any:
         schema = None if image is None else self._named.get(image.get(TYPE, {}).get("S", ""))
         if image is None or schema is None:
             return None
         return _prepare(_build(schema, record, image, None))
 
-    def _key(self, record: _Record) -> ModelKey[Any] | None:
+    def _key(self, record: StreamRecord) -> ModelKey[Any] | None:
         """Return the key of a record without images. Its attributes do not show which one is the partition key."""
         if len(record.keys) != 2:
             return None
@@ -259,7 +148,7 @@ class _Decoder:
             )
         return keys[0] if keys else None
 
-    def _decode(self, record: _Record, partition: str, sort: str) -> ModelKey[Any] | None:
+    def _decode(self, record: StreamRecord, partition: str, sort: str) -> ModelKey[Any] | None:
         h, r = record.keys[partition].get("S"), record.keys[sort].get("S")
         if h is None or r is None:
             return None
@@ -268,7 +157,7 @@ class _Decoder:
 
     # --- tables of their own ------------------------------------------------------------------------------
 
-    def _own_roots(self, record: _Record) -> list[ModelSchema]:
+    def _own_roots(self, record: StreamRecord) -> list[ModelSchema]:
         """Return the models of the record's table, if it is a model's own table."""
         name = record.table or self._table
         if name is not None or any(TYPE in image for image in (record.old, record.new) if image):
@@ -281,10 +170,10 @@ class _Decoder:
             )
         return fitting[0] if fitting else []
 
-    def _own_change(self, record: _Record, roots: list[ModelSchema]) -> StreamChange[Any] | None:
+    def _own_change(self, record: StreamRecord, roots: list[ModelSchema]) -> StreamChange[Any] | None:
         fitting = [root for root in roots if _fits(root, record)]
         if not fitting:
-            raise _refusal(
+            raise refuse_record(
                 f"the key of {roots[0].name} is not {', '.join(record.keys)}",
                 hint=f"its table has the key {', '.join(key.name for key in _own_keys(roots[0]))}",
             )
@@ -312,7 +201,7 @@ def _root(schema: ModelSchema) -> ModelSchema:
     return next(each for each in known if each is not None and each.name == schema.root)
 
 
-def _fits(root: ModelSchema, record: _Record) -> bool:
+def _fits(root: ModelSchema, record: StreamRecord) -> bool:
     return record.keys.keys() == {key.name for key in _own_keys(root)}
 
 
@@ -320,7 +209,7 @@ def _own_keys(schema: ModelSchema) -> list[KeyAttribute]:
     return [key for key in schema.form.table_keys() or () if key is not None]
 
 
-def _find_own_model(roots: list[ModelSchema], record: _Record) -> ModelSchema | None:
+def _find_own_model(roots: list[ModelSchema], record: StreamRecord) -> ModelSchema | None:
     """Return the model that the item names, or the one with this default sort key; otherwise the first that fits.
 
     None if the item names a model that is none of these; a record without images does not show that.
@@ -336,7 +225,7 @@ def _find_own_model(roots: list[ModelSchema], record: _Record) -> ModelSchema | 
     return next(fitting, found[0] if found else None)
 
 
-def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
+def _components(schema: ModelSchema, record: StreamRecord) -> dict[str, Any] | None:
     """Return the components of a key of a model's own table; None if it is not a key of the model."""
     try:
         partition, *sort = (record.keys[key.name] for key in _own_keys(schema))
@@ -345,7 +234,7 @@ def _components(schema: ModelSchema, record: _Record) -> dict[str, Any] | None:
         return None
 
 
-def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any]) -> Any:
+def _own_instance(schema: ModelSchema, record: StreamRecord, image: Item, key: ModelKey[Any]) -> Any:
     item = _build(schema, record, image, key)
     fields = schema.key_fields
     alone = schema.form.in_key_alone  # elsewhere, an attribute may have the value in another case
@@ -355,7 +244,7 @@ def _own_instance(schema: ModelSchema, record: _Record, image: Item, key: ModelK
     return _prepare(item)
 
 
-def _build(schema: ModelSchema, record: _Record, image: Item, key: ModelKey[Any] | None) -> Any:
+def _build(schema: ModelSchema, record: StreamRecord, image: Item, key: ModelKey[Any] | None) -> Any:
     """Make an instance of an image, converted to this version of the model. If the item has just been archived, its
     content comes from the image before it."""
     if _is_pointer(schema, image):
@@ -382,7 +271,7 @@ def _is_pointer(schema: ModelSchema, image: Item) -> bool:
     return schema.hydrator is not None and schema.hydrator.is_pointer(image)
 
 
-def _kind(schema: ModelSchema, record: _Record) -> ChangeKind:
+def _kind(schema: ModelSchema, record: StreamRecord) -> ChangeKind:
     """Return what happened, as far as the images show it."""
     if record.kind != "modify" or record.new is None:
         return record.kind
@@ -392,7 +281,7 @@ def _kind(schema: ModelSchema, record: _Record) -> ChangeKind:
 
 
 def _change(
-    record: _Record, key: ModelKey[Any], old: Any, new: Any, schema: ModelSchema
+    record: StreamRecord, key: ModelKey[Any], old: Any, new: Any, schema: ModelSchema
 ) -> StreamChange[Any]:
     return StreamChange(
         _kind(schema, record),
