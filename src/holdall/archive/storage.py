@@ -19,11 +19,7 @@ from holdall.archive.template import KeyPlan
 from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.objects import ObjectHeaders, PutObject
-from holdall.errors import (
-    ContentionError,
-    PreconditionFailedError,
-    UnsupportedConditionError,
-)
+from holdall.errors import ContentionError, PreconditionFailedError, UnsupportedConditionError
 from holdall.files.transfer import find_object
 
 _TRIES = 8

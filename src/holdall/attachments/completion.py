@@ -14,14 +14,7 @@ from holdall.attachments.upload import GRACE
 from holdall.attachments.upload_remains import end_upload, provider_headers
 from holdall.core.context import Context
 from holdall.core.digests import Digests
-from holdall.core.objects import (
-    CompleteUpload,
-    DeleteObjects,
-    GetObject,
-    PutObject,
-    Upload,
-    UploadPart,
-)
+from holdall.core.objects import CompleteUpload, DeleteObjects, GetObject, PutObject, Upload, UploadPart
 from holdall.errors import InvalidRequestError, ObjectNotFoundError
 from holdall.files.mirror import mirror
 from holdall.files.multipart import list_parts

@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from holdall.attachments.address import (
-    SignedFile,
-    parse_address,
-    sign_with,
-    verify_variation,
-    verify_with,
-)
+from holdall.attachments.address import SignedFile, parse_address, sign_with, verify_variation, verify_with
 from holdall.attachments.attachment import Attachment
 from holdall.attachments.blob import Blob
 from holdall.attachments.home import home_of

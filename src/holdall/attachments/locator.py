@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdall.attachments.attachable import (
-    Attachable,
-    find_instance,
-    load_class,
-    owner_of_instance,
-    place_of,
-)
+from holdall.attachments.attachable import Attachable, find_instance, load_class, owner_of_instance, place_of
 from holdall.attachments.blob import Blob
 from holdall.attachments.home import home_of
 from holdall.attachments.resolution import find_class

@@ -19,10 +19,7 @@ from holdall.models.home_definition import check_same_key, find_collection, find
 from holdall.models.hook import has_after_load, list_hooks
 from holdall.models.index_definition import define_indexes
 from holdall.models.indexes import Index, PlainIndex
-from holdall.models.key_form import (
-    Layout,
-    SharedForm,
-)
+from holdall.models.key_form import Layout, SharedForm
 from holdall.models.migrations import Conversion, bind_migrations
 from holdall.models.pattern import compile_decoder
 from holdall.models.peer_form import UNORDERED

@@ -19,12 +19,7 @@ from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import PLAN_JOB, Enqueueable, Enqueued
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.run import leave
-from holdall.transactions.target import (
-    model_schema,
-    refuse_components,
-    take_create_if_missing,
-    take_update,
-)
+from holdall.transactions.target import model_schema, refuse_components, take_create_if_missing, take_update
 from holdall.transactions.unit import ItemChange, Unit
 from holdall.transactions.witness import Witness
 

@@ -17,12 +17,7 @@ from holdall.artifacts.version.retrieval import Means, Source, copy_file, fetch_
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService
 from holdall.core.port import Port
-from holdall.errors import (
-    IntegrityError,
-    InvalidRequestError,
-    ObjectNotFoundError,
-    PreconditionFailedError,
-)
+from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.download import resumable_mark
 from holdall.files.progress import Meter
 from holdall.local.copy import CheckedFile

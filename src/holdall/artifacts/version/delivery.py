@@ -27,12 +27,7 @@ from holdall.artifacts.version.retrieval import (
 )
 from holdall.core.context import Context
 from holdall.core.objects import ObjectInfo
-from holdall.errors import (
-    IntegrityError,
-    InvalidOptionsError,
-    ObjectNotFoundError,
-    PreconditionFailedError,
-)
+from holdall.errors import IntegrityError, InvalidOptionsError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files import upkeep
 from holdall.files.download import find_place
 from holdall.files.progress import Meter, Progress

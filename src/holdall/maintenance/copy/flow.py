@@ -13,13 +13,7 @@ from typing import Any, TypedDict
 from holdall.core.context import Context
 from holdall.core.schema import NeedsTable
 from holdall.errors import InvalidOptionsError
-from holdall.local.manifest import (
-    Manifest,
-    close_manifest,
-    finish_pass,
-    locate_manifest,
-    open_manifest,
-)
+from holdall.local.manifest import Manifest, close_manifest, finish_pass, locate_manifest, open_manifest
 from holdall.maintenance.copy.file import FileCopy, list_services
 from holdall.maintenance.copy.plan import TablePlan, identify_store, plan_copies
 from holdall.maintenance.copy.report import CopyReport

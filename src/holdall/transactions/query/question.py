@@ -11,15 +11,7 @@ from itertools import chain
 from typing import Any
 
 from holdall.core.expression_limits import paths_of
-from holdall.core.expressions import (
-    And,
-    Compare,
-    Condition,
-    In,
-    KeyCondition,
-    Path,
-    Value,
-)
+from holdall.core.expressions import And, Compare, Condition, In, KeyCondition, Path, Value
 from holdall.core.renderer import render
 from holdall.core.requests import Query, Scan
 from holdall.core.schema import KeyAttribute
