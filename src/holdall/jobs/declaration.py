@@ -80,11 +80,7 @@ class Job(Generic[*Ts]):
     @cached_property
     def is_async(self) -> bool:
         """Whether the function is a coroutine function."""
-        from inspect import iscoroutinefunction
-
-        return iscoroutinefunction(self.function) or iscoroutinefunction(
-            getattr(self.function, "__call__", None)  # noqa: B004 - an object's, to see whether it is async
-        )
+        return is_async_function(self.function)
 
     @property
     def place(self) -> str:
@@ -211,6 +207,13 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
         return made
 
     return decorate
+
+
+def is_async_function(function: Callable[..., Any]) -> bool:
+    """Whether a function, or the ``__call__`` of an object, is a coroutine function."""
+    from inspect import iscoroutinefunction
+
+    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def check_function(name: str, function: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidOptionsError, JobDefinitionError
-from holdall.jobs.declaration import Job, JobOptions, check_function, declared_jobs, job
+from holdall.jobs.declaration import Job, JobOptions, check_function, declared_jobs, is_async_function, job
 
 _LONGEST = 80
 
@@ -75,9 +75,7 @@ def _check_takes_event(name: str, handle: Callable[..., Any], transactional: boo
 
 def _as_job(function: Callable[..., Any], read_event: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
     """Wrap the function so that it takes an event as a job stores it, after the transaction if there is one."""
-    from inspect import iscoroutinefunction
-
-    if iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
+    if is_async_function(function):
 
         @wraps(function)
         async def handle(*arguments: Any) -> Any:

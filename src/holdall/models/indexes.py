@@ -70,18 +70,22 @@ class Index:
 class BoundIndex:
     """An index bound to its fields, with the attributes that it stores for them.
 
-    ``is_of_layout``: the model's layout describes it, not the class. ``fetches``: if the table's index holds only parts
-    of items, they are fetched by their keys; otherwise such an index does not fit.
+    ``schema`` is the index that the table needs. ``is_of_layout``: the model's layout describes it, not the class.
+    ``fetches``: if the table's index holds only parts of items, they are fetched by their keys; otherwise such an index
+    does not fit.
     """
 
     is_of_layout = False
     fetches = False
 
-    def __init__(self, index: Index, key: tuple[Field[Any], ...], sort_key: tuple[Field[Any], ...]) -> None:
+    def __init__(
+        self, index: Index, key: tuple[Field[Any], ...], sort_key: tuple[Field[Any], ...], schema: IndexSchema
+    ) -> None:
         self.name = index.name
         self.declared = index
         self.key = key
         self.sort_key = sort_key
+        self.schema = schema
 
     @property
     def local(self) -> bool:
@@ -92,11 +96,6 @@ class BoundIndex:
     def components(self) -> tuple[Field[Any], ...]:
         """The fields from which its attributes are computed."""
         return (*self.key, *self.sort_key)
-
-    @property
-    def schema(self) -> IndexSchema:
-        """The index that the table needs."""
-        raise NotImplementedError
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the index's partition key for these values of its key fields."""
@@ -143,17 +142,11 @@ class SlotIndex(BoundIndex):
         root: str,
         slot: int,
     ) -> None:
-        super().__init__(index, key, sort_key)
+        super().__init__(index, key, sort_key, slot_schema(slot))
         self.slot = slot
         self._head = f"{index.collection or root}#{index.name}"
         self._sort_head = f"{root}#" if index.collection else ""
-        self._schema = slot_schema(slot)
-        self._names = [attribute.name for attribute in self._schema.keys]
-
-    @property
-    def schema(self) -> IndexSchema:
-        """The shared index of its slot."""
-        return self._schema
+        self._names = [attribute.name for attribute in self.schema.keys]
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the partition key in the shared index."""
@@ -185,16 +178,11 @@ class ForeignIndex(BoundIndex):
         sort_keys: tuple[Field[Any], ...],
         included: Sequence[str] | None,
     ) -> None:
-        super().__init__(index, key, sort_key)
         self._partition = foreign_attribute(key, keys, sort_keys)
         self._sort = foreign_attribute(sort_key, keys, sort_keys) if sort_key else None
         projection = projection_of(included)
-        self._schema = IndexSchema(self.name, self._partition, self._sort, projection, self.local)
-
-    @property
-    def schema(self) -> IndexSchema:
-        """The index of the table, with the name of the model's index."""
-        return self._schema
+        schema = IndexSchema(index.name, self._partition, self._sort, projection, index.local)
+        super().__init__(index, key, sort_key, schema)
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the partition key in the index."""
@@ -237,14 +225,9 @@ class PlainIndex(BoundIndex):
         partitions: Sequence[KeyAttribute],
         projection: Projection,
     ) -> None:
-        super().__init__(index, key, sort_key)
         sorts = [plain_attribute(field) for field in sort_key]
-        self._schema = make_index(index.name, partitions, sorts, projection, index.local)
-
-    @property
-    def schema(self) -> IndexSchema:
-        """The index of the table, under its own name."""
-        return self._schema
+        schema = make_index(index.name, partitions, sorts, projection, index.local)
+        super().__init__(index, key, sort_key, schema)
 
     def equalities(self, values: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
         """The values of the key fields."""
@@ -259,7 +242,7 @@ class PlainIndex(BoundIndex):
         """A range of the values of the field, or of several."""
         if len(self.sort_key) < 2:
             return range_of_plain(clause, self.sort_key, attribute)
-        return range_of_several(clause, self.sort_key, self._schema.sorts, own_part)
+        return range_of_several(clause, self.sort_key, self.schema.sorts, own_part)
 
     def advise(self, found: IndexSchema, fields: Iterable[Field[Any]]) -> str:
         """The declaration, after the fields that it needs."""

@@ -31,9 +31,13 @@ _OF_INDEXES = re.compile(r"gsi\d+_(pk|sk)")
 
 
 class Migrations:
-    """The renames and conversions of one model. ``fixed`` are the stored names that conversions must not change."""
+    """The renames and conversions of one model.
 
-    __slots__ = ("_conversions", "_fixed", "_model", "_renames")
+    ``renames`` are the current names of attributes by their former names. ``fixed`` are the stored names that
+    conversions must not change.
+    """
+
+    __slots__ = ("_fixed", "_model", "conversions", "renames")
 
     def __init__(
         self,
@@ -43,33 +47,23 @@ class Migrations:
         fixed: Sequence[str],
     ) -> None:
         self._model = model
-        self._renames = renames
-        self._conversions = tuple(conversions)
+        self.renames = renames
+        self.conversions = tuple(conversions)
         self._fixed = frozenset(fixed)
-
-    @property
-    def conversions(self) -> tuple[Conversion, ...]:
-        """The conversions, in order."""
-        return self._conversions
 
     @property
     def version(self) -> int:
         """The number of conversions."""
-        return len(self._conversions)
-
-    @property
-    def renames(self) -> Mapping[str, str]:
-        """The current names of attributes by their former names."""
-        return self._renames
+        return len(self.conversions)
 
     def aliases(self, stored: str) -> list[str]:
         """Return the former names of an attribute."""
-        return [old for old, new in self._renames.items() if new == stored]
+        return [old for old, new in self.renames.items() if new == stored]
 
     @property
     def mark(self) -> Attribute | None:
         """The value of ``_v`` in an item that is up to date; None if the model has no conversions."""
-        return {"N": str(self.version)} if self._conversions else None
+        return {"N": str(self.version)} if self.conversions else None
 
     def current(self, item: Item, keys: Sequence[str]) -> Item:
         """Return the item in the form of this version of the model; the same object if it is up to date.
@@ -93,7 +87,7 @@ class Migrations:
 
     def _rename(self, item: Item) -> Item:
         found: dict[str, Attribute] | None = None
-        for old, new in self._renames.items():
+        for old, new in self.renames.items():
             if old in item:
                 found = dict(item) if found is None else found
                 attribute = found.pop(old)
@@ -104,7 +98,7 @@ class Migrations:
         where = _where(item, keys)
         hidden = {name: value for name, value in item.items() if name in keys or _is_ours(name)}
         values = {name: plain(value) for name, value in item.items() if name not in hidden}
-        for conversion in self._conversions[done:]:
+        for conversion in self.conversions[done:]:
             values = self._call(conversion, values, where)
         attributes: dict[str, Attribute] = {}
         for name, value in values.items():

@@ -341,17 +341,12 @@ class TemplateIndex(BoundIndex):
         key = {slot.field.name: slot.field for slot in partition.slots}
         sort_key = {} if sort is None else {slot.field.name: slot.field for slot in sort.slots}
         rest = [field for name, field in sort_key.items() if name not in key]
-        super().__init__(index, tuple(key.values()), tuple(rest))
-        self.texts = tuple(texts)
-        self._derived = [(text, derived[name]) for text in texts if (name := text.attribute.name) in derived]
-        self._schema = IndexSchema(
+        schema = IndexSchema(
             index.name, partition.attribute, None if sort is None else sort.attribute, local=index.local
         )
-
-    @property
-    def schema(self) -> IndexSchema:
-        """The index of the table."""
-        return self._schema
+        super().__init__(index, tuple(key.values()), tuple(rest), schema)
+        self.texts = tuple(texts)
+        self._derived = [(text, derived[name]) for text in texts if (name := text.attribute.name) in derived]
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """The text of the index's partition key."""
