@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from holdall.core.context import Context
@@ -136,7 +136,8 @@ async def _export(
     cursor = PageCursor(port, Scan(binding.table, filter=filter))
     while (page := await cursor.next_page()) is not None:
         done = replace(done, scanned=done.scanned + page.scanned)
-        for raws in _split(page.items):
+        for at in range(0, len(page.items), _TOGETHER):
+            raws = page.items[at : at + _TOGETHER]
             rows = await _hydrate(context, binding, raws)
             data = await port.offload(writer.add, rows)
             if data:
@@ -153,11 +154,6 @@ async def _export(
     if progress is not None:
         await port.call(progress, done)
     return done
-
-
-def _split(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    for at in range(0, len(items), _TOGETHER):
-        yield items[at : at + _TOGETHER]
 
 
 async def _hydrate(

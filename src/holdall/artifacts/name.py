@@ -115,7 +115,9 @@ def check_alias(alias: object) -> str:
         raise InvalidAliasError(
             f"{alias!r:.40} cannot be an alias: an alias must have 1 to {_LONGEST_ALIAS} bytes in UTF-8"
         )
-    if alias.upper() == LATEST or (alias[0].isdigit() and alias.isalnum() and not _has_letter(alias)):
+    if alias.upper() == LATEST or (
+        alias[0].isdigit() and alias.isalnum() and not any(map(str.isalpha, alias))
+    ):
         raise InvalidAliasError(
             f"the alias {alias!r:.60} looks like a version", hint="use a name such as prod or canary"
         )
@@ -132,10 +134,6 @@ def check_alias_text(alias: object) -> None:
     """Raise `InvalidAliasError` if no alias can have this name, not even one that another program made."""
     if not isinstance(alias, str) or not 0 < _size(alias) <= _LONGEST_NAME:
         raise InvalidAliasError(f"{alias!r:.60} cannot be an alias")
-
-
-def _has_letter(text: str) -> bool:
-    return any(character.isalpha() for character in text)
 
 
 def _size(text: str) -> int:

@@ -10,7 +10,6 @@ import json
 from datetime import datetime
 from hashlib import sha256
 from math import ceil
-from typing import Any
 
 from holdall.core.frozen import dataclass
 from holdall.core.key_rules import check_item
@@ -19,7 +18,6 @@ from holdall.core.requests import PutItem
 from holdall.core.schema import TableSchema
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item
-from holdall.models.fields import Field
 from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.plan import Step
@@ -53,10 +51,11 @@ class Copy:
     def list_differences(self, stored: Item) -> list[str]:
         """The fields that the source has with another value than a stored item."""
         fields = (self.item._schema.fields[name] for name in sorted(self.given))
-        return [field.name for field in fields if not field.is_key and not self._is_same(field, stored)]
-
-    def _is_same(self, field: Field[Any], stored: Item) -> bool:
-        return is_same(stored.get(field.stored), self.attributes.get(field.stored))
+        return [
+            field.name
+            for field in fields
+            if not field.is_key and not is_same(stored.get(field.stored), self.attributes.get(field.stored))
+        ]
 
 
 def make_copy(binding: Binding, converted: Converted, now: datetime) -> Copy:
