@@ -5,17 +5,11 @@ from __future__ import annotations
 from holdall.archive import compaction, flow, recovery, relocation, restoration, sweep
 from holdall.archive import export as export_flow
 from holdall.archive import run as run_flow
-from holdall.core.context import Context
-from holdall.core.internal import internal
-from holdall.core.shell import awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking
 
 
-class ArchiveActions:
+class ArchiveActions(Namespace):
     """``db.archive``: archive old items, restore them, and maintain their objects."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     key = blocking(flow.key)
     run = blocking(run_flow.run)
@@ -30,12 +24,8 @@ class ArchiveActions:
     export = blocking(export_flow.export)
 
 
-class AsyncArchiveActions:
+class AsyncArchiveActions(Namespace):
     """``db.archive`` of an `AsyncDatabase`: the same methods as `ArchiveActions`, for async code."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     key = awaiting(flow.key)
     run = awaiting(run_flow.run)

@@ -16,9 +16,8 @@ from holdall.artifacts.version import purge as purge_flow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.lookup import VersionPages, Where
 from holdall.core.context import Context
-from holdall.core.internal import internal
 from holdall.core.port import run, wait
-from holdall.core.shell import awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -28,12 +27,8 @@ if TYPE_CHECKING:
     from holdall.artifacts.overload import Download
 
 
-class Artifacts:
+class Artifacts(Namespace):
     """``db.artifacts``: named artifacts with numbered versions, and the aliases that serve them."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     @property
     def settings(self) -> ArtifactSettings:
@@ -95,12 +90,8 @@ def _iterate(context: Context, pages: VersionPages) -> Iterator[Artifact]:
         yield from page
 
 
-class AsyncArtifacts:
+class AsyncArtifacts(Namespace):
     """``db.artifacts`` of an `AsyncDatabase`: the same methods as `Artifacts`, for async code."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     @property
     def settings(self) -> ArtifactSettings:

@@ -22,19 +22,13 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.handle import BlobHandle
 from holdall.attachments.owner import AttachmentPages
 from holdall.attachments.settings import AttachmentSettings, attachment_settings
-from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, BlockingPages
-from holdall.core.internal import internal
 from holdall.core.port import run, wait
-from holdall.core.shell import awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking
 
 
-class Blobs:
+class Blobs(Namespace):
     """``db.blobs``: the stored files of a database, attached or not."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     @property
     def settings(self) -> AttachmentSettings:
@@ -104,12 +98,8 @@ class Blobs:
     reindex = blocking(audit.reindex)
 
 
-class AsyncBlobs:
+class AsyncBlobs(Namespace):
     """``db.blobs`` of an `AsyncDatabase`: the same methods as `Blobs`, for async code."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     @property
     def settings(self) -> AttachmentSettings:

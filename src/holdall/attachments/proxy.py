@@ -136,6 +136,16 @@ class _Proxy:
     def _give(self, given: Any, options: Mapping[str, Any]) -> Given:
         return self._declaration.check(read_given(given, **options))
 
+    def __repr__(self) -> str:
+        shown = "not loaded"
+        if self.is_loaded:
+            names = [str(each.blob.filename) for each in self._list_kept()]
+            names += [
+                f"{getattr(each, 'filename', 'a signed id')} (to be stored)" for each in self.pending.added
+            ]
+            shown = ", ".join(names) or "nothing"
+        return f"<{self._declaration.name}: {shown}>"
+
 
 class OneAttached(_Proxy):
     """The file that an owner has under a name, if any; the value of a `has_one_attached` attribute."""
@@ -237,9 +247,6 @@ class OneAttached(_Proxy):
             return Filename(each.filename) if isinstance(each, NewFile | Blob) else None
         return None if (attachment := self.attachment) is None else attachment.blob.filename
 
-    def __repr__(self) -> str:
-        return f"<{self._declaration.name}: {_show(self)}>"
-
 
 class ManyAttached(_Proxy):
     """The files that an owner has under a name, in the order in which they were attached.
@@ -296,9 +303,6 @@ class ManyAttached(_Proxy):
     def __iter__(self) -> Iterator[Attachment]:
         return iter(self._list_kept())
 
-    def __repr__(self) -> str:
-        return f"<{self._declaration.name}: {_show(self)}>"
-
 
 def _flatten(given: Sequence[Any]) -> Iterator[Any]:
     """The files, with lists flattened; None and empty strings are left out."""
@@ -311,11 +315,3 @@ def _flatten(given: Sequence[Any]) -> Iterator[Any]:
 
 def _ids(attachments: Sequence[Attachment]) -> frozenset[str] | None:
     return frozenset(each.id for each in attachments) or None
-
-
-def _show(proxy: _Proxy) -> str:
-    if not proxy.is_loaded:
-        return "not loaded"
-    names = [str(each.blob.filename) for each in proxy._list_kept()]
-    names += [f"{getattr(each, 'filename', 'a signed id')} (to be stored)" for each in proxy.pending.added]
-    return ", ".join(names) or "nothing"

@@ -2,7 +2,7 @@
 
 Pure. A shell is a class with a ``_context``; the sync and the async shell have the same flows::
 
-    class Artifacts:                          class AsyncArtifacts:
+    class Artifacts(Namespace):               class AsyncArtifacts(Namespace):
         publish = blocking(publish_flow)          publish = awaiting(publish_flow)
 
 Here ``publish_flow(context, name, *, force=False)`` is a flow, an ``async def`` that awaits only its port. Each becomes
@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from holdall.core.context import Context
+from holdall.core.internal import internal
 from holdall.core.port import run
 from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError
@@ -29,6 +31,14 @@ class Shell(Protocol[C_co]):
 
     @property
     def _context(self) -> C_co: ...
+
+
+class Namespace:
+    """A shell over the flows of one feature of a database, such as ``db.jobs``."""
+
+    @internal
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
 
 class blocking(Generic[C, P, T]):  # noqa: N801 - reads as a decorator would

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdall.core.context import Context
-from holdall.core.internal import internal
 from holdall.core.port import run, wait
-from holdall.core.shell import awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking
 from holdall.jobs import flow, listing
 
 if TYPE_CHECKING:
@@ -17,12 +15,8 @@ if TYPE_CHECKING:
     from holdall.transactions.enqueued import Enqueued
 
 
-class Jobs:
+class Jobs(Namespace):
     """The jobs of a database: enqueue one outside a transaction, and list, retry or delete those that exist."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def enqueue(
         self,
@@ -50,12 +44,8 @@ class Jobs:
     purge = blocking(flow.purge)
 
 
-class AsyncJobs:
+class AsyncJobs(Namespace):
     """The jobs of a database: enqueue one outside a transaction, and list, retry or delete those that exist."""
-
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     async def enqueue(
         self,

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from holdall.core.context import Context
-from holdall.core.internal import internal
-from holdall.core.shell import awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking
 from holdall.tables import flow
 
 
-class _Table:
-    @internal
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
+class _Table(Namespace):
     @property
     def name(self) -> str:
         """The table's name."""
