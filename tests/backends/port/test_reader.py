@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -90,3 +92,43 @@ def test_a_reader_serves_one_loop_after_another_and_goes_on_after_its_threads_we
         asyncio.run(leave())
         assert asyncio.run(reader.read(str, number)) == str(number)
         reader.close()
+
+
+AT_THE_END = """
+import asyncio, sys, threading, time
+from holdall.backends.port import reader as module
+
+slow = sys.argv[1] == "slow"
+module._SLOW, module._STUCK = (-1, 600) if slow else (600, 0)
+reader, begun = module.Reader("test-read", 1), threading.Event()
+
+def send(number):
+    begun.set()
+    try:
+        while number == 0:
+            reader._pool.submit(int)  # refused as soon as the interpreter is shutting down
+            time.sleep(0.001)
+    except RuntimeError:
+        slow or time.sleep(0.1)  # time for the loop to look for another thread
+    return number
+
+async def read(*numbers):
+    reads = (reader.read(send, number) for number in numbers)
+    print(*[type(each).__name__ for each in await asyncio.gather(*reads, return_exceptions=True)])
+
+async def main():
+    await read(0, 1, 2)
+    await read(3, 4)
+    await asyncio.sleep(0.1)
+
+threading.Thread(target=asyncio.run, args=[main()]).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize("trouble", ["slow", "stuck"])
+def test_reads_that_wait_when_the_interpreter_ends_are_answered_without_other_threads(trouble: str) -> None:
+    command = [sys.executable, "-c", AT_THE_END, trouble]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.splitlines() == ["int int int", "RuntimeError RuntimeError"]
+    assert ended.stderr == ""

@@ -57,14 +57,18 @@ class Reader:
             self._pool.submit(_work, self._pool, loop, batch)
         except RuntimeError as error:  # the interpreter is shutting down
             _settle([(waiter, Outcome(error=error)) for _, _, waiter in batch])
-        if is_long:
-            loop.call_later(_STUCK, self._relieve, loop, batch)
+        else:
+            if is_long:
+                loop.call_later(_STUCK, self._relieve, loop, batch)
 
     def _relieve(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
         """Have another thread share what has not begun yet."""
         if batch:
-            self._pool.submit(_work, self._pool, loop, batch)
-            loop.call_later(_STUCK, self._relieve, loop, batch)
+            with suppress(
+                RuntimeError
+            ):  # the interpreter is shutting down: the threads at work answer the rest
+                self._pool.submit(_work, self._pool, loop, batch)
+                loop.call_later(_STUCK, self._relieve, loop, batch)
 
 
 def _work(pool: Pool, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
@@ -81,7 +85,8 @@ def _work(pool: Pool, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
         if now - began > _SLOW and batch:
             _deliver(loop, done)
             done = []
-            pool.submit(_work, pool, loop, batch)
+            with suppress(RuntimeError):  # the interpreter is shutting down: this thread answers the rest
+                pool.submit(_work, pool, loop, batch)
         began = now
     _deliver(loop, done)
 
