@@ -1,7 +1,7 @@
 """Shortens tracebacks to what the caller needs: their own line and the method that they called.
 
 Pure. When a shell runs a flow, `holdall.core.port` removes Holdall's frames from every `HoldallError` with
-`shorten_traceback`, unless the setting ``tracebacks`` is ``full``.
+`shorten_traceback`, unless the setting ``tracebacks`` is ``full``. A worker does the same with the error of a job.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ _LIBRARY = types.__file__.removesuffix("types.py")
 
 
 def shorten_traceback(error: BaseException, context: Context, *, here: bool = False) -> None:
+    """Remove Holdall's frames from the tracebacks of an error as the settings demand; see `remove_frames`."""
+    if context.settings.tracebacks != "full":
+        remove_frames(error, here=here)
+
+
+def remove_frames(error: BaseException, *, here: bool = False) -> None:
     """Remove Holdall's frames from the tracebacks of an error, of its causes and of a group's errors.
 
     Only errors that Holdall raised are shortened. An error that the caller's code raised, in a transaction, a handler
     or a validator, keeps all its frames. ``here``: the frame that caught the error is the method that the caller
     called.
     """
-    if context.settings.tracebacks == "full":
-        return
     waiting: list[BaseException | None] = [error]
     seen = set()
     while waiting:

@@ -15,6 +15,7 @@ from typing import Any
 
 from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator
+from holdall.core.traceback import remove_frames
 from holdall.core.work import CallFunction
 from holdall.errors import JobProcessError, JobTimeoutError, ProcessDiedError, ProcessTimeoutError
 from holdall.jobs.attempt import RunningJob, current
@@ -23,13 +24,19 @@ from holdall.jobs.record import JobRecord
 
 
 async def run_in_child(
-    children: Children, job: Job[*tuple[Any, ...]], record: JobRecord, arguments: Sequence[object]
+    children: Children,
+    job: Job[*tuple[Any, ...]],
+    record: JobRecord,
+    arguments: Sequence[object],
+    *,
+    short: bool,
 ) -> None:
     """Run a job's function in a child; `JobProcessError` if it fails there. Cancelling this call kills the child.
 
-    The time spent waiting for a free child does not count as the job's own.
+    The time spent waiting for a free child does not count as the job's own. ``short`` is whether Holdall's frames are
+    removed from the traceback of an error that Holdall raised.
     """
-    message = pickle.dumps((job.function.__module__, job.name, record, list(arguments)))
+    message = pickle.dumps((job.function.__module__, job.name, record, list(arguments), short))
     call = CallFunction("holdall.worker.child:run_message", (message,), job.options.timeout)
     try:
         problem = await children.call_awaiting(call)
@@ -45,8 +52,11 @@ async def run_in_child(
 
 def run_message(message: bytes) -> str | None:
     """Run a job in the child; returns the traceback of its error, None if it succeeded."""
+    short = True
     try:
-        module, name, record, arguments = pickle.loads(message)  # this imports the classes of the arguments
+        module, name, record, arguments, short = pickle.loads(
+            message
+        )  # this imports the classes of the arguments
         if module != "__main__":  # already imported, under another name
             import_module(module)
         current.set(RunningJob(record))
@@ -54,5 +64,7 @@ def run_message(message: bytes) -> str | None:
         result = function(*arguments)
         refuse_generator(asyncio.run(result) if asyncio.iscoroutine(result) else result, function)
     except BaseException as error:  # noqa: BLE001 - it is reported to the worker
+        if short:
+            remove_frames(error)
         return "".join(traceback.format_exception(error))
     return None

@@ -20,6 +20,7 @@ from holdall.core.context import Context
 from holdall.core.generator import refuse_generator
 from holdall.core.port import run
 from holdall.core.telemetry import span
+from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError, JobDefinitionError, JobTimeoutError, LeaseLostError, OutcomeUnknown
 from holdall.jobs import lease
 from holdall.jobs.argument import load_arguments
@@ -145,7 +146,8 @@ class Runner:
         context = copy_context()
         context.run(current.set, running)
         if job.options.process:
-            child = run_in_child(self._children, job, running.record, arguments)
+            short = self._context.settings.tracebacks != "full"
+            child = run_in_child(self._children, job, running.record, arguments, short=short)
             return loop.create_task(child, context=context)
         if job.is_async:
             work = self._await_transaction if job.options.transactional else _await_function
@@ -174,6 +176,7 @@ class Runner:
     # --- the end ------------------------------------------------------------------------------------------
 
     async def _fail(self, job: AnyJob, hand: Hand, error: BaseException) -> tuple[EventKind, BaseException]:
+        shorten_traceback(error, self._context)
         attempts, text = hand.running.attempt, _describe(error)
         if attempts > job.options.retries:
             return await self._end(hand, "dead", partial(lease.bury, error=text)), error
