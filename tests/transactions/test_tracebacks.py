@@ -37,6 +37,20 @@ class Elsewhere(Model, table="missing"):
     id: Key[str]
 
 
+class Checked(Model):
+    owner: Key[str]
+
+    def before_commit(self, tx: Transaction) -> None:
+        tx.get_one(Account, "nobody")
+
+
+class Broken(Model):
+    owner: Key[str]
+
+    def before_commit(self, tx: Transaction) -> None:
+        raise RuntimeError("mine")
+
+
 class OutOfStock(HoldallError):
     code = "out-of-stock"
 
@@ -230,6 +244,62 @@ def test_so_does_the_cause_of_our_error_that_the_callers_code_raised(db: Databas
     assert error.__cause__ is not None
     assert frames(error.__cause__)[-1] == "handler"
     assert len(frames(error.__cause__)) > 2
+
+
+def test_a_refusal_inside_a_handler_shows_the_handler_and_the_method_that_it_called(db: Database) -> None:
+    def handler() -> None:
+        db.get_one(Account, "nobody")
+
+    def body(tx: Transaction) -> None:
+        tx.create(Account, owner="ada")
+        tx.after_commit(handler)
+
+    cause = caught(lambda: db.run(body)).__cause__
+    assert isinstance(cause, RecordNotFound)
+    assert frames(cause) == ["handler", "[get_one]"]
+
+
+def test_a_refusal_inside_a_hook_shows_the_hook_and_another_error_of_it_keeps_all(db: Database) -> None:
+    def block() -> None:
+        with db.transaction() as tx:
+            tx.create(Checked, owner="ada")
+
+    refused = ["before_commit", "[get_one]"]
+    run = ["caught", "<lambda>", "[run]", "[_run]"]
+    assert frames(caught(lambda: db.run(lambda tx: tx.create(Checked, owner="ada")))) == [*run, *refused]
+    assert frames(caught(block)) == ["caught", "block", "[__exit__]", *refused]
+    found = frames(caught(lambda: db.run(lambda tx: tx.create(Broken, owner="ada"))))
+    assert found[-1] == "before_commit"
+    assert "[run_transaction]" in found
+
+
+class Source:
+    """A stream whose reads end in what the function returns or raises."""
+
+    def __init__(self, read: Callable[[], object]) -> None:
+        self._read = read
+
+    def read(self, size: int) -> object:
+        return self._read()
+
+
+def raise_own() -> None:
+    raise RuntimeError("mine")
+
+
+def test_so_do_errors_inside_a_stream_and_a_refusal_of_it_shows_neither(db: Database) -> None:
+    refusing: Any = Source(lambda: db.get_one(Account, "nobody"))
+    failing: Any = Source(raise_own)
+    text: Any = Source(lambda: "text")
+    run = ["caught", "<lambda>", "[put]"]
+    assert frames(caught(lambda: db.files.put("a", refusing))) == [*run, "read", "<lambda>", "[get_one]"]
+    found = frames(caught(lambda: db.files.put("a", failing)))
+    assert found[-2:] == ["read", "raise_own"]
+    assert found.count("[read]") == 1, "the port's"
+    assert frames(caught(lambda: db.files.put("a", text))) == run
+    assert frames(caught(lambda: db.artifacts.put("app", text))) == run
+    error = asyncio.run(caught_async(lambda: db.aio.files.put("a", text)))
+    assert frames(error) == ["caught_async", "[put]"]
 
 
 def test_what_the_caller_was_handling_is_not_changed(db: Database) -> None:

@@ -18,7 +18,7 @@ from holdall.backends.clock import find_held
 from holdall.backends.port.notice import Notice, current_notice
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn
-from holdall.backends.port.world import World
+from holdall.backends.port.world import World, require_bytes
 from holdall.core.freshness import insist, insisting
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Outcome
@@ -110,9 +110,7 @@ class AwaitingPort(World):
             data = await asyncio.to_thread(source.read, size)
         if isawaitable(data):
             data = await data
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"{type(source).__name__}.read must return bytes, not {type(data).__name__}")
-        return bytes(data)
+        return require_bytes(data, source)
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function that the user passed."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdall.backends.clock import find_held
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn
-from holdall.backends.port.world import World
+from holdall.backends.port.world import World, require_bytes
 from holdall.core.freshness import insist, insisting
 from holdall.core.generator import name_of, refuse_generator
 from holdall.core.port import Outcome, run
@@ -57,10 +57,7 @@ class BlockingPort(World):
 
     async def read(self, source: Any, size: int) -> bytes:
         """Up to ``size`` bytes of a user's stream; empty at its end."""
-        data = _require_plain(source.read(size), source.read)
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"{type(source).__name__}.read must return bytes, not {type(data).__name__}")
-        return bytes(data)
+        return require_bytes(_require_plain(source.read(size), source.read), source)
 
     async def call(self, function: Callable[..., Awaitable[T]] | Callable[..., T], *args: Any) -> T:
         """Call a function that the user passed."""

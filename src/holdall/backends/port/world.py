@@ -1,17 +1,19 @@
-"""What both ports have in common: where requests go, and time and random numbers, which need no waiting."""
+"""What both ports share: the backends, time and random numbers, and the rule for users' streams."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from os import urandom
+from typing import Any
 
 from holdall.backends import clock
 from holdall.backends.port.turn import Turns
 from holdall.core.port import Backend
+from holdall.errors import InvalidOptionsError
 
 
 class World:
-    """The backends of one database, and the clock, new ids and random numbers of this process."""
+    """The backends of a database, and the clock, new ids and random numbers of this process."""
 
     def __init__(self, backend: Backend, services: Backend | None = None, turns: Turns | None = None) -> None:
         self._backend = backend
@@ -33,3 +35,13 @@ class World:
         from random import random
 
         return random()
+
+
+def require_bytes(data: Any, source: Any) -> bytes:
+    """What a user's stream returned, unless it is not bytes."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidOptionsError(
+            f"{type(source).__name__}.read must return bytes, not {type(data).__name__}",
+            hint="open the file in binary mode",
+        )
+    return bytes(data)
