@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from toy_hydrator import BROKEN, SQUEEZED, Letter, Squeezer, UnreadableError, is_squeezed, squeeze, stored
 from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
 
-from holdall import Key, Model, ModelKey, col
+from holdall import Key, Model, ModelKey, SortKey, col
 from holdall.core.context import Context
 from holdall.core.expressions import Add, Value, path
 from holdall.core.port import Port
 from holdall.core.requests import GetItem, PutItem, TransactWrite, UpdateItem
+from holdall.core.values import Item
 from holdall.errors import (
     ContentionError,
     InvalidModelUpdateError,
@@ -79,6 +81,19 @@ def test_an_item_is_hydrated_once_however_often_a_transaction_asks_for_it(driver
 
     assert driver.run(body) is True
     assert the_hydrator().hydrated == before + 1
+
+
+def test_a_hydrator_gets_a_consistent_read_of_the_item_and_so_does_its_follower(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    reads = the_hydrator().reads
+    reads.clear()
+
+    async def body(tx: Any) -> None:
+        (await now(tx.get_one(KEY))).text = "new"
+
+    driver.run(body)
+    pk, sk = KEY.encoded
+    assert reads == [GetItem("holdall", {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}, True)] * 2
 
 
 # --- writing -----------------------------------------------------------------------------------------------
@@ -372,6 +387,10 @@ def test_no_more_rows_are_hydrated_than_a_limit_needs(driver: Driver) -> None:
     before = the_hydrator().hydrated
     assert len(rows(driver, lambda tx: tx.query(Letter, writer="ada", limit=4).all())) == 4
     assert the_hydrator().hydrated == before + 4
+    wanted = col(Letter.text).begins_with("letter")
+    found = rows(driver, lambda tx: tx.query(Letter, writer="ada", where=wanted, limit=3).all())
+    assert [letter.number for letter in found] == [2, 3, 4]
+    assert the_hydrator().hydrated == before + 8, "the first of four did not match"
 
 
 def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(driver: Driver) -> None:
@@ -382,11 +401,64 @@ def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(
     assert [next(letters).number, next(letters).number] == [1, 2]
     with pytest.raises(UnreadableError):
         next(letters)
+    driver.db.run(
+        lambda tx: [setattr(tx.get_one(Letter, writer="ada", number=n), "copies", 2) for n in (1, 2, 4, 5)]
+    )
+    letters = iter(driver.db.query(Letter, writer="ada"))
+    assert [next(letters).number, next(letters).number] == [1, 2], "it is the only one to hydrate"
+    with pytest.raises(UnreadableError):
+        next(letters)
     assert [letter.number for letter in driver.db.query(Letter, writer="ada", limit=2)] == [1, 2]
     keys = [Letter.key(writer="ada", number=number) for number in (1, 3)]
     with pytest.raises(UnreadableError):
         driver.db.get_all(keys)
     assert driver.db.get_all(keys[:1])[0] is not None
+
+
+class Crowd(Squeezer):
+    """Counts the hydrations that are under way at once; each waits until so many are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits_for = 0
+        self.most = 0
+        self._here = 0
+        self._patience = 10_000
+        self._lock = threading.Lock()
+
+    async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
+        with self._lock:
+            self._here += 1
+            self.most = max(self.most, self._here)
+        await context.port.sleep(0.001)
+        while self.most < self.waits_for and self._patience:
+            self._patience -= 1
+            await context.port.sleep(0.001)
+        with self._lock:
+            self._here -= 1
+        return await super().hydrate(context, read, item)
+
+
+class Page(Model, archive=Crowd()):
+    """One of many that are read at once."""
+
+    writer: Key[str]
+    number: SortKey[int]
+    text: str = ""
+
+
+def test_rows_are_hydrated_side_by_side_up_to_a_limit(driver: Driver) -> None:
+    crowd, numbers = Page._schema.hydrator, range(70)
+    assert isinstance(crowd, Crowd)
+    with driver.db.transaction() as tx:
+        for number in numbers:
+            tx.create(Page, writer="ada", number=number, text=str(number))
+    for number in numbers:
+        squeeze(driver.db, Page.key(writer="ada", number=number))
+    crowd.most, crowd.waits_for = 0, 2 if driver.colour == "blocking" else 64
+    found = rows(driver, lambda tx: tx.query(Page, writer="ada").all())
+    assert [(page.number, page.text) for page in found] == [(number, str(number)) for number in numbers]
+    assert crowd.waits_for <= crowd.most <= 64
 
 
 # --- descriptors -------------------------------------------------------------------------------------------

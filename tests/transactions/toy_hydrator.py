@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from holdall import Database, Key, Model, ModelKey, SortKey, field
 from holdall.core.context import Context
@@ -44,6 +45,7 @@ class Squeezer:
     def __init__(self) -> None:
         self.hydrated = 0
         self.followed: list[str] = []
+        self.reads: list[GetItem] = []
 
     def adopt(self, schema: ModelSchema) -> None:
         pass
@@ -58,6 +60,7 @@ class Squeezer:
     async def hydrate(self, context: Context, read: GetItem, item: Item) -> Item | None:
         squeezed = item[SQUEEZED]
         self.hydrated += 1
+        self.reads.append(read)
         if squeezed["S"] == BROKEN:
             again = (await context.port.send(read)).item
             if again is None:
@@ -67,6 +70,7 @@ class Squeezer:
         return {**kept, **json.loads(squeezed["S"])}
 
     def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> Follower:
+        self.reads.append(read)
         return Follower(self.followed, "deleted" if deleted else "rewritten")
 
     def guard(self, stored: Item | None) -> Condition | None:
@@ -85,18 +89,18 @@ class Letter(Model, archive=Squeezer()):
     readers: list[str] = field(default_factory=list)
 
 
-def stored(db: Database, key: ModelKey[Letter]) -> Item | None:
+def stored(db: Database, key: ModelKey[Any]) -> Item | None:
     """The item as it is stored."""
     pk, sk = key.encoded
     return db.send(GetItem("holdall", {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}, True)).item
 
 
-def is_squeezed(db: Database, key: ModelKey[Letter]) -> bool:
+def is_squeezed(db: Database, key: ModelKey[Any]) -> bool:
     item = stored(db, key)
     return item is not None and SQUEEZED in item
 
 
-def squeeze(db: Database, key: ModelKey[Letter]) -> None:
+def squeeze(db: Database, key: ModelKey[Any]) -> None:
     """Put the fields of an item into one attribute."""
     item = stored(db, key)
     assert item is not None
