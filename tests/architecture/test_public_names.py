@@ -16,6 +16,7 @@ from holdall import AsyncDatabase, Database
 from holdall.archive import ArchiveActions, AsyncArchiveActions
 from holdall.artifacts import Artifacts, AsyncArtifacts
 from holdall.attachments import AsyncBlobs, Blobs
+from holdall.errors import HoldallError
 from holdall.files import AsyncFiles, AsyncObjectHandle, Files, ObjectHandle
 from holdall.jobs import AsyncJobs, Jobs
 from holdall.tables import AsyncTable, Table
@@ -71,6 +72,17 @@ def test_what_a_module_offers_exists_and_has_a_docstring() -> None:
         for public, member in (own | exported).items():
             if inspect.isclass(member) or inspect.isfunction(member):
                 assert public.startswith("_") or inspect.getdoc(member), f"{name}.{public} has no docstring"
+
+
+def below(kind: type[HoldallError]) -> set[type[HoldallError]]:
+    """An error and everything that derives from it."""
+    return {kind}.union(*(below(each) for each in kind.__subclasses__()))
+
+
+def test_every_error_is_in_the_package_of_errors() -> None:
+    ours = set(map(importlib.import_module, every_module()))
+    homes = {kind.__module__ for kind in below(HoldallError)}
+    assert {module.__name__ for module in ours} & homes == {"holdall.errors"}
 
 
 def test_what_a_package_fetches_when_asked_is_what_it_promises_and_what_type_checkers_see() -> None:

@@ -26,6 +26,11 @@ def test_every_folder_is_a_room_or_a_suite_of_the_whole_house() -> None:
     assert strange == [], "hint: put the tests into the folder of the room that they test"
 
 
+def test_every_room_has_a_folder() -> None:
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert rooms - {folder.parts[0] for folder in folders()} == {"mypy"}, "mypy's tests are in typing"
+
+
 def test_the_page_lists_exactly_these_folders() -> None:
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `") and "/` |" in line]

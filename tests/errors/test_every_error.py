@@ -9,6 +9,7 @@ import re
 import traceback
 from base64 import b64decode
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,13 +42,13 @@ def _all_errors() -> list[type[HoldallError]]:
         kind = waiting.pop()
         found.append(kind)
         waiting.extend(kind.__subclasses__())
-    return sorted(
-        (kind for kind in found if kind.__module__ == errors.__name__), key=lambda kind: kind.__name__
-    )
+    ours = [kind for kind in found if kind.__module__.partition(".")[0] == "holdall"]
+    return sorted(ours, key=lambda kind: kind.__name__)
 
 
-ALL = _all_errors()
 ROOT = Path(__file__).parents[2]
+ROOMS = [import_module(f"holdall.errors.{path.stem}") for path in ROOT.glob("src/holdall/errors/[a-z]*.py")]
+ALL = _all_errors()
 TREE = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
 PICKLES: dict[str, str] = json.loads((ROOT / "tests/fixtures/errors/pickles.json").read_text())
 """Made by the first release of each error with ``_example``; never make them anew."""
@@ -231,6 +232,11 @@ def test_every_error_has_a_code_of_its_own() -> None:
 def test_a_code_can_be_an_anchor(kind: type[HoldallError]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.code)
     assert _example(kind).docs == f"docs/errors.md#{kind.code}"
+
+
+def test_every_file_of_a_room_is_part_of_the_package() -> None:
+    listed = [name for room in ROOMS for name in room.__all__]
+    assert sorted(listed) == sorted(errors.__all__)
 
 
 @every_error
