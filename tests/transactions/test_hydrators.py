@@ -238,11 +238,13 @@ def test_a_blind_write_of_a_squeezed_item_is_planned_again_within_the_attempt(
         attempts += 1
         write(tx)
         tx.create(Thing, name="beside it")
+        tx.join(Sealing("beside it"))
 
     before = len(the_hydrator().followed)
     driver.once(body)
     assert attempts == 1
     assert driver.db.get(Thing, "beside it") is not None
+    assert count_of(driver, "beside it") == "1"
     if expected is None:
         assert stored(driver.db, KEY) is None
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -623,6 +624,32 @@ def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driv
     driver.run(give)
     with pytest.raises(NameTakenError, match="nine"):
         driver.run(take)
+
+
+def test_participants_state_and_prepare_side_by_side(driver: Driver) -> None:
+    met: Counter[str] = Counter()
+
+    class Guest(Participant):
+        async def state(self, change: Change) -> None:
+            await self._meet("state", change.context.port)
+
+        async def prepare(self, port: Port) -> None:
+            await self._meet("prepare", port)
+
+        async def _meet(self, phase: str, port: Port) -> None:
+            met[phase] += 1
+            for _ in range(10_000):
+                if met[phase] == 2:
+                    return
+                await port.sleep(0.001)
+            raise AssertionError(f"the others do not {phase} meanwhile")
+
+    async def body(tx: Any) -> None:
+        tx.join(Guest())
+        tx.join(Guest())
+
+    driver.run(body)
+    assert met == {"state": 2, "prepare": 2}
 
 
 def test_two_puts_of_one_item_are_refused_before_anything_is_prepared(driver: Driver) -> None:
