@@ -12,7 +12,7 @@ from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload
 from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, is_commit, now
 
 from holdall.core.port import Port
-from holdall.core.requests import TransactWrite, UpdateItem
+from holdall.core.requests import PutItem, TransactWrite, UpdateItem
 from holdall.core.values import Item
 from holdall.errors import (
     AfterCommitError,
@@ -624,6 +624,17 @@ def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driv
     driver.run(give)
     with pytest.raises(NameTakenError, match="nine"):
         driver.run(take)
+
+
+def test_the_steps_of_participants_stand_in_their_order(driver: Driver, watched: Watched) -> None:
+    async def body(tx: Any) -> None:
+        for step in "abc":
+            tx.join(Guest([], steps=[step]))
+
+    driver.run(body)
+    (request,) = watched.writes
+    assert isinstance(request, TransactWrite)
+    assert [action.item["pk"]["S"] for action in request.actions if isinstance(action, PutItem)] == [*"abc"]
 
 
 def test_participants_state_and_prepare_side_by_side(driver: Driver) -> None:
