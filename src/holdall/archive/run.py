@@ -6,9 +6,7 @@ the progress of each segment is kept in the table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from math import inf
 from typing import Any
 
@@ -25,6 +23,7 @@ from holdall.archive.item import (
 from holdall.archive.pointer import show_key
 from holdall.archive.price import BOUNDS, POINTER_BYTES, Estimate, Prices, classify
 from holdall.core.context import Context
+from holdall.core.digests import digest_facts
 from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass
@@ -149,8 +148,7 @@ def _name_run(segments: int, where: Condition | None) -> str:
     """Name the checkpoints of a run: a run with another condition or other segments starts from the beginning."""
     if where is None:
         return str(segments)
-    text = json.dumps(render({"where": where}), sort_keys=True)
-    return f"{segments}-{sha256(text.encode()).hexdigest()[:16]}"
+    return f"{segments}-{digest_facts(render({'where': where}), 16)}"
 
 
 class _Sums:

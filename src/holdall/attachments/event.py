@@ -6,9 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from holdall.attachments.record import AttachmentRow, show_moment
+from holdall.attachments.record import AttachmentRow
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
+from holdall.core.keys import format_moment
 from holdall.jobs.declaration import job
 from holdall.jobs.handler import declare_handler, handlers_of
 
@@ -67,7 +68,7 @@ def describe_event(
     said: dict[str, Any] = {
         "id": port.new_id(),
         "kind": kind,
-        "at": show_moment(port.now()),
+        "at": format_moment(port.now()),
         "blob_id": blob_id,
     }
     if row is not None:

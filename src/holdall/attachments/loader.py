@@ -12,9 +12,10 @@ from holdall.attachments.blob import Blob
 from holdall.attachments.declaration import is_persisted, owner_of
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import read_leaving
-from holdall.attachments.record import AttachmentRow, show_moment
+from holdall.attachments.record import AttachmentRow
 from holdall.attachments.stored import confirm_rows, list_rows, locate_named, read_blobs, read_slots
 from holdall.core.context import Context
+from holdall.core.keys import format_moment
 from holdall.models.model import Model
 
 
@@ -74,4 +75,4 @@ async def _read_all(
 
 def _order(row: AttachmentRow) -> tuple[str, str]:
     created = row.created_at
-    return "" if created is None else show_moment(created), row.id
+    return "" if created is None else format_moment(created), row.id

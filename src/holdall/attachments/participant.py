@@ -27,11 +27,12 @@ from holdall.attachments.ledger import Ledger
 from holdall.attachments.ordered_id import order_id
 from holdall.attachments.proxy import ManyAttached, OneAttached
 from holdall.attachments.purge import purge, purge_blobs
-from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot, show_moment
+from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, identify_files, store_files
 from holdall.attachments.wish import BATCH, Outcome, Wish, list_staying, plan_wish
 from holdall.core.context import Context
+from holdall.core.keys import format_moment
 from holdall.core.port import Port
 from holdall.errors import ConfigurationError, InvalidTokenError, RecordNotFound
 from holdall.jobs.outbox import Outbox, enqueue_alone
@@ -233,7 +234,7 @@ class AttachmentsParticipant(Participant):
             if wish.can_miss:
                 assert outcome is not None
                 how = next(each.how for each in wish.pending.removed if each.ids is None)
-                before, kept = show_moment(self._moment), [row.id for row in outcome.kept]
+                before, kept = format_moment(self._moment), [row.id for row in outcome.kept]
                 place = [wish.owner.record_type, wish.owner.record_id, wish.name]
                 found.append([*place, how, before, kept])
         return found

@@ -13,17 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 from holdall.attachments.home import Owner
+from holdall.core.keys import format_moment
 from holdall.core.values import Attribute, decode, encode
 from holdall.tables.column import Column, family, flag, number, text, texts
 from holdall.tables.record import Record
 
 MOST_REFERENCES = 20
 """The most references that a blob's row holds itself."""
-
-
-def show_moment(moment: datetime) -> str:
-    """A time as it is stored: 27 characters that sort as text."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def _parse_moment(stored: str) -> datetime | None:
@@ -34,7 +30,7 @@ def _parse_moment(stored: str) -> datetime | None:
 
 
 def _moment(name: str) -> Column[datetime | None]:
-    column: Column[Any] = text(name, None).through(show_moment, _parse_moment)
+    column: Column[Any] = text(name, None).through(format_moment, _parse_moment)
     return column
 
 

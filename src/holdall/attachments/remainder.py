@@ -18,10 +18,11 @@ from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.intent import delete_parts, locate_parts, plan_end
 from holdall.attachments.owner import remove_rows
 from holdall.attachments.proxy import Removal
-from holdall.attachments.record import AttachmentRow, Intent, Slot, show_moment
+from holdall.attachments.record import AttachmentRow, Intent, Slot
 from holdall.attachments.stored import read_named, read_rows
 from holdall.attachments.wish import BATCH
 from holdall.core.context import Context
+from holdall.core.keys import format_moment
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 from holdall.tables.commit.change import Change
@@ -77,7 +78,7 @@ def list_missed(rows: Sequence[AttachmentRow], before: str, kept: Collection[str
     return [
         row
         for row in rows
-        if row.created_at is not None and show_moment(row.created_at) < before and row.id not in kept
+        if row.created_at is not None and format_moment(row.created_at) < before and row.id not in kept
     ]
 
 

@@ -110,6 +110,14 @@ def etag_of_parts(digests: Sequence[bytes]) -> str:
     return f"{hashlib.md5(b''.join(digests), usedforsecurity=False).hexdigest()}-{len(digests)}"
 
 
+def digest_facts(facts: Any, digits: int) -> str:
+    """Return a short digest of JSON values, to recognize the same query or the same run again."""
+    import json
+
+    text = json.dumps(facts, sort_keys=True, default=bytes.hex)
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
 def hex_of(digest: str) -> str:
     """Convert a digest from base64 to hexadecimal digits."""
     return b64decode(digest).hex()

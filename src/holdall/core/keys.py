@@ -97,6 +97,11 @@ def _part_text(part: SortPart) -> str:
     )
 
 
+def format_moment(moment: datetime) -> str:
+    """Return a time as 27 characters, in UTC, which sort in the order of time."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
 def _time_text(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise InvalidKeyError(
@@ -104,10 +109,9 @@ def _time_text(moment: datetime) -> str:
             hint="add a time zone, for example datetime.now(timezone.utc)",
         )
     try:
-        moment = moment.astimezone(UTC)
+        return format_moment(moment)
     except OverflowError:
         raise InvalidKeyError(f"{moment} is outside the years 1 to 9999 in UTC") from None
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def _read_time(text: str) -> datetime:

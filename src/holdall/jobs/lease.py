@@ -14,6 +14,7 @@ from typing import Literal
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
+from holdall.core.keys import format_moment
 from holdall.core.requests import Page
 from holdall.core.values import Item
 from holdall.errors import LeaseLostError
@@ -25,7 +26,6 @@ from holdall.jobs.record import (
     Lease,
     bury_job,
     encode_job,
-    format_moment,
     job_partition,
     lease_values,
     lend_job,

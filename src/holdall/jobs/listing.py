@@ -15,6 +15,7 @@ from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
 from holdall.core.frozen import dataclass, replace
+from holdall.core.keys import format_moment
 from holdall.core.option import check_count
 from holdall.core.requests import Query
 from holdall.core.values import Item
@@ -26,7 +27,6 @@ from holdall.jobs.record import (
     JobItem,
     JobRecord,
     JobState,
-    format_moment,
     list_homes,
     locate_job_in,
     partitions,

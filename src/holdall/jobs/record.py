@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from holdall.core.frozen import dataclass, replace
+from holdall.core.keys import format_moment
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, MalformedJobError
 from holdall.tables.column import Column, inner_item, number, real, text
@@ -91,11 +92,6 @@ def bury_job(job: JobRecord, now: datetime, error: str) -> JobRecord:
 
 
 # --- stored items -----------------------------------------------------------------------------------------
-
-
-def format_moment(moment: datetime) -> str:
-    """A UTC time as text of a fixed width, so that texts sort in the order of time."""
-    return moment.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def _parse_moment(text: str) -> datetime:

@@ -15,6 +15,7 @@ from typing import Any
 from holdall.core.cursor import PageCursor, has_items
 from holdall.core.expressions import Contains, value
 from holdall.core.frozen import replace
+from holdall.core.keys import format_moment
 from holdall.core.requests import GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import MalformedJobError
@@ -29,7 +30,6 @@ from holdall.jobs.record import (
     Occurrence,
     dead_partition,
     decode_job,
-    format_moment,
     job_partition,
     locate_job,
     locate_key,

@@ -372,8 +372,7 @@ async def _records(context: Context, name: str | None, count: int) -> list[Check
 
 def _digest(question: Question, binding: Binding, kind: str) -> str:
     """A digest of what a run does, so that it cannot resume another one."""
-    import json
-    from hashlib import sha256
+    from holdall.core.digests import digest_facts
 
     if isinstance(question, ScanQuestion):
         condition = question.condition
@@ -381,4 +380,4 @@ def _digest(question: Question, binding: Binding, kind: str) -> str:
         told.append(None if condition is None else render({"where": condition}))
     else:
         told = question.identity(binding)
-    return sha256(json.dumps([kind, told], sort_keys=True).encode()).hexdigest()[:32]
+    return digest_facts([kind, told], 32)

@@ -156,8 +156,7 @@ async def plan_refresh(context: Context, binding: Binding, raw: Item) -> CommitP
 
 def _version(schema: ModelSchema) -> str:
     """A digest of everything that a run applies to items, for the model and those derived from it."""
-    import json
-    from hashlib import sha256
+    from holdall.core.digests import digest_facts
 
     told: list[list[Any]] = []
     for each in schema.family():
@@ -165,7 +164,7 @@ def _version(schema: ModelSchema) -> str:
         told.append([each.name, len(each.conversions), sorted(renames.items())])
         told.append([_describe_index(index.declared) for index in each.indexes.values()])
         told.append([None if each.ttl is None else each.ttl.name])
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    return digest_facts(told, 16)
 
 
 def _describe_index(index: Index) -> list[Any]:

@@ -6,11 +6,10 @@ the copy.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
-from hashlib import sha256
 from math import ceil
 
+from holdall.core.digests import digest_facts
 from holdall.core.frozen import dataclass
 from holdall.core.key_rules import check_item
 from holdall.core.measure import canonical_item
@@ -91,7 +90,7 @@ def is_untouched(stored: Item) -> bool:
 
 def _digest(item: Item) -> str:
     kept, _ = canonical_item({name: value for name, value in item.items() if name not in (STAMP, MOVED)})
-    return sha256(json.dumps(kept, sort_keys=True, default=bytes.hex).encode()).hexdigest()[:16]
+    return digest_facts(kept, 16)
 
 
 def count_units(binding: Binding, copy: Copy, steps: int) -> int:

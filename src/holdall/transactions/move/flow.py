@@ -139,8 +139,7 @@ def _check_places(home: Binding, place: Binding, update: bool) -> None:
 
 def _name_run(question: ScanQuestion, convert: object, update: bool) -> str:
     """Identify what a run does, so that it does not resume another one."""
-    import json
-    from hashlib import sha256
+    from holdall.core.digests import digest_facts
 
     condition = question.condition
     facts = [
@@ -149,7 +148,7 @@ def _name_run(question: ScanQuestion, convert: object, update: bool) -> str:
         None if convert is None else getattr(convert, "__qualname__", type(convert).__qualname__),
         update,
     ]
-    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    return digest_facts(facts, 16)
 
 
 class _Move:

@@ -314,11 +314,9 @@ def _start(
 
 
 def _digest(question: Question, binding: Binding) -> str:
-    import json
-    from hashlib import sha256
+    from holdall.core.digests import digest_facts
 
-    text = json.dumps(question.identity(binding), sort_keys=True)
-    return sha256(text.encode()).hexdigest()[:32]
+    return digest_facts(question.identity(binding), 32)
 
 
 async def first_of(context: Context, unit: Unit | None, question: Question) -> Any:
