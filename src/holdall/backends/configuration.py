@@ -120,6 +120,10 @@ def _open(settings: Settings, client: Any, credentials: Callable[[], Any] | None
         return BotoBackend(client)
     if settings.scheme == "dynamodb":
         return _open_dynamodb(settings, credentials)
+    if settings.path is not None and not settings.manage_table:
+        from holdall.backends.embedded.late import open_late
+
+        return open_late(settings.path, settings.durability)
     from holdall.backends.embedded import EmbeddedBackend
 
     return EmbeddedBackend(settings.path, durability=settings.durability)

@@ -12,13 +12,10 @@ if TYPE_CHECKING:
 
     from holdall import Database
     from holdall.artifacts import ArtifactSettings
-    from holdall.backends.embedded import EmbeddedBackend
-    from holdall.core import Request
 
 _URL = "holdall.url"
 
 F = TypeVar("F", bound=Callable[..., Any])
-R = TypeVar("R")
 
 
 def _remember(context: click.Context, parameter: click.Parameter, url: str | None) -> None:
@@ -56,61 +53,22 @@ def open_at(url: str | None, *, missing: Literal["refuse", "create", "empty"], *
     """The database of a URL, for commands that name several; ``missing`` is as for `open_database`."""
     from holdall import Database
 
-    if (path := _find_missing_file(url)) is None:
-        return Database(url, manage_table=False, **options)
-    if missing == "refuse":
-        from holdall.errors import TableNotFoundError
+    if missing == "create" or (path := _find_missing_file(url)) is None:
+        return Database(
+            url, manage_table=False, **options
+        )  # which creates the file when it is first written to
+    if missing == "empty":
+        from holdall.backends.embedded import EmbeddedBackend
 
-        with _without_store(url) as db:
-            name = db.table.name
-        raise TableNotFoundError(
-            f"there is no table {name}, because there is no file {path}",
-            hint=f"run {_format_command(url, 'table create')} to create both, or this command where the file is",
-        )
-    from holdall.backends.embedded import EmbeddedBackend
+        return Database(url, manage_table=False, backend=EmbeddedBackend(None), **options)
+    from holdall.errors import TableNotFoundError
 
-    store = EmbeddedBackend(None)
-    return Database(
-        url, manage_table=False, backend=store if missing == "empty" else _NewFile(url, store), **options
+    with _without_store(url) as db:
+        name = db.table.name
+    raise TableNotFoundError(
+        f"there is no table {name}, because there is no file {path}",
+        hint=f"run {_format_command(url, 'table create')} to create both, or this command where the file is",
     )
-
-
-class _NewFile:
-    """An embedded store whose file the first write creates, so that a command that is refused leaves none.
-
-    Until then, ``empty`` answers.
-    """
-
-    def __init__(self, url: str | None, empty: EmbeddedBackend) -> None:
-        from threading import Lock
-
-        self._url = url
-        self._empty = empty
-        self._lock = Lock()
-        self._db: Database | None = None
-
-    def send_blocking(self, request: Request[R]) -> R:
-        db = self._open(request)
-        return self._empty.send_blocking(request) if db is None else db.send(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        db = self._open(request)
-        return await (self._empty.send_awaiting(request) if db is None else db.aio.send(request))
-
-    def _open(self, request: Request[Any]) -> Database | None:
-        """The database, if it has a file, or this request creates one."""
-        from holdall import Database
-
-        with self._lock:
-            if self._db is None and request.writes:
-                self._db = Database(self._url, manage_table=False)
-            return self._db
-
-    def close(self) -> None:
-        """Close the file, if there is one."""
-        self._empty.close()
-        if self._db is not None:
-            self._db.close()
 
 
 def _has_secret() -> bool:
