@@ -32,11 +32,10 @@ from holdall.files import upkeep
 from holdall.files.download import find_place
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
+from holdall.tables.commit.flow import Attempts
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_TRIES = 3
 
 
 async def download(
@@ -72,7 +71,9 @@ async def download(
     meter = Meter(context.port, progress)
     meant: str | None = None
     failure: Exception | None = None
-    for left in reversed(range(_TRIES)):
+    attempts = Attempts(context, f"the artifact {name!r:.60}")
+    while True:
+        await attempts.another()
         artifact = await _find_meant(context, home, name, version_or_alias, key)
         unchanged = failure is not None and artifact.sha256 == meant
         if failure is not None and unchanged and not isinstance(failure, PreconditionFailedError):
@@ -82,12 +83,11 @@ async def download(
             # an object whose metadata keeps contradicting the table is judged by its bytes
             return await _deliver(means, artifact, target, meter, vetted=not unchanged)
         except (IntegrityError, ObjectNotFoundError, PreconditionFailedError) as error:
-            if not left or (isinstance(target, Stream) and target.begun):
+            if isinstance(target, Stream) and target.begun:
                 raise
             if isinstance(error, IntegrityError) and artifact.sk != LATEST:
                 raise  # a version never changes, so it is damaged
             failure = error
-    raise AssertionError("the last attempt neither failed nor succeeded")
 
 
 async def _deliver(
