@@ -10,7 +10,7 @@ A test is written once, as ``async def test(db: Rig)``.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,8 @@ from uuid import uuid4
 
 import pytest
 from rig.clock import Clock
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
-from rig.database import find_address, open_recorded
+from rig.colour import COLOURS, Awaited, Colour, here_and_elsewhere, run_in, take_turns
+from rig.database import FeatureRig, find_address, open_recorded
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, started
 from rig.torture import TORTURE
@@ -34,11 +34,12 @@ from holdall.backends.aws.endpoint import resolve_endpoint
 from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.backends.s3.service import S3Service
-from holdall.core.port import Backend, run
+from holdall.core.port import Backend
 from holdall.core.requests import GetItem, PutItem, UpdateItem
 
 __all__ = [
     "BEFORE",
+    "Goods",
     "NOW",
     "OLD",
     "Order",
@@ -49,7 +50,6 @@ __all__ = [
     "assign",
     "every_write",
     "everywhere",
-    "in_between",
     "in_memory",
     "opening",
     "serving",
@@ -64,13 +64,7 @@ OLD = NOW - timedelta(days=100)
 TEMPLATE = "orders/{partitionKey}/{sortKey}"
 
 
-class Order(
-    Model,
-    archive=Archive(timestamp="placed_at", after_days=30, key=TEMPLATE),
-    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
-):
-    """An item in the one table."""
-
+class Goods(Model, abstract=True):
     customer: Key[str]
     number: SortKey[str]
     placed_at: datetime
@@ -80,8 +74,16 @@ class Order(
     tags: set[str] = field(default_factory=set)
 
 
+class Order(
+    Goods,
+    archive=Archive(timestamp="placed_at", after_days=30, key=TEMPLATE),
+    indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
+):
+    """An item in the one table."""
+
+
 class Sale(
-    Model,
+    Goods,
     table="sales",
     archive=Archive(timestamp="placed_at", after_days=30, key=TEMPLATE),
     indexes=[
@@ -90,14 +92,6 @@ class Sale(
     ],
 ):
     """An item in a table of its own, with an index that holds some of its fields."""
-
-    customer: Key[str]
-    number: SortKey[str]
-    placed_at: datetime
-    product: str | None = None
-    quantity: int = 1
-    note: str | None = None
-    tags: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -112,31 +106,20 @@ class Way:
         return f"{self.home}, {self.store}, {self.colour}"
 
 
-class Rig:
-    """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
+class Rig(FeatureRig):
+    """A database, and orders of one model in it."""
+
+    MOMENT = UpdateItem
+    way: Way
 
     def __init__(self, db: Any, way: Way, recorder: Recorder, service: Recorder, clock: Clock) -> None:
-        self.database = db
-        self.way = way
-        self.recorder = recorder
-        self.service = service
-        self.clock = clock
+        super().__init__(db, way, recorder, service, clock)
         self.model: Any = Order if way.home == "one table" else Sale
-
-    @property
-    def db(self) -> Any:
-        """The database as an async one."""
-        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
 
     @property
     def archive(self) -> Any:
         """``db.archive``; every method can be awaited."""
         return Awaited(self.database.archive)
-
-    @property
-    def files(self) -> Any:
-        """``db.files``; every method can be awaited."""
-        return Awaited(self.database.files)
 
     def key(self, number: str = "1", customer: str = "ada") -> Any:
         """The key of an order."""
@@ -193,13 +176,6 @@ class Rig:
     async def put_raw(self, item: Any) -> None:
         """Store an item as it is given."""
         await self.db.send(PutItem(self.table, item))
-
-    async def objects(self) -> list[str]:
-        """The keys of all objects."""
-        listing = self.database.files.list()
-        if self.way.colour == "blocking":
-            return [each.key for each in listing]
-        return [each.key async for each in listing]
 
 
 # --- every kind of write --------------------------------------------------------------------------------------
@@ -280,18 +256,6 @@ async def write_once(db: Rig, write: Any) -> None:
 
 
 # --- how tests run --------------------------------------------------------------------------------------------
-
-
-def in_between(db: Rig, what: Callable[[], Awaitable[Any]], *kinds: type[Any], when: str = "before") -> None:
-    """Do something once, right before the next request of these kinds is sent, or after it was answered."""
-
-    def interrupt(request: Any) -> Any:
-        if not isinstance(request, kinds or UpdateItem):
-            return None
-        setattr(db.recorder, when, lambda request: None)
-        return what() if db.way.colour == "awaiting" else run(what())  # type: ignore[arg-type]
-
-    setattr(db.recorder, when, interrupt)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ same name takes the place of the other, as after a change of the program.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,15 +15,14 @@ from typing import Any
 
 from archive_rig import serving
 from rig.clock import Clock
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, run_in, take_turns
-from rig.database import find_address, open_recorded
+from rig.colour import COLOURS, Awaited, Colour, run_in, take_turns
+from rig.database import FeatureRig, find_address, open_recorded
 from rig.recorder import Recorder
 from rig.torture import TORTURE
 
 from holdall import Key, Model, SortKey
 from holdall.archive import Archive
 from holdall.core.objects import DeleteObject, PutObject
-from holdall.core.port import run
 from holdall.core.requests import BatchWrite, GetItem, PutItem, UpdateItem
 from holdall.transactions.binding import Bindings
 
@@ -48,27 +47,18 @@ class Way:
         return f"{'own' if self.own else 'shared'}, {self.store}, {self.colour}"
 
 
-class Rig:
-    """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
+class Rig(FeatureRig):
+    """A database, and old orders of a model that can be declared anew."""
 
-    def __init__(self, database: Any, way: Way, recorder: Recorder, clock: Clock) -> None:
-        self.database = database
-        self.way = way
-        self.recorder = recorder
-        self.clock = clock
+    way: Way
+
+    def __init__(self, db: Any, way: Way, recorder: Recorder, service: Recorder, clock: Clock) -> None:
+        super().__init__(db, way, recorder, service, clock)
         self.model = self.declare()
-
-    @property
-    def db(self) -> Any:
-        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
 
     @property
     def archive(self) -> Any:
         return Awaited(self.database.archive)
-
-    @property
-    def files(self) -> Any:
-        return Awaited(self.database.files)
 
     def declare(self, **options: Any) -> Any:
         """The model, with an archive of these options."""
@@ -110,13 +100,6 @@ class Rig:
         assert found.tags == {"a", "b"}
         return str(found.note)
 
-    async def keys(self) -> list[str]:
-        """The keys of all objects."""
-        listed = self.database.files.list()
-        if self.way.colour == "awaiting":
-            return [each.key async for each in listed]
-        return [each.key for each in listed]
-
     @property
     def binding(self) -> Any:
         """Where the orders are; known once one of them was used."""
@@ -153,17 +136,6 @@ class Rig:
         finally:
             self.recorder.after = lambda request: None
 
-    def in_between(self, *kinds: type[Any], act: Callable[[], Any]) -> None:
-        """Do something right before the next request of these kinds is sent."""
-
-        def before(request: Any) -> Any:
-            if not isinstance(request, kinds):
-                return None
-            self.recorder.before = lambda request: None
-            return act() if self.way.colour == "awaiting" else run(act())
-
-        self.recorder.before = before
-
 
 @contextmanager
 def opening(way: Way) -> Iterator[Rig]:
@@ -171,8 +143,8 @@ def opening(way: Way) -> Iterator[Rig]:
     with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
         address = find_address(way.store, directory, "moved")
         address[2]["manage_table"] = True
-        with open_recorded(way.colour, address, service) as (db, recorder, _, clock):
-            yield Rig(db, way, recorder, clock)
+        with open_recorded(way.colour, address, service) as (db, table, recorded, clock):
+            yield Rig(db, way, table, recorded, clock)
 
 
 def _with_files(name: str) -> list[Way]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from archive_rig import Rig
+from archive_rig import Goods, Rig
 
-from holdall import Index, Key, Model, SortKey, field
+from holdall import Index
 from holdall.archive import Archive
 from holdall.archive.pack import PACK_SUFFIX
 from holdall.errors import OutcomeUnknown
@@ -31,18 +31,8 @@ __all__ = [
 WEEK = timedelta(days=7).total_seconds()
 
 
-class Packed(Model, abstract=True):
-    customer: Key[str]
-    number: SortKey[str]
-    placed_at: datetime
-    product: str | None = None
-    quantity: int = 1
-    note: str | None = None
-    tags: set[str] = field(default_factory=set)
-
-
 class Parcel(
-    Packed,
+    Goods,
     archive=Archive(timestamp="placed_at", after_days=30, key="parcels/{partitionKey}/{sortKey}", pack=True),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
 ):
@@ -50,7 +40,7 @@ class Parcel(
 
 
 class Shipment(
-    Packed,
+    Goods,
     table="sales",
     archive=Archive(timestamp="placed_at", after_days=30, key="parcels/{partitionKey}/{sortKey}", pack=True),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"], sparse=True)],

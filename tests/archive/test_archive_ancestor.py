@@ -61,7 +61,7 @@ async def test_items_of_both_eras_are_read_and_restored(db: Rig, era: str) -> No
     assert await db.archive.restore_all(db.model) == 1
     assert not {"s3Key", "_s3_pointer"} & db.row("1").keys()
     assert await db.note("1") == "note 1"
-    assert await db.keys() == [OBJECT]
+    assert await db.objects() == [OBJECT]
 
 
 @ERAS
@@ -76,7 +76,7 @@ async def test_a_write_brings_the_item_back_and_a_racing_one_is_refused(db: Rig,
     async def overtake() -> None:
         await db.db.run(change)
 
-    db.in_between(PutItem, TransactWrite, act=overtake)
+    db.in_between(overtake, PutItem, TransactWrite)
     await db.db.run(change)
     assert await db.note("1") == "note 1!!"
     assert not {"s3Key", "_s3_pointer", POINTER} & db.row("1").keys()
@@ -119,7 +119,7 @@ async def test_rekey_converts_and_a_death_in_between_loses_nothing(
     row = db.row("1")
     assert not {"s3Key", "_s3_pointer"} & row.keys()
     assert row[POINTER]["M"]["t"] == {"S": "2024-05-01T10:00:00Z"}
-    assert len(await db.keys()) == 2  # the ancestor's own stays: it is at the key that ours would have had
+    assert len(await db.objects()) == 2  # the ancestor's own stays: it is at the key that ours would have had
     assert await db.archive.rekey(db.model) == ArchiveRekey(1, 0, 1, 0, 0, ())
     db.declare()
     assert await db.note("1") == "note 1"
@@ -145,10 +145,10 @@ async def test_an_item_that_is_written_while_it_is_converted_stays_as_it_was_wri
         async with db.db.transaction() as tx:
             (await tx.get_one(db.model, customer="ada", number="1")).note = "changed"
 
-    db.in_between(UpdateItem, act=write)
+    db.in_between(write, UpdateItem)
     assert (await db.archive.rekey(db.model)).changed == 1
     assert await db.note("1") == "changed"
-    assert await db.keys() == [OBJECT]
+    assert await db.objects() == [OBJECT]
 
 
 @everywhere
@@ -158,11 +158,11 @@ async def test_timestamp_keys_are_migrated_as_the_document_says(db: Rig) -> None
     assert await db.note("1") == "note 1"
     assert (await db.archive.rekey(db.model)).moved == 1
     assert await db.note("1") == "note 1"
-    assert await db.keys() == [OBJECT, "orders/ada/1/2024-05-01T10:00:00Z.json.gz"]
+    assert await db.objects() == [OBJECT, "orders/ada/1/2024-05-01T10:00:00Z.json.gz"]
     db.clock.forward(8 * 86400)
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 1, 0, 1, 0)
     assert await db.archive.sweep(db.model, dry_run=False, exclusive=True) == ArchiveSweep(2, 1, 1, 0, 0)
-    assert await db.keys() == [OBJECT]
+    assert await db.objects() == [OBJECT]
     assert await db.note("1") == "note 1"
 
 

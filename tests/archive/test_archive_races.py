@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from archive_rig import BEFORE, OLD, Rig, assign, every_write, in_between, in_memory, write_once
+from archive_rig import BEFORE, OLD, Rig, assign, every_write, in_memory, write_once
 
 from holdall import col
 from holdall.archive.pointer import POINTER, read_pointer
@@ -37,7 +37,7 @@ async def test_a_writer_who_is_faster_than_the_archiver_loses_nothing(
     db: Rig, write: Any, changes: dict[str, Any] | None, moment: type[Any]
 ) -> None:
     await db.create()
-    in_between(db, lambda: write_once(db, write), moment)
+    db.in_between(lambda: write_once(db, write), moment)
     report = await db.run()
     assert report.archived == (changes is not None), "it is read again, and archived as it is now"
     await check(db, None if changes is None else {**BEFORE, **changes})
@@ -47,7 +47,7 @@ async def test_a_writer_who_is_faster_than_the_archiver_loses_nothing(
 async def test_an_attribute_that_is_added_before_the_swap_stays(db: Rig) -> None:
     await db.create(note=None)
     added = UpdateItem(db.table, db.stored_key(), Update((Set(path("note"), Value({"S": "added"})),)))
-    in_between(db, lambda: db.db.send(added))
+    db.in_between(lambda: db.db.send(added))
     assert (await db.run()).archived == 1
     assert (await db.stored())["note"] == {"S": "added"}
     await check(db, {**BEFORE, "note": "added"})
@@ -62,9 +62,9 @@ async def test_a_writer_who_is_faster_again_and_again_is_left_alone(db: Rig) -> 
     async def hurry() -> None:
         async with db.db.transaction() as tx:
             (await tx.get_one(db.key())).quantity += 1
-        in_between(db, hurry)
+        db.in_between(hurry)
 
-    in_between(db, hurry)
+    db.in_between(hurry)
     report = await db.run()
     db.recorder.before = lambda request: None
     assert (report.archived, dict(report.skipped)) == (0, {"changing": 1})
@@ -81,7 +81,7 @@ async def test_an_item_that_is_renewed_meanwhile_is_too_young(db: Rig) -> None:
         async with db.db.transaction() as tx:
             (await tx.get_one(db.key())).placed_at = db.clock.now().replace(microsecond=0)
 
-    in_between(db, renew)
+    db.in_between(renew)
     report = await db.run()
     assert (report.archived, dict(report.skipped)) == (0, {"too young": 1})
     assert not await db.is_cold()
@@ -91,7 +91,7 @@ async def test_an_item_that_is_renewed_meanwhile_is_too_young(db: Rig) -> None:
 @in_memory
 async def test_an_item_that_the_predicate_is_no_longer_true_of_stays(db: Rig) -> None:
     await db.create()
-    in_between(db, lambda: write_once(db, assign))
+    db.in_between(lambda: write_once(db, assign))
     report = await db.run(where=col(db.model.quantity) == 1)
     assert (report.archived, report.failed) == (0, 0)
     assert not await db.is_cold()
@@ -107,7 +107,7 @@ async def test_of_two_archivers_with_different_snapshots_the_late_one_changes_no
             await write_once(db, assign)
             assert (await db.run()).archived == 1
 
-        in_between(db, overtake, moment)
+        db.in_between(overtake, moment)
         assert (await db.run()).archived == 0
         await check(db, {**BEFORE, "quantity": 5})
         async with db.db.transaction() as tx:
@@ -123,7 +123,7 @@ async def test_an_item_that_is_archived_again_before_its_old_object_goes_keeps_i
     """What is left over then is for the sweep: here the old object, which has other content."""
     await db.create()
     await db.run()
-    in_between(db, db.run, DeleteObject)
+    db.in_between(db.run, DeleteObject)
     await db.archive.restore(db.key())
     assert await db.is_cold()
     await check(db, BEFORE)
@@ -131,7 +131,7 @@ async def test_an_item_that_is_archived_again_before_its_old_object_goes_keeps_i
         tx.delete(db.key())
     await db.create("2", customer="bob")
     await db.run()
-    in_between(db, db.run, DeleteObject)
+    db.in_between(db.run, DeleteObject)
     async with db.db.transaction() as tx:
         (await tx.get_one(db.key("2", "bob"))).quantity = 5
     assert (await db.get("2", "bob"))["quantity"] == 5
@@ -145,7 +145,7 @@ async def test_a_writer_who_is_faster_than_the_restorer_loses_nothing(
 ) -> None:
     await db.create()
     await db.run()
-    in_between(db, lambda: write_once(db, write), *WRITING)
+    db.in_between(lambda: write_once(db, write), *WRITING)
     assert await db.archive.restore(db.key()) == 0
     await check(db, None if changes is None else {**BEFORE, **changes})
 
@@ -154,7 +154,7 @@ async def test_a_writer_who_is_faster_than_the_restorer_loses_nothing(
 async def test_of_two_restorers_one_does_it(db: Rig) -> None:
     await db.create()
     await db.run()
-    in_between(db, lambda: db.archive.restore(db.key()), *WRITING)
+    db.in_between(lambda: db.archive.restore(db.key()), *WRITING)
     assert await db.archive.restore_all(db.model) == 0
     await check(db, BEFORE)
 
@@ -174,12 +174,12 @@ async def test_a_reader_whose_object_is_gone_looks_again(db: Rig) -> None:
 
     await db.create()
     await db.run()
-    in_between(db, archive_anew, GetObject)
+    db.in_between(archive_anew, GetObject)
     assert await db.get() == {**BEFORE, "quantity": 5}
-    in_between(db, lambda: db.archive.restore(db.key()), GetObject)
+    db.in_between(lambda: db.archive.restore(db.key()), GetObject)
     assert await db.get() == {**BEFORE, "quantity": 5}
     await db.run()
-    in_between(db, delete, GetObject)
+    db.in_between(delete, GetObject)
     assert await db.db.query(db.model, customer="ada").all() == []
     await check(db, None)
 
@@ -200,7 +200,7 @@ async def test_an_item_that_is_archived_between_the_read_and_the_commit_is_writt
         attempts += 1
         await write(db, tx)
 
-    in_between(db, db.run, *WRITING)
+    db.in_between(db.run, *WRITING)
     await db.db.run(body)
     assert attempts == (1 if "blindly" in write.__name__ else 2)
     await check(db, None if changes is None else {**BEFORE, **changes})
@@ -214,7 +214,7 @@ async def test_an_archived_item_that_is_brought_back_between_the_read_and_the_co
     await db.create()
     await db.run()
 
-    in_between(db, lambda: db.archive.restore(db.key()), *WRITING)
+    db.in_between(lambda: db.archive.restore(db.key()), *WRITING)
     if "blindly" not in write.__name__:
         with pytest.raises(TransactionFailedError) as failed:
             await write_once(db, write)
@@ -236,7 +236,7 @@ async def test_a_transaction_that_only_read_an_item_reads_it_again_when_it_was_a
         seen.append((await tx.get_one(db.key())).quantity)
         (await tx.get_one(db.key("2"))).quantity = 10 + len(seen)
 
-    in_between(db, db.run, *WRITING)
+    db.in_between(db.run, *WRITING)
     await db.db.run(body)
     assert (await db.get("2"))["quantity"] == 12
     assert seen == [1, 1]

@@ -61,7 +61,7 @@ async def test_the_newest_object_that_verifies_is_taken(db: Rig) -> None:
     for note in ("a", "b", "c"):
         await keep(note)
     db.recorder.before = lambda request: None
-    assert len(await db.keys()) == 3
+    assert len(await db.objects()) == 3
     newest = held["c"][POINTER]["M"]["k"]["S"]
     await db.files.put(newest, b"damaged")
     db.clock.forward(60)
@@ -94,7 +94,7 @@ async def test_nothing_is_made_of_an_object_without_an_item(db: Rig) -> None:
     async def delete() -> None:
         db.send(DeleteItem(db.binding.table, db.row_key("1")))
 
-    db.in_between(UpdateItem, act=delete)
+    db.in_between(delete, UpdateItem)
     assert (await db.archive.rebuild_pointers(db.model)).changed == 1
     assert db.row("1") == {}
 
@@ -108,7 +108,7 @@ async def test_an_item_that_is_written_meanwhile_is_left_alone(db: Rig) -> None:
     async def repair() -> None:
         db.put_row(sound)
 
-    db.in_between(UpdateItem, act=repair)
+    db.in_between(repair, UpdateItem)
     assert (await db.archive.rebuild_pointers(db.model)).changed == 1
     assert await db.note("1") == "note 1"
 
@@ -120,7 +120,7 @@ async def test_an_item_that_is_restored_meanwhile_is_not_lost(db: Rig) -> None:
     async def restore() -> None:
         await db.archive.restore(db.model.key(customer="ada", number="1"))
 
-    db.in_between(GetObject, act=restore)
+    db.in_between(restore, GetObject)
     assert await db.archive.rebuild_pointers(db.model) == ArchiveRebuild(1, 0, 0, 0, 1, 0, ())
     assert await db.note("1") == "note 1"
 
@@ -174,4 +174,4 @@ async def test_a_death_after_any_write_leaves_an_item_that_can_be_rebuilt(db: Ri
         await db.archive.rebuild_pointers(db.model)
     await db.archive.rebuild_pointers(db.model)
     assert await db.note("1") == "note 1"
-    assert await db.keys() == [FIRST]
+    assert await db.objects() == [FIRST]

@@ -31,11 +31,11 @@ async def test_objects_move_to_the_keys_of_the_present_template(db: Rig) -> None
     db.declare(key=NEW)
     seen: list[ArchiveRekey] = []
     assert await db.archive.rekey(db.model, dry_run=True) == ArchiveRekey(2, 2, 0, 0, 0, ())
-    assert await db.keys() == ["orders/ada/1.json.gz", "orders/ada/2.json.gz"]
+    assert await db.objects() == ["orders/ada/1.json.gz", "orders/ada/2.json.gz"]
     assert await read_all(db) == NOTES
     assert await db.archive.rekey(db.model, progress=seen.append) == ArchiveRekey(2, 2, 0, 0, 0, ())
     assert seen[-1].moved == 2
-    assert await db.keys() == ["new/ada/1.json.gz", "new/ada/2.json.gz"]
+    assert await db.objects() == ["new/ada/1.json.gz", "new/ada/2.json.gz"]
     assert await read_all(db) == NOTES
     after = db.row("1")[POINTER]["M"]
     assert (after["t"], after["h"]) == (before["t"], before["h"])
@@ -48,7 +48,7 @@ async def test_another_style_moves_them_too_and_never_over_another_items_object(
     await db.fill("a:b", "a_b")
     db.declare()
     assert (await db.archive.rekey(db.model)).moved == 2
-    found = await db.keys()
+    found = await db.objects()
     assert len(found) == 2
     assert "orders/ada/a_b.json.gz" in found
     assert [await db.note(number) for number in ("a:b", "a_b")] == ["note a:b", "note a_b"]
@@ -68,7 +68,7 @@ async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db
     db.clock.forward(8 * 86400)
     await db.archive.sweep(db.model, dry_run=False)
     await db.archive.sweep(db.model, dry_run=False, prefix="orders/")
-    assert await db.keys() == ["new/ada/1.json.gz", "new/ada/2.json.gz"]
+    assert await db.objects() == ["new/ada/1.json.gz", "new/ada/2.json.gz"]
     assert await read_all(db) == NOTES
 
 
@@ -89,7 +89,7 @@ async def test_a_lost_reply_is_looked_up(db: Rig, arrives: bool) -> None:
     assert await db.note("1") == "note 1"
     await db.archive.rekey(db.model)
     assert await db.note("1") == "note 1"
-    assert await db.keys() == ["new/ada/1.json.gz"]
+    assert await db.objects() == ["new/ada/1.json.gz"]
 
 
 @with_files
@@ -102,10 +102,10 @@ async def test_an_item_that_is_written_meanwhile_stays_as_it_was_written(db: Rig
             found = await tx.get_one(db.model, customer="ada", number="1")
             found.note = "changed"
 
-    db.in_between(UpdateItem, act=write)
+    db.in_between(write, UpdateItem)
     assert await db.archive.rekey(db.model) == ArchiveRekey(1, 0, 0, 1, 0, ())
     assert await db.note("1") == "changed"
-    assert await db.keys() == []
+    assert await db.objects() == []
 
 
 @everywhere
@@ -116,9 +116,9 @@ async def test_of_two_rekeys_neither_deletes_the_others_object(db: Rig) -> None:
     async def overtake() -> None:
         assert (await db.archive.rekey(db.model)).moved == 1
 
-    db.in_between(UpdateItem, act=overtake)
+    db.in_between(overtake, UpdateItem)
     assert (await db.archive.rekey(db.model)).changed == 1
-    assert await db.keys() == ["new/ada/1.json.gz"]
+    assert await db.objects() == ["new/ada/1.json.gz"]
     assert await db.note("1") == "note 1"
 
 
@@ -131,10 +131,10 @@ async def test_an_item_that_is_deleted_meanwhile_is_not_made_again(db: Rig) -> N
         async with db.db.transaction() as tx:
             tx.delete(db.model.key(customer="ada", number="1"))
 
-    db.in_between(UpdateItem, act=delete)
+    db.in_between(delete, UpdateItem)
     assert (await db.archive.rekey(db.model)).changed == 1
     assert db.row("1") == {}
-    assert await db.keys() == []
+    assert await db.objects() == []
 
 
 @with_files

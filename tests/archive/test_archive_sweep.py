@@ -30,7 +30,7 @@ async def leave_behind(db: Rig) -> None:
     db.recorder.before = refuse_deletions
     await db.archive.restore(db.model.key(customer="ada", number="2"))
     db.recorder.before = lambda request: None
-    assert await db.keys() == [FIRST, SECOND]
+    assert await db.objects() == [FIRST, SECOND]
 
 
 @everywhere
@@ -40,9 +40,9 @@ async def test_what_no_pointer_names_goes_after_a_week(db: Rig) -> None:
     db.clock.forward(8 * 86400)
     seen: list[ArchiveSweep] = []
     assert await db.archive.sweep(db.model, progress=seen.append) == ArchiveSweep(2, 1, 0, 0, 0) == seen[-1]
-    assert await db.keys() == [FIRST, SECOND]
+    assert await db.objects() == [FIRST, SECOND]
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 1, 1, 0, 0)
-    assert await db.keys() == [FIRST]
+    assert await db.objects() == [FIRST]
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
 
 
@@ -53,7 +53,7 @@ async def test_the_object_of_a_deleted_item_goes_and_what_others_put_there_stays
     db.send(DeleteItem(db.binding.table, db.row_key("1")))
     db.clock.forward(8 * 86400)
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 1, 1, 0, 1)
-    assert await db.keys() == ["orders/ada/9.json.gz"]
+    assert await db.objects() == ["orders/ada/9.json.gz"]
 
 
 @with_files
@@ -68,9 +68,9 @@ async def test_where_deletions_know_no_conditions_nothing_goes_unless_the_caller
     db.recorder.before = refuse
     assert await db.archive.restore(db.model.key(customer="ada", number="1")) == 1
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 2, 0, 2, 0)
-    assert await db.keys() == [FIRST, SECOND]
+    assert await db.objects() == [FIRST, SECOND]
     assert await db.archive.sweep(db.model, dry_run=False, exclusive=True) == ArchiveSweep(2, 2, 2, 0, 0)
-    assert await db.keys() == []
+    assert await db.objects() == []
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
 
 
@@ -82,9 +82,9 @@ async def test_an_item_that_is_archived_again_meanwhile_keeps_its_object(db: Rig
     async def archive_again() -> None:
         assert (await db.run()).archived == 1
 
-    db.in_between(DeleteObject, act=archive_again)
+    db.in_between(archive_again, DeleteObject)
     assert (await db.archive.sweep(db.model, dry_run=False)).deleted == 0
-    assert await db.keys() == [FIRST, SECOND]
+    assert await db.objects() == [FIRST, SECOND]
     assert await db.note("2") == "note 2"
 
 
@@ -96,7 +96,7 @@ async def test_an_item_that_is_archived_again_after_it_was_looked_at_keeps_its_o
     async def archive_again() -> None:
         assert (await db.run()).archived == 1
 
-    db.in_between(GetItem, act=archive_again)
+    db.in_between(archive_again, GetItem)
     await db.archive.sweep(db.model, dry_run=False)
     assert POINTER in db.row("2")
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
@@ -131,7 +131,7 @@ async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: 
     db.clock.forward(8 * 86400)
     assert await db.archive.sweep(db.model, dry_run=False) == ArchiveSweep(2, 0, 0, 0, 1)
     assert await db.archive.sweep(Parcel, dry_run=False) == ArchiveSweep(2, 1, 1, 0, 1)
-    assert await db.keys() == [FIRST]
+    assert await db.objects() == [FIRST]
 
 
 @with_files
@@ -141,7 +141,7 @@ async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
     with db.dying_after(0), pytest.raises(Died):
         await db.archive.sweep(db.model, dry_run=False)
     await db.archive.sweep(db.model, dry_run=False)
-    assert await db.keys() == [FIRST]
+    assert await db.objects() == [FIRST]
     assert [await db.note(number) for number in "12"] == ["note 1", "note 2"]
 
 
@@ -167,9 +167,7 @@ async def test_of_two_archivers_with_the_same_snapshot_neither_deletes_the_other
     async def overtake() -> None:
         assert (await db.run(restart=True)).archived == 1
 
-    db.in_between(
-        UpdateItem, act=overtake
-    )  # it puts over the first's object, and swaps; the first's swap fails
+    db.in_between(overtake, UpdateItem)  # it puts over the first's object, and swaps; the first's swap fails
     await db.run()
     assert await db.note("1") == "note 1"
     db.clock.forward(8 * 86400)
@@ -187,7 +185,7 @@ async def test_an_archiver_that_was_overtaken_by_an_archiver_and_a_restore_loses
         assert (await db.run(restart=True)).archived == 1
         assert await db.archive.restore(db.model.key(customer="ada", number="1")) == 1
 
-    db.in_between(UpdateItem, act=overtake)
+    db.in_between(overtake, UpdateItem)
     assert (await db.run()).archived == 1
     assert POINTER in db.row("1")
     assert await db.note("1") == "note 1"
@@ -203,5 +201,5 @@ async def test_a_server_that_cannot_replace_a_certain_object_gets_another_one(db
 
     db.recorder.before = refuse
     assert (await db.run()).archived == 1
-    assert len(await db.keys()) == 3
+    assert len(await db.objects()) == 3
     assert await db.note("2") == "note 2"

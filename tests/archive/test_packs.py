@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from archive_rig import Rig, everywhere, in_between, in_memory
+from archive_rig import Rig, everywhere, in_memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pack_rig import (
@@ -196,7 +196,7 @@ async def test_an_item_that_is_written_during_a_run_stays_hot_and_its_slice_is_d
                 order = await tx.get_one(db.key(number))
                 order.quantity += 10
 
-    in_between(db, write, PutObject, when="after")
+    db.in_between(write, PutObject, when="after")
     report = await db.run(segments=1)
     assert (report.archived, report.skipped) == (0, {"changing": 3})
     assert [each["quantity"] for each in (await db.all()).values()] == [10, 11, 12]
@@ -218,7 +218,7 @@ async def test_an_item_that_is_written_during_compaction_keeps_what_was_written(
 
     async with db.db.transaction() as tx:
         tx.delete(db.key("000"))
-    in_between(db, write, PutObject)
+    db.in_between(write, PutObject)
     done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
     assert done.moved == 2
     known["001"]["quantity"] = 99
@@ -239,7 +239,7 @@ async def test_two_compactions_at_once_and_a_sweep_after_either_lose_nothing(db:
         await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
         await sweep_later(db)
 
-    in_between(db, compact, PutObject)
+    db.in_between(compact, PutObject)
     done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
     assert done.moved == 0
     assert await db.all() == known
@@ -276,7 +276,7 @@ async def test_a_reader_whose_pack_is_compacted_and_swept_meanwhile_reads_the_it
         await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
         await sweep_later(db)
 
-    in_between(db, compact, GetObject)
+    db.in_between(compact, GetObject)
     assert await db.get("001") == known["001"]
     assert len(await packs_of(db)) == 1
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rig.clock import Clock, TimedPort
-from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, run_in, take_turns
-from rig.database import find_address, open_recorded
+from rig.colour import COLOURS, Awaited, Colour, here_and_elsewhere, run_in, take_turns
+from rig.database import FeatureRig, find_address, open_recorded
 from rig.recorder import Recorder
 from rig.torture import TORTURE
 
@@ -27,8 +27,8 @@ from holdall.attachments import Accept, Attachment, Blob
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService, ServiceTraits
-from holdall.core.port import Backend, run
-from holdall.core.requests import Request, TransactWrite
+from holdall.core.port import Backend
+from holdall.core.requests import Request
 from holdall.tables.definition import Mode
 from holdall.worker import Worker
 
@@ -41,7 +41,6 @@ __all__ = [
     "Way",
     "everywhere",
     "file",
-    "in_between",
     "in_memory",
     "names_of",
     "opening",
@@ -104,31 +103,19 @@ class SmallParts:
         self.inner.close()
 
 
-class Rig:
-    """A database with a recorder of what is sent to table and service; its methods can be awaited in both colours."""
+class Rig(FeatureRig):
+    """A database, and owners of one model in it."""
+
+    way: Way
 
     def __init__(self, db: Any, way: Way, recorder: Recorder, service: Recorder, clock: Clock) -> None:
-        self.database = db
-        self.way = way
-        self.recorder = recorder
-        self.service = service
-        self.clock = clock
+        super().__init__(db, way, recorder, service, clock)
         self.model: type[Person] = User if way.mode == "A" else Member
-
-    @property
-    def db(self) -> Any:
-        """The database as an async one."""
-        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
 
     @property
     def blobs(self) -> Any:
         """``db.blobs``; every method can be awaited."""
         return Awaited(self.database.blobs)
-
-    @property
-    def files(self) -> Any:
-        """``db.files``; every method can be awaited."""
-        return Awaited(self.database.files)
 
     async def create(self, **attached: Any) -> Any:
         """A person, with these files."""
@@ -185,18 +172,6 @@ def names_of(attachments: Any) -> list[str]:
 def row_of(attachment: Attachment) -> tuple[str, str, str]:
     """What an attachment belongs to."""
     return attachment.record_type, attachment.record_id, attachment.name
-
-
-def in_between(db: Rig, what: Any, *kinds: type[Any]) -> None:
-    """Do something right before the next transaction is sent, or the next request of these kinds."""
-
-    def before(request: Any) -> Any:
-        if not isinstance(request, kinds or TransactWrite):
-            return None
-        db.recorder.before = lambda request: None
-        return what() if db.way.colour == "awaiting" else run(what())
-
-    db.recorder.before = before
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from subprocess import run
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, everywhere, file, in_between, in_memory, names_of
+from attachments_rig import Rig, everywhere, file, in_memory, names_of
 from gem import Gem
 from rig.torture import ROUNDS
 
@@ -138,7 +138,7 @@ async def test_a_save_that_takes_days_commits_no_bytes_that_a_sweep_takes(db: Ri
     async with _Both(db, db.database.saving(note)):
         note.save()
         db.clock.forward(2 * GRACE.total_seconds())
-        in_between(db, sweep, TransactWrite)
+        db.in_between(sweep, TransactWrite)
     assert await db.blobs.download(note.cover.blob) == b"cover"
     await db.check()
 
@@ -183,7 +183,7 @@ async def test_a_stream_is_read_once_though_the_rows_of_a_save_are_tried_again(d
     async def attach_other() -> None:
         await db.blobs.attach(other, record_type="Leaflet", record_id="n1", name="cover", one=True)
 
-    in_between(db, attach_other)
+    db.in_between(attach_other)
     await saved(db, leaflet)
     assert await db.blobs.download(leaflet.cover.blob) == b"read once"
     assert [str(each.blob.filename) async for each in _list(db, "Leaflet", "n1")] == ["cover.txt"]

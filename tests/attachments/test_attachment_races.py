@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, User, everywhere, file, in_between, in_memory
+from attachments_rig import Rig, User, everywhere, file, in_memory
 from gem import Gem
 from rig.torture import ROUNDS, SEED
 
@@ -39,7 +39,7 @@ async def replace(db: Rig, person: Any, name: str) -> None:
 @everywhere
 async def test_of_two_replacements_at_once_exactly_one_stays(db: Rig) -> None:
     person = await db.create(avatar=file(name="old.txt"))
-    in_between(db, lambda: replace(db, person, "other.txt"))
+    db.in_between(lambda: replace(db, person, "other.txt"))
     await replace(db, person, "last.txt")
     assert str((await db.load(person)).avatar.filename) == "last.txt"
     assert len(await Gem(db).rows(Owner(db.model.__name__, person.id), "avatar")) == 1
@@ -51,7 +51,7 @@ async def test_of_two_replacements_at_once_exactly_one_stays(db: Rig) -> None:
 @everywhere
 async def test_of_two_first_files_at_once_exactly_one_stays(db: Rig) -> None:
     person = await db.create()
-    in_between(db, lambda: replace(db, person, "other.txt"))
+    db.in_between(lambda: replace(db, person, "other.txt"))
     await replace(db, person, "last.txt")
     assert str((await db.load(person)).avatar.filename) == "last.txt"
     await db.drain()
@@ -69,7 +69,7 @@ async def test_appending_at_once_loses_nothing(db: Rig) -> None:
 
         await db.db.run(body)
 
-    in_between(db, lambda: append("2.txt"))
+    db.in_between(lambda: append("2.txt"))
     await append("3.txt")
     found = (await db.load(person)).documents
     assert sorted(str(each.blob.filename) for each in found) == ["1.txt", "2.txt", "3.txt"]
@@ -83,7 +83,7 @@ async def test_a_blob_that_is_purged_meanwhile_is_not_attached(db: Rig) -> None:
     async def purge() -> None:
         assert await db.blobs.purge(blob)
 
-    in_between(db, purge)
+    db.in_between(purge)
     with pytest.raises(TransactionFailedError):
         await db.create(avatar=blob)
     db.recorder.before = lambda request: None
@@ -96,7 +96,7 @@ async def test_a_blob_that_is_purged_meanwhile_is_not_attached(db: Rig) -> None:
 async def test_a_file_is_uploaded_once_in_a_run_and_a_later_attempt_takes_it_over(db: Rig) -> None:
     person = await db.create()
     source = iter([b"read ", b"once"])
-    in_between(db, lambda: replace(db, person, "other.txt"))
+    db.in_between(lambda: replace(db, person, "other.txt"))
 
     async def body(tx: Any) -> None:
         found = await tx.get_one(db.model, person.id)
@@ -118,7 +118,7 @@ async def test_an_upload_that_is_too_old_is_done_again_before_it_is_committed(db
         db.clock.forward(GRACE.total_seconds() * 0.6)
         await replace(db, person, "other.txt")
 
-    in_between(db, wait)
+    db.in_between(wait)
 
     async def body(tx: Any) -> None:
         (await tx.get_one(db.model, person.id)).avatar.attach(b"slow", filename="slow.txt")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, file, in_between, in_memory
+from attachments_rig import Rig, file, in_memory
 from gem import Gem
 
 from holdall.attachments.home import Owner
@@ -85,7 +85,7 @@ async def test_a_blob_that_is_attached_while_it_is_swept_stays(db: Rig) -> None:
     async def attach() -> None:
         await db.create(avatar=loose)
 
-    in_between(db, attach)
+    db.in_between(attach)
     assert await db.blobs.sweep() == SweepReport(0, 0, 1)
     assert await db.blobs.download(loose) == b"loose"
     assert await count_markers(db) == 0

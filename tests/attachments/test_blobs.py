@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pytest
-from attachments_rig import SECRET, Rig, User, file, in_between, in_memory
+from attachments_rig import SECRET, Rig, User, file, in_memory
 from gem import Gem
 from rig.files import bucket_service
 
@@ -362,7 +362,7 @@ async def test_metadata_of_different_names_changed_at_once_all_stays(db: Rig) ->
     async def meddle() -> None:
         await db.blobs.update_metadata(blob, {"height": 8})
 
-    in_between(db, meddle, UpdateItem, TransactWrite)
+    db.in_between(meddle, UpdateItem, TransactWrite)
     nested = {"deep": [1, {"a": True}]}
     changed = await db.blobs.update_metadata(blob, {"width": 7, "gone": None, "nested": nested})
     expected = {"identified": True, "old": 1, "height": 8, "width": 7, "nested": nested}
@@ -377,7 +377,7 @@ async def test_metadata_of_a_blob_that_is_gone_brings_nothing_back(db: Rig) -> N
     async def meddle() -> None:
         assert await db.blobs.purge(blob)
 
-    in_between(db, meddle, UpdateItem, TransactWrite)
+    db.in_between(meddle, UpdateItem, TransactWrite)
     with pytest.raises(RecordNotFound):
         await db.blobs.update_metadata(blob, {"width": 7})
     with pytest.raises(RecordNotFound):
@@ -486,7 +486,7 @@ async def test_the_same_file_is_stored_again_if_the_first_is_gone(db: Rig) -> No
     async def meddle() -> None:
         assert await db.blobs.purge(first)
 
-    in_between(db, meddle, PutObject)
+    db.in_between(meddle, PutObject)
     second = await dedupe(db)
     assert second != first
     assert await db.blobs.download(second) == b"same"
@@ -515,7 +515,7 @@ async def test_of_two_same_files_at_once_one_is_stored(db: Rig) -> None:
     async def meddle() -> None:
         others.append(await dedupe(db))
 
-    in_between(db, meddle)
+    db.in_between(meddle)
     assert await dedupe(db) == others[0]
     kept = [each.key for each in db.recorder.sent(PutObject) if await db.files.exists(each.key)]
     assert kept == [others[0].key]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pypdfium2
 import pytest
-from attachments_rig import SECRET, Rig, in_between, in_memory
+from attachments_rig import SECRET, Rig, in_memory
 from gem import Gem
 from PIL import Image
 
@@ -161,7 +161,7 @@ async def test_of_two_makers_one_wins_and_the_other_leaves_nothing(db: Rig) -> N
         async def make(flow: str = flow, arguments: Any = arguments, first: Any = first) -> None:
             first.append(await getattr(db.blobs, flow)(*arguments))
 
-        in_between(db, make, TransactWrite)
+        db.in_between(make, TransactWrite)
         before = keys(db)
         second = await getattr(db.blobs, flow)(*arguments)
         assert first == [second]
@@ -176,7 +176,7 @@ async def test_no_picture_is_kept_of_a_blob_that_is_purged_meanwhile(db: Rig) ->
     async def purge() -> None:
         await db.blobs.purge(blob)
 
-    in_between(db, purge, TransactWrite)
+    db.in_between(purge, TransactWrite)
     with pytest.raises(RecordNotFound):
         await db.blobs.variant(blob, SMALL)
     assert keys(db) == set()
@@ -341,7 +341,7 @@ async def test_a_blob_that_is_purged_while_its_job_runs_is_not_a_failure(db: Rig
     context = db.database._context
     blob = await upload(db, draw()[:20] if broken else draw(), "a.png")
     kinds = (UpdateItem, TransactWrite) if broken else (GetObject,)
-    in_between(db, lambda: db.blobs.delete(blob.id), *kinds)
+    db.in_between(lambda: db.blobs.delete(blob.id), *kinds)
     await carry_out(context, [Derivation(blob.id, True, (SMALL,), is_urgent=False)])
     with pytest.raises(RecordNotFound):
         await db.blobs.find(blob.id)

@@ -14,13 +14,14 @@ from holdall.backends.configuration import open_backend
 from holdall.backends.disk import DiskService
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.frozen import replace
-from holdall.core.port import Backend
+from holdall.core.port import Backend, run
+from holdall.core.requests import TransactWrite
 from rig.clock import Clock, TimedPort
-from rig.colour import Colour
+from rig.colour import AsyncView, Awaited, Colour
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, sign_in, started
 
-__all__ = ["die", "find_address", "open_directory", "open_recorded"]
+__all__ = ["FeatureRig", "die", "find_address", "open_directory", "open_recorded"]
 
 DEAD = 9
 
@@ -66,6 +67,48 @@ def open_recorded(
         yield db, table, recorded, clock
     finally:
         inner.close()
+
+
+class FeatureRig:
+    """A database with recorders of what is sent to table and service; its methods can be awaited in both colours."""
+
+    MOMENT: type[Any] = TransactWrite
+    """The kind of requests that `in_between` waits for, unless it is told others."""
+
+    def __init__(self, database: Any, way: Any, recorder: Recorder, service: Recorder, clock: Clock) -> None:
+        self.database = database
+        self.way = way
+        self.recorder = recorder
+        self.service = service
+        self.clock = clock
+
+    @property
+    def db(self) -> Any:
+        """The database as an async one."""
+        return AsyncView(self.database) if self.way.colour == "blocking" else self.database
+
+    @property
+    def files(self) -> Any:
+        """``db.files``; every method can be awaited."""
+        return Awaited(self.database.files)
+
+    async def objects(self) -> list[str]:
+        """The keys of all objects."""
+        listing = self.database.files.list()
+        if self.way.colour == "blocking":
+            return [each.key for each in listing]
+        return [each.key async for each in listing]
+
+    def in_between(self, act: Callable[[], Any], *kinds: type[Any], when: str = "before") -> None:
+        """Do something once, right before the next request of these kinds is sent, or after it was answered."""
+
+        def interrupt(request: Any) -> Any:
+            if not isinstance(request, kinds or self.MOMENT):
+                return None
+            setattr(self.recorder, when, lambda request: None)
+            return act() if self.way.colour == "awaiting" else run(act())
+
+        setattr(self.recorder, when, interrupt)
 
 
 @contextmanager
