@@ -135,7 +135,7 @@ async def confirm_move(visit: Visit) -> Response:
 async def move_alias(visit: Visit) -> Response:
     """Move the split, if the alias is still as the person saw it."""
     name, wanted = _read_names(visit)
-    weights: dict[int | str, int] = {**_parse_weights(visit.form)}
+    weights: dict[int | str, int] = dict(_parse_weights(visit.form).items())
     alias = await visit.db.artifacts.put_alias(
         name,
         wanted,

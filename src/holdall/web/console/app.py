@@ -168,6 +168,7 @@ async def _show_missing(desk: Desk, request: Request, error: HTTPException) -> R
 async def _show_error(desk: Desk, request: Request, error: HoldallError) -> Response:
     """Show an error of Holdall; the person at the console may see its message."""
     problem = find_answer(error)
+    title: str | None
     if problem is not None:
         status, title = problem.status, problem.title
     else:

@@ -41,10 +41,10 @@ async def count_figures(db: AsyncDatabase, models: Sequence[type[Model]]) -> Fig
     """Return the figures of a database, with what its models need."""
     try:
         plan = await db.table.plan(models=list(models))
-        tables = [
-            TableFigures(table, await db.send(DescribeTable(table.name)) if table.exists else None)
-            for table in plan.tables
-        ]
+        described = {
+            table.name: await db.send(DescribeTable(table.name)) for table in plan.tables if table.exists
+        }
+        tables = [TableFigures(table, described.get(table.name)) for table in plan.tables]
         counted = tuple(await db.figures())
     except HoldallError as error:
         return Figures((), datetime.now(UTC), error.message)
