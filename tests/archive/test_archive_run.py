@@ -354,7 +354,7 @@ async def test_a_dry_run_says_what_the_run_then_does_and_figures_follow_the_form
     assert await db.objects() == []
     real = await db.run()
     assert replace(dry, scanned=real.scanned) == real, "the run's own places are in the one table, too"
-    pages = [each async for each in _listed(db)]
+    pages = await db.list_files()
     objects = {each.key: each.size for each in pages}
     prices, once, monthly, classes = real.prices, 0.0, 0.0, [0] * 6
     for number, item in enumerate(items):
@@ -376,16 +376,6 @@ async def test_a_dry_run_says_what_the_run_then_does_and_figures_follow_the_form
     assert real.estimate.monthly == pytest.approx(monthly)
     assert real.paybacks == tuple(classes)
     assert real.losing == classes[-1]
-
-
-async def _listed(db: Rig) -> Any:
-    listing = db.database.files.list()
-    if db.way.colour == "blocking":
-        for each in listing:
-            yield each
-    else:
-        async for each in listing:
-            yield each
 
 
 @in_memory

@@ -476,21 +476,11 @@ async def test_a_dry_run_of_packs_reports_what_the_run_then_does(db: Rig) -> Non
     await db.create_many(4)
     would, done = await db.run(dry_run=True, segments=1), await db.run(segments=1)
     assert would == done
-    sizes = [each.size async for each in _listed(db)]
+    sizes = [each.size for each in await db.list_files()]
     assert sum(sizes) == pytest.approx(done.object_bytes, rel=0.25)
     writes = 4 * (2 if db.model is Shipment else 1) * Prices().table_write  # an index holds whole items
     once = Prices().object_put + writes + 4 * Prices().table_read / 2
     assert done.estimate.once == pytest.approx(once)
-
-
-async def _listed(db: Rig) -> Any:
-    listing = db.database.files.list()
-    if db.way.colour == "blocking":
-        for each in listing:
-            yield each
-    else:
-        async for each in listing:
-            yield each
 
 
 # --- declaration and format -------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
 from botocore.session import get_session
+from rig.machine import strip_machine
 from rig.servers import ENVIRONMENT, started
 
 from holdall import Database, Index, Key, Model, SortKey, col
@@ -349,11 +350,7 @@ class Package(types.ModuleType):
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "HOLDALL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    strip_machine(tmp_path, monkeypatch)
     package = Package()
     monkeypatch.setitem(sys.modules, "amazondax", package)
     return package

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rig.machine import strip_machine
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.dynamodb.backend import DynamoBackend
@@ -21,12 +21,7 @@ DATABASES = [Database, AsyncDatabase]
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the machine: neither ours nor AWS's."""
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "HOLDALL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    strip_machine(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("database", DATABASES)

@@ -43,6 +43,7 @@ __all__ = [
     "described",
     "lane_of",
     "request",
+    "send",
     "target_of",
     "TimedClient",
 ]
@@ -180,6 +181,16 @@ class Client(TimedClient):
         source = source or find_credentials(environment=KEYS)
         delivery = Delivery(endpoint, source, self.transport, limits)
         super().__init__(colour, DynamoFlow(delivery, single_writes))
+
+
+def send(colour: Colour, backend: Any, request: Any) -> Any:
+    """What a backend replies, which is closed then."""
+    try:
+        if colour == "blocking":
+            return backend.send_blocking(request)
+        return asyncio.run(backend.send_awaiting(request))
+    finally:
+        backend.close()
 
 
 @contextmanager

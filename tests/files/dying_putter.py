@@ -10,16 +10,14 @@ import signal
 import sys
 from typing import Any
 
-from rig.files import Meddler, s3_service
+from rig.files import Meddler, service_at
 
 from holdall import Database
-from holdall.backends.disk import DiskService
 from holdall.core.objects import UploadPart
-from holdall.core.port import Backend
 
 
 def main(where: str, key: str, path: str, parts: int) -> None:
-    service = Meddler(_service(where))
+    service = Meddler(service_at(where))
     arrived = 0
 
     def count(request: Any) -> None:
@@ -30,12 +28,6 @@ def main(where: str, key: str, path: str, parts: int) -> None:
 
     service.after = count
     Database("memory:", files=service).files.put(key, path, content_type="text/plain", resume=True)
-
-
-def _service(where: str) -> Backend:
-    if where.startswith("file:"):
-        return DiskService(where.removeprefix("file:"))
-    return s3_service(*where.split())
 
 
 if __name__ == "__main__":

@@ -15,11 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rig.files import s3_service
+from rig.files import service_at
 
 from holdall import Database
-from holdall.backends.disk import DiskService
-from holdall.core.port import Backend
 
 
 def most() -> int:
@@ -44,7 +42,7 @@ def transfer(db: Database, way: str, path: Path, size: int, key: str) -> None:
 
 
 def main(where: str, size: int, way: str) -> None:
-    with tempfile.TemporaryDirectory() as directory, Database("memory:", files=_service(where)) as db:
+    with tempfile.TemporaryDirectory() as directory, Database("memory:", files=service_at(where)) as db:
         path = Path(directory, "source")
         path.write_bytes(b"small")
         db.files.put("small", path)
@@ -53,12 +51,6 @@ def main(where: str, size: int, way: str) -> None:
         before = most()
         transfer(db, way, path, size, "large")
         print(most() - before)
-
-
-def _service(where: str) -> Backend:
-    if where.startswith("file:"):
-        return DiskService(where.removeprefix("file:"))
-    return s3_service(*where.split())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rig.files import SECRET, Meddler, bucket_service, pattern
+from rig.machine import strip_machine
 from rig.servers import ENVIRONMENT, started
 
 from holdall import AsyncDatabase, Database
@@ -27,13 +28,8 @@ BROKEN = "s3://bucket?region=eu-central-1&endpoint=http://127.0.0.1:1"
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the machine: neither ours nor AWS's; and a directory to be in."""
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "HOLDALL_")) and name != "HOLDALL_SEED":
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    strip_machine(tmp_path, monkeypatch)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.chdir(tmp_path)
 
 
 # --- where nothing is said ------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -40,7 +39,7 @@ from holdall.core.settings import SettingArguments
 from holdall.errors import HoldallError
 from holdall.testing import Fault, FaultyBackend
 from rig.clock import Clock, TimedPort
-from rig.colour import AsyncView, Colour, Test, finish_body, here_and_elsewhere, in_turn, run_in
+from rig.colour import AsyncView, Colour, Test, Way, finish_body, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 from rig.slots import create_with_slots
@@ -179,17 +178,6 @@ def raw_key(key: ModelKey[Any]) -> dict[str, Any]:
 
 
 # --- where a test runs ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Way:
-    """A store, and the colour to use it in."""
-
-    store: str
-    colour: Colour
-
-    def __str__(self) -> str:
-        return f"{self.store}, {self.colour}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from inspect import Parameter, Signature, isawaitable, iscoroutine, signature
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from zlib import crc32
 
 import pytest
@@ -26,6 +26,7 @@ __all__ = [
     "Awaited",
     "Colour",
     "Test",
+    "Way",
     "finish",
     "elsewhere",
     "here_and_elsewhere",
@@ -40,6 +41,16 @@ Colour = Literal["blocking", "awaiting"]
 COLOURS: list[Colour] = ["blocking", "awaiting"]
 IN_PROCESS = ("file", "disk", "mirror")
 Test: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
+
+
+class Way(NamedTuple):
+    """A store, and the colour to use it in."""
+
+    store: str
+    colour: Colour
+
+    def __str__(self) -> str:
+        return f"{self.store}, {self.colour}"
 
 
 def finish(colour: Colour, flow: Coroutine[Any, Any, T]) -> T:

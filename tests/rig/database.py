@@ -92,12 +92,14 @@ class FeatureRig:
         """``db.files``; every method can be awaited."""
         return Awaited(self.database.files)
 
+    async def list_files(self) -> list[Any]:
+        """All objects."""
+        listing = self.database.files.list()
+        return list(listing) if self.way.colour == "blocking" else [each async for each in listing]
+
     async def objects(self) -> list[str]:
         """The keys of all objects."""
-        listing = self.database.files.list()
-        if self.way.colour == "blocking":
-            return [each.key for each in listing]
-        return [each.key async for each in listing]
+        return [each.key for each in await self.list_files()]
 
     def in_between(self, act: Callable[[], Any], *kinds: type[Any], when: str = "before") -> None:
         """Do something once, right before the next request of these kinds is sent, or after it was answered."""

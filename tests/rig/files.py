@@ -59,6 +59,7 @@ __all__ = [
     "opening",
     "pattern",
     "s3_service",
+    "service_at",
 ]
 
 R = TypeVar("R")
@@ -263,6 +264,13 @@ def s3_service(url: str, prefix: str = "") -> S3Service:
     """The same on a server that is known."""
     endpoint = resolve_endpoint("s3", endpoint=url, environment=ENVIRONMENT)
     return S3Service(BUCKET, endpoint, find_credentials(environment=ENVIRONMENT), prefix=prefix)
+
+
+def service_at(where: str) -> Backend:
+    """The service of ``file:DIRECTORY``, or of the URL of a server of S3 and a prefix."""
+    if where.startswith("file:"):
+        return DiskService(where.removeprefix("file:"))
+    return s3_service(*where.split())
 
 
 @cache

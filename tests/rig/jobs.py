@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, TypeAlias, TypeVar, cast
 from uuid import uuid4
@@ -36,7 +35,7 @@ from holdall.jobs.lease import take
 from holdall.transactions.enqueued import Enqueued
 from holdall.worker import JobEvent, WorkerMetrics
 from rig.clock import Clock, TimedPort
-from rig.colour import Awaited, Colour, Test, finish_body, here_and_elsewhere, run_in
+from rig.colour import Awaited, Colour, Test, Way, finish_body, here_and_elsewhere, run_in
 from rig.database import find_address
 from rig.recorder import Recorder
 from rig.servers import NAMES
@@ -273,17 +272,6 @@ def _layout_settings(settings: Settings) -> dict[str, Any]:
 
 
 # --- where a test runs ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Way:
-    """A store, and the colour to use it in."""
-
-    store: str
-    colour: Colour
-
-    def __str__(self) -> str:
-        return f"{self.store}, {self.colour}"
 
 
 @contextmanager

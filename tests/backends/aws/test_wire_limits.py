@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rig.colour import finish
 from scripted_server import Asked, ScriptedServer, Step, http, says, scripted, silence
-from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, lane_of, request, target_of
+from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, lane_of, request, send, target_of
 
 from holdall import Database
 from holdall.backends.aws.connection import Unsent
@@ -45,15 +45,6 @@ def backend_of(url: str, **limits: Any) -> DynamoBackend:
 def service_of(url: str, **limits: Any) -> S3Service:
     endpoint = resolve_endpoint("s3", endpoint=url, environment=KEYS)
     return S3Service("things", endpoint, find_credentials(environment=KEYS), limits=Limits(**limits))
-
-
-def send(colour: Colour, backend: Any, request: Any) -> Any:
-    try:
-        if colour == "blocking":
-            return backend.send_blocking(request)
-        return asyncio.run(backend.send_awaiting(request))
-    finally:
-        backend.close()
 
 
 # --- the deadline ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import select
 import shutil
 import socket
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from s3_rig import bucket, found
 from scripted_server import says, scripted
 from test_wire_tls import made
-from wire_rig import COLOURS, GET, KEY, KEYS, Colour, described
+from wire_rig import COLOURS, GET, KEY, KEYS, Colour, described, send
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -124,15 +123,6 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Any:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     return made(tmp_path_factory.mktemp("proxied"), "IP:127.0.0.1")
-
-
-def send(colour: Colour, backend: Any, request: Any) -> Any:
-    try:
-        if colour == "blocking":
-            return backend.send_blocking(request)
-        return asyncio.run(backend.send_awaiting(request))
-    finally:
-        backend.close()
 
 
 def backend_of(url: str) -> DynamoBackend:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdall.backends.disk import DiskService
+from holdall.core.object_rules import check_key
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -27,6 +28,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
+from holdall.errors import InvalidObjectKeyError
 
 NAME = "disk"
 RAILS_KEY = "xtapjjcjiudrlk3tmwyjgpuobabd"
@@ -112,3 +114,12 @@ def no_file_above(size: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def allowed(key: str) -> bool:
+    """Whether an object can have this key."""
+    try:
+        check_key(key)
+    except InvalidObjectKeyError:
+        return False
+    return True

@@ -8,25 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disk_rig import NAME, RAILS_KEY, Disk
+from disk_rig import NAME, RAILS_KEY, Disk, allowed
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.backends.disk import listing
 from holdall.backends.disk.path import place_of
-from holdall.core.object_rules import check_key
 from holdall.core.objects import ListObjects
-from holdall.errors import InvalidObjectKeyError
 
 HEX = "0123456789abcdef" * 4
-
-
-def allowed(key: str) -> bool:
-    try:
-        check_key(key)
-    except InvalidObjectKeyError:
-        return False
-    return True
 
 
 SEGMENTS = st.one_of(

@@ -6,24 +6,14 @@ import unicodedata
 from pathlib import PurePosixPath
 
 import pytest
-from disk_rig import RAILS_KEY
+from disk_rig import RAILS_KEY, allowed
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdall.backends.disk.path import OWN, ROOT, Shelf, inside, key_at, own_shelf, place_of
-from holdall.core.object_rules import check_key
-from holdall.errors import InvalidObjectKeyError
 
 HEX = "0123456789abcdef" * 4
 SAFE = set("abcdefghijklmnopqrstuvwxyz0123456789._-%")
-
-
-def allowed(key: str) -> bool:
-    try:
-        check_key(key)
-    except InvalidObjectKeyError:
-        return False
-    return True
 
 
 ODD = st.sampled_from(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from rig.machine import strip_machine
 
 from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey
 from holdall.backends.embedded import EmbeddedBackend
@@ -430,11 +430,7 @@ def test_when_the_cache_fails_a_transaction_passes_it_by_in_its_next_attempt(col
 
 @pytest.fixture
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith(("AWS_", "HOLDALL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    strip_machine(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("database", [Database, AsyncDatabase])

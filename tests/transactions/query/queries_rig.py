@@ -17,11 +17,11 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import settings
-from rig.colour import AsyncView, Colour, Test, elsewhere, here_and_elsewhere, in_turn, run_in
+from rig.colour import AsyncView, Test, Way, elsewhere, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
 from rig.slots import create_with_slots
@@ -130,16 +130,6 @@ def _runner() -> asyncio.Runner:
     runner = asyncio.Runner()
     atexit.register(runner.close)
     return runner
-
-
-class Way(NamedTuple):
-    """A store, and the colour to use it in."""
-
-    store: str
-    colour: Colour
-
-    def __str__(self) -> str:
-        return f"{self.store}, {self.colour}"
 
 
 def database(way: Way) -> Db:
