@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.core.frozen import replace
+from holdall.core.keys import format_moment
 from holdall.core.schema import IndexSchema, KeyAttribute
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.record import (
@@ -20,7 +21,6 @@ from holdall.jobs.record import (
     check_key,
     decode_job,
     encode_job,
-    format_moment,
     lend_job,
     locate_job,
     locate_key,

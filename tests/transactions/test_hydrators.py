@@ -403,9 +403,9 @@ def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(
     assert [next(letters).number, next(letters).number] == [1, 2]
     with pytest.raises(UnreadableError):
         next(letters)
-    driver.db.run(
-        lambda tx: [setattr(tx.get_one(Letter, writer="ada", number=n), "copies", 2) for n in (1, 2, 4, 5)]
-    )
+    with driver.db.transaction() as tx:
+        for number in (1, 2, 4, 5):
+            tx.get_one(Letter, writer="ada", number=number).copies = 2
     letters = iter(driver.db.query(Letter, writer="ada"))
     assert [next(letters).number, next(letters).number] == [1, 2], "it is the only one to hydrate"
     with pytest.raises(UnreadableError):

@@ -190,7 +190,7 @@ def test_an_item_whose_content_is_stored_elsewhere_keeps_it() -> None:
     with Database("memory:") as db:
         key = Will.key("a")
         db.create(Will(id="a", owner="ada"))
-        squeeze(db, key)  # type: ignore[arg-type]
+        squeeze(db, key)
         with pytest.raises(InvalidModelUpdateError, match="read-only"):
             db.put(Will(id="a", owner="bo"))
         db.put(Will(id="a", owner="ada", n=1))

@@ -222,10 +222,10 @@ async def test_what_a_hydrator_keeps_elsewhere_is_left_there(db: Db) -> None:
     """It is brought up to date when it is read; a run does not fetch everything back."""
     await given(db, OldLetter(writer="ada", size=1), OldLetter(writer="bob", size=2))
     key = Letter.key("ada")
-    squeeze(db.sync, key)  # type: ignore[arg-type]
+    squeeze(db.sync, key)
     for _ in range(2):
         await db.migrate(Letter)
-        assert is_squeezed(db.sync, key)  # type: ignore[arg-type]
+        assert is_squeezed(db.sync, key)
     assert (await db.get_one(key)).size == 2
     assert (await stored(db, Letter.key("bob")))["size"] == {"N": "4"}
 

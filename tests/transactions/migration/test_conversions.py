@@ -429,7 +429,7 @@ class Letter2(Model, name="Letter", migrations=[hundredfold, hundredfold], archi
 async def test_an_item_that_a_hydrator_fetches_keeps_its_newer_version(db: Db) -> None:
     await given(db, Letter2(writer="ada", price=5))
     key = Letter1.key("ada")
-    squeeze(db.sync, key)  # type: ignore[arg-type]
+    squeeze(db.sync, key)
     await meanwhile(db, key, price=6)
     assert (await stored(db, key))["_v"] == {"N": "2"}
     assert (await db.get_one(Letter2, "ada")).price == 6
@@ -445,10 +445,10 @@ class Letter0(Model, name="Letter", archive=squeezer):
 async def test_an_item_that_a_hydrator_fetches_is_converted_and_written_so(db: Db) -> None:
     await given(db, Letter0(writer="ada", price=5))
     key = Letter2.key("ada")
-    squeeze(db.sync, key)  # type: ignore[arg-type]
+    squeeze(db.sync, key)
     assert (await db.get_one(key)).price == 50_000
     await meanwhile(db, key, price=7)
-    assert not is_squeezed(db.sync, key)  # type: ignore[arg-type]
+    assert not is_squeezed(db.sync, key)
     assert (await db.get_one(key)).price == 7
 
 
