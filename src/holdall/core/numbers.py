@@ -42,6 +42,11 @@ def number_text(value: Number) -> str:
     return canonical_number(str(value))
 
 
+def exact_number(value: Number) -> Decimal:
+    """Return a number as a decimal: a float by its shortest text, without digits that it has only in binary."""
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
 def canonical_number(text: str) -> str:
     """Return the canonical form of a number's text, or raise `InvalidValueError`."""
     digits = text.removeprefix("-")

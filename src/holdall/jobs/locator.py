@@ -73,7 +73,7 @@ async def fetch_located(context: Context, unit: Unit | None, text: str) -> Any:
 def _format_key(key: ModelKey[Any]) -> str:
     fields = key.schema.key_fields
     components = {name: fields[name].encode(value) for name, value in key.components.items()}
-    return f"{key.schema.name} {_locate_class(key.schema)}:{json.dumps(components, separators=(',', ':'))}"
+    return f"{key.schema.name} {key.schema.place}:{json.dumps(components, separators=(',', ':'))}"
 
 
 def _format_item(item: Model) -> str:
@@ -91,10 +91,6 @@ def _parse_key(context: Context, text: str) -> ModelKey[Any]:
     return ModelKey(schema, {name: fields[name].decode(attribute) for name, attribute in stored.items()})
 
 
-def _locate_class(schema: ModelSchema) -> str:
-    return f"{schema.model.__module__}.{schema.model.__qualname__}"
-
-
 def _find_model(context: Context, name: str, place: str) -> ModelSchema:
     """The model of this name; of several, the one at this place, else one that this database uses, else the last."""
     bound = tuple(context.state.of(Bindings).of_models)
@@ -102,7 +98,7 @@ def _find_model(context: Context, name: str, place: str) -> ModelSchema:
         schema for schema in (*bound, *list_derived(Model)) if schema.name == name and not schema.abstract
     ]
     for schema in named:
-        if _locate_class(schema) == place:
+        if schema.place == place:
             return schema
     if named:
         return named[0]

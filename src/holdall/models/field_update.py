@@ -36,7 +36,7 @@ from holdall.core.expressions import (
     Value,
 )
 from holdall.core.internal import internal
-from holdall.core.numbers import add, number_text
+from holdall.core.numbers import add, exact_number, number_text
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.annotation import Bounds, Lengths, has_rules, lengths_of, peel
@@ -315,7 +315,9 @@ class FieldUpdate:
         upper: list[tuple[Any, Any]] = [("<=", limits.le), ("<", limits.lt)]
         lower: list[tuple[Any, Any]] = [(">=", limits.ge), (">", limits.gt)]
         return [
-            Compare(comparator, path, Value({"N": number_text(_exact(limit) - _exact(self.value))}))
+            Compare(
+                comparator, path, Value({"N": number_text(exact_number(limit) - exact_number(self.value))})
+            )
             for comparator, limit in (upper if self.value > 0 else lower)
             if limit is not None
         ]
@@ -436,7 +438,3 @@ def find_overlap(updates: Sequence[FieldUpdate]) -> tuple[FieldUpdate, FieldUpda
 
 def _compare_size(path: Path, comparator: Any, count: int) -> Condition:
     return Compare(comparator, Size(path), Value({"N": str(count)}))
-
-
-def _exact(value: Any) -> Decimal:
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)

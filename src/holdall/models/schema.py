@@ -102,6 +102,11 @@ class ModelSchema:
         """The model of a stored item with this sort key: this one or one derived from it; None if it is neither."""
         return self.form.model_of(self, item, sort)
 
+    @property
+    def place(self) -> str:
+        """The module and the name of the class, by which models of the same name differ."""
+        return f"{self.model.__module__}.{self.model.__qualname__}"
+
     def sort_default(self) -> object:
         """Return the stored sort key that results from the defaults, None if a component has no default."""
         from holdall.models.keys import default_sort

@@ -218,9 +218,9 @@ def _check_alone(context: Context, bindings: Bindings, schema: ModelSchema) -> N
         )
     for other in tuple(bindings.of_models):
         if other.table == schema.table is None and other.name == schema.name:
-            if _place(other) != _place(schema):
+            if other.place != schema.place:
                 raise ConfigurationError(
-                    f"two models are called {schema.name}: {_place(other)} and {_place(schema)}",
+                    f"two models are called {schema.name}: {other.place} and {schema.place}",
                     hint=f"give one of them another name with name=: class {schema.model.__name__}(Model, name=…)",
                 )
             del bindings.of_models[other]
@@ -231,10 +231,6 @@ def _creation(context: Context, schema: ModelSchema) -> str:
     """The command that creates the table or index; ``MODULE`` stands for a script, which no command can import."""
     module = "MODULE" if schema.model.__module__ == "__main__" else schema.model.__module__
     return context.settings.command(f"table create --models {module}:{schema.model.__qualname__}")
-
-
-def _place(schema: ModelSchema) -> str:
-    return f"{schema.model.__module__}.{schema.model.__qualname__}"
 
 
 def _in_one_table(schema: ModelSchema, layout: Layout) -> Binding:

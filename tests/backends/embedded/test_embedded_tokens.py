@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
-
 import pytest
 
 from holdall.backends.embedded import EmbeddedBackend
@@ -84,23 +81,5 @@ def test_a_token_with_another_transaction_is_refused(other: TransactAction) -> N
     with pytest.raises(TokenReusedError):
         backend.send_blocking(TransactWrite((other,), "token"))
     backend.send_blocking(TransactWrite((ONE_MORE,), "token"))
-    assert backend.send_blocking(GetItem("things", KEY)).item == {**KEY, "n": {"N": "1"}}
-    backend.close()
-
-
-OLD_DIGEST = "75f824670e8dea2dcdc90e939797df58"
-"""What an older Holdall left beside the token of `ONE_MORE`: a digest of its repr."""
-
-
-def test_a_transaction_that_an_older_holdall_carried_out_is_not_carried_out_again(tmp_path: Path) -> None:
-    backend = EmbeddedBackend(tmp_path / "store.db")
-    backend.send_blocking(CreateTable(SCHEMA))
-    backend.send_blocking(TransactWrite((ONE_MORE,), "token"))
-    with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.execute("UPDATE tokens SET digest = ?", (bytes.fromhex(OLD_DIGEST),))
-    connection.close()
-    backend.send_blocking(TransactWrite((ONE_MORE,), "token"))
-    with pytest.raises(TokenReusedError):
-        backend.send_blocking(TransactWrite((DeleteItem("things", KEY),), "token"))
     assert backend.send_blocking(GetItem("things", KEY)).item == {**KEY, "n": {"N": "1"}}
     backend.close()

@@ -5,9 +5,7 @@ a digest of what the request does, so that the same token with another request i
 text that is defined here and does not depend on Python's repr: JSON of the actions in their order, items and keys in
 their stored form, expressions as lists of their nodes' classes, forms and operands.
 
-The first byte of a digest is the version of that text. A digest without it is from an older version of Holdall, which
-computed it from Python's repr of the actions. For ten minutes after an upgrade, such digests are compared in the old
-way.
+The first byte of a digest is the version of that text.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from holdall.errors import TokenReusedError
 TOKEN_SECONDS = 600
 
 _VERSION = b"\x01"
-_OLD_SIZE = 16  # of digests without a version
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
@@ -42,7 +39,7 @@ def is_done(connection: sqlite3.Connection, request: TransactWrite, digest: byte
     ).fetchone()
     if row is None or now - row[1] >= TOKEN_SECONDS:
         return False
-    if row[0] != digest and (len(row[0]) != _OLD_SIZE or row[0] != _old_digest(request)):
+    if row[0] != digest:
         raise TokenReusedError(
             "the client token was used for another transaction within the last ten minutes",
             hint="use a new token (port.new_id()) for each new transaction",
@@ -55,10 +52,6 @@ def keep_token(connection: sqlite3.Connection, token: str, digest: bytes, now: f
     connection.execute(
         "INSERT OR REPLACE INTO tokens (token, digest, created) VALUES (?, ?, ?)", (token, digest, now)
     )
-
-
-def _old_digest(request: TransactWrite) -> bytes:
-    return blake2b(repr(request.actions).encode("utf-8", "surrogatepass"), digest_size=_OLD_SIZE).digest()
 
 
 def _action(action: TransactAction, found: Checked) -> Iterable[object]:

@@ -6,12 +6,11 @@ Pure. ``amounts`` are the numbers to add, by the names of their fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from holdall.core.expressions import IfNotExists, Path, Plus, Set, UpdateAction, Value
 from holdall.core.frozen import replace
-from holdall.core.numbers import number_text
+from holdall.core.numbers import exact_number, number_text
 from holdall.core.values import Attribute, Item
 from holdall.models.field_options import ABSENT
 from holdall.models.fields import Field
@@ -56,7 +55,7 @@ def _list_bounds(schema: ModelSchema, amounts: Mapping[str, Any]) -> list[Bound]
         lower: list[tuple[Any, Any]] = [(">=", limits.ge), (">", limits.gt)]
         for comparator, limit in upper if amount > 0 else lower:
             if limit is not None:
-                room, start = _exact(limit) - _exact(amount), _start(field)
+                room, start = exact_number(limit) - exact_number(amount), _start(field)
                 bound = Bound(name, field.stored, comparator, _number(room), optional=False)
                 fits = start is not None and bound.holds({field.stored: _number(start)})
                 found.append(replace(bound, optional=fits))
@@ -71,7 +70,3 @@ def _start(field: Field[Any]) -> Any:
 
 def _number(value: Any) -> Attribute:
     return {"N": number_text(value)}
-
-
-def _exact(value: Any) -> Decimal:
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
