@@ -14,7 +14,7 @@ from benchmarks import canned_server, s3_server
 from benchmarks.archive_ours import Order
 from benchmarks.harness import Figure
 from benchmarks.model_items import COUNT, TABLE, documents, values
-from benchmarks.relay import relaying
+from benchmarks.relay import open_relay
 from benchmarks.wire_race import Worker, one_processor, race
 from holdall import AsyncDatabase, Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -33,24 +33,24 @@ COLD = 50
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """CPU and requests of a run over the wire; its memory; the requests and round trips of reads."""
-    with one_processor(), canned_server.serving() as table, s3_server.serving() as bucket:
+    with one_processor(), canned_server.serve_canned() as table, s3_server.serve_bucket() as bucket:
         endpoints = f"{table} {bucket}"
         with Worker(OURS, endpoints) as ours, Worker(THEIRS, endpoints) as theirs:
             result = race(ours, theirs, "archive")
             details = ("an item", "CPU", "against boto3")
             yield Figure("archive_wire", details, result.ratio, 1 / 5, note=result.each(COUNT))
         with (
-            relaying(table) as rows,
-            relaying(bucket) as bytes_,
+            open_relay(table) as rows,
+            open_relay(bucket) as bytes_,
             Worker(OURS, f"{rows.url} {bytes_.url}") as ours,
         ):
             ours.run("archive", 1)  # with whatever is found out only once
-            rows.taken()
-            bytes_.taken()
+            rows.take_methods()
+            bytes_.take_methods()
             start = perf_counter()
             ours.run("archive", ROUNDS)
             seconds = perf_counter() - start
-            count = len(rows.taken()) + len(bytes_.taken())
+            count = len(rows.take_methods()) + len(bytes_.take_methods())
             pages = 5  # the table's description, a page, its place, and the end of the places
             note = f"{ROUNDS * COUNT / seconds:,.0f} items/s, one after the other"
             yield Figure(

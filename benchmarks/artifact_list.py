@@ -23,10 +23,10 @@ def figures(workshop: Path) -> Iterator[Figure]:
     with Database(f"embedded:{workshop / 'artifact_list.db'}", durability="normal", files="memory:") as db:
         for name, count in (("few", FEW), ("many", MANY)):
             _publish(db, name, count)
-        _listed(db, "few", FEW)  # with whatever is kept once it was needed
+        _list_versions(db, "few", FEW)  # with whatever is kept once it was needed
         few, many = _peak(db, "few", FEW), _peak(db, "many", MANY)
         start = process_time()
-        _listed(db, "many", MANY)
+        _list_versions(db, "many", MANY)
         pace = MANY / (process_time() - start)
     note = f"{many / 1024:,.0f} KiB against {few / 1024:,.0f} KiB; {pace:,.0f} versions/s"
     yield Figure(
@@ -53,7 +53,7 @@ def _item(db: Database, table: str, pk: str, sk: str) -> dict[str, Attribute]:
     return dict(found)
 
 
-def _listed(db: Database, name: str, count: int) -> None:
+def _list_versions(db: Database, name: str, count: int) -> None:
     """Look at each version as it comes, and forget it."""
     seen = described = 0
     for version in db.artifacts.versions(name):
@@ -65,7 +65,7 @@ def _listed(db: Database, name: str, count: int) -> None:
 def _peak(db: Database, name: str, count: int) -> float:
     tracemalloc.start()
     try:
-        _listed(db, name, count)
+        _list_versions(db, name, count)
         return float(tracemalloc.get_traced_memory()[1])
     finally:
         tracemalloc.stop()

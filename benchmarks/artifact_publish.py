@@ -13,7 +13,7 @@ from typing import Self
 from benchmarks import peers
 from benchmarks.harness import Figure, Paired, from_slices
 from benchmarks.ministack import start_ministack
-from benchmarks.relay import Relay, relaying
+from benchmarks.relay import Relay, open_relay
 from benchmarks.wire_race import wire_environment
 
 ROOT = Path(__file__).parents[1]
@@ -27,20 +27,20 @@ WARMUPS = 2
 def figures(workshop: Path) -> Iterator[Figure]:
     """Requests of one publish and its CPU; all on the same server, each with a table and a bucket."""
     with (
-        relaying(start_ministack()) as relay,
+        open_relay(start_ministack()) as relay,
         _Publisher("artifact_peers:versioned", str(peers.interpreter()), relay) as theirs,
     ):
         for side, where in OURS.items():
             with _Publisher(f"artifact_ours:{side}", sys.executable, relay) as ours:
-                cpu = _raced(ours, theirs)
+                cpu = _race(ours, theirs)
                 details = ("1 MB", where, "requests", "against versioned")
-                note = f"{ours.told()} against {theirs.told()}"
+                note = f"{ours.describe_requests()} against {theirs.describe_requests()}"
                 yield Figure("artifact_publish", details, ours.requests, theirs.requests, unit="", note=note)
                 details = ("1 MB", where, "CPU", "against versioned")
                 yield Figure("artifact_publish", details, cpu.ratio, BAR, note=cpu.each(1))
 
 
-def _raced(ours: _Publisher, theirs: _Publisher) -> Paired:
+def _race(ours: _Publisher, theirs: _Publisher) -> Paired:
     slices = []
     for turn in range(WARMUPS + PAIRS):
         if turn % 2:
@@ -84,7 +84,7 @@ class _Publisher:
         """How many a publish took, in the worst case."""
         return max(len(each) for each in self._sent)
 
-    def told(self) -> str:
+    def describe_requests(self) -> str:
         """The requests of the publish that took most, by method."""
         counts = Counter(next(each for each in self._sent if len(each) == self.requests))
         methods = " + ".join(f"{count} {method}" for method, count in sorted(counts.items()))
@@ -95,9 +95,9 @@ class _Publisher:
         seconds = 0.0
         for _ in range(COUNT):
             self._run("put")
-            self._relay.taken()
+            self._relay.take_methods()
             seconds += self._run("publish")
-            self._sent.append(tuple(self._relay.taken()))
+            self._sent.append(tuple(self._relay.take_methods()))
         self._run("check")
         return seconds / COUNT
 

@@ -8,7 +8,7 @@ from time import perf_counter
 
 from benchmarks import canned_server, s3_server
 from benchmarks.harness import Figure
-from benchmarks.relay import relaying
+from benchmarks.relay import open_relay
 from benchmarks.wire_client import Operation
 from benchmarks.wire_race import Worker, one_processor, race
 
@@ -19,7 +19,7 @@ ROUNDS = 20
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """CPU of an attachment, then the requests of one and of 25 on one owner, with the rate beside them."""
-    with one_processor(), canned_server.serving() as table, s3_server.serving() as bucket:
+    with one_processor(), canned_server.serve_canned() as table, s3_server.serve_bucket() as bucket:
         endpoints = f"{table} {bucket}"
         with Worker(OURS, endpoints) as ours, Worker(THEIRS, endpoints) as theirs:
             for operation, files in FILES.items():
@@ -27,18 +27,18 @@ def figures(workshop: Path) -> Iterator[Figure]:
                 details = (_words(files), "CPU", "against boto3")
                 yield Figure("attachment_wire", details, result.ratio, 1 / 3, note=result.each(files))
         with (
-            relaying(table) as rows,
-            relaying(bucket) as bytes_,
+            open_relay(table) as rows,
+            open_relay(bucket) as bytes_,
             Worker(OURS, f"{rows.url} {bytes_.url}") as ours,
         ):
             for operation, files in FILES.items():
                 ours.run(operation, 1)  # with whatever is found out only once
-                rows.taken()
-                bytes_.taken()
+                rows.take_methods()
+                bytes_.take_methods()
                 start = perf_counter()
                 ours.run(operation, ROUNDS)
                 seconds = perf_counter() - start
-                count = len(rows.taken()) + len(bytes_.taken())
+                count = len(rows.take_methods()) + len(bytes_.take_methods())
                 each, bar = count / ROUNDS / files, 2 + 1 / min(files, 25)
                 where = (_words(files), "requests for each file")
                 note = f"{ROUNDS * files / seconds:,.0f} files/s, one owner after the other"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.canned_server import serving
+from benchmarks.canned_server import serve_canned
 from benchmarks.harness import Figure
 from benchmarks.ministack import start_ministack
 from benchmarks.model_items import BULK
@@ -17,8 +17,8 @@ BAR = 1 / 3
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure; both sides make the items from the same values, and write them to the same server."""
-    with one_processor(), serving() as canned:
+    with one_processor(), serve_canned() as canned:
         endpoints = f"{canned} {start_ministack()}"
-        result = race("model_ours:bulk_writing", "model_peers:pynamodb_batch_writing", endpoints)
+        result = race("model_ours:open_bulk_writer", "model_peers:open_pynamodb_batch_writer", endpoints)
     details = (f"{PAIRS * BULK:,} items", "against PynamoDB")
     yield Figure("bulk_write", details, result.ratio, BAR, note=result.each(BULK))

@@ -20,7 +20,7 @@ from zlib import crc32
 from benchmarks import model_items
 from benchmarks.wire_items import COUNT, TABLE, document, documents
 
-__all__ = ["serving"]
+__all__ = ["serve_canned"]
 
 HERE = Path(__file__).parent
 
@@ -32,7 +32,7 @@ _NUMBER = re.compile(rb'"sk": ?{"S": ?"0*(\d+)"}')
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serve_canned() -> Iterator[str]:
     """The URL of a server in a process of its own, which ends with the block."""
     command = [sys.executable, "-m", "benchmarks.canned_server"]
     with subprocess.Popen(

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.model_items import COUNT, values
 from benchmarks.model_ours import Order, fill, read_all
 from holdall import Database, Key, Model, SortKey, field
@@ -75,6 +75,8 @@ def figures(workshop: Path) -> Iterator[Figure]:
             "every field read": read,
         }
         for details, act in sides.items():
-            result = paired(lambda: PER_SLICE, partial(act, (Purchase, Sale)), partial(act, Order), pairs=40)
+            result = time_pair(
+                lambda: PER_SLICE, partial(act, (Purchase, Sale)), partial(act, Order), pairs=40
+            )
             note = result.each(PER_SLICE)
             yield Figure("collection_query", (f"{COUNT} items", details), result.ratio, BAR, note=note)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.embedded_store import CLOCKS, DURABILITIES, SIZES, TABLE, Durability, Twins, key, twins
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from holdall import Database
 from holdall.core import GetItem
 
@@ -28,13 +28,13 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def _figure(both: Twins, durability: Durability) -> Figure:
-    with both.opened(durability) as (db, connection):
+    with both.open(durability) as (db, connection):
 
         def prepare() -> Keys:
             return [key(number) for number in both.some(PER_SLICE)]
 
         check_same(db, connection, prepare())
-        result = paired(
+        result = time_pair(
             prepare,
             lambda keys: _ours(db, keys),
             lambda keys: _theirs(connection, keys),

@@ -22,7 +22,7 @@ from benchmarks.embedded_store import (
     key,
     twins,
 )
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from holdall import Database
 from holdall.core import Compare, PutItem, Value, path
 
@@ -53,8 +53,8 @@ def _figure(both: Twins, durability: Durability) -> Figure:
         touched[:] = [_next_change(both, number) for number in both.some(PER_SLICE)]
         return touched
 
-    with both.opened(durability) as (db, connection):
-        result = paired(
+    with both.open(durability) as (db, connection):
+        result = time_pair(
             prepare,
             lambda changes: _ours(db, changes),
             lambda changes: _theirs(connection, changes),

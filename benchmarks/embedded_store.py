@@ -58,7 +58,7 @@ class Twins:
         return self.random.choices(range(self.count), k=count)
 
     @contextmanager
-    def opened(self, durability: Durability) -> Iterator[tuple[Database, sqlite3.Connection]]:
+    def open(self, durability: Durability) -> Iterator[tuple[Database, sqlite3.Connection]]:
         """Both sides, equally durable."""
         with (
             Database(f"embedded:{self.store}", durability=durability) as db,

@@ -19,7 +19,7 @@ from statistics import median
 from types import ModuleType
 from typing import Literal, TypeVar
 
-__all__ = ["Figure", "Paired", "benchmarks", "check_readme", "paired", "summary"]
+__all__ = ["Figure", "Paired", "benchmarks", "check_readme", "summary", "time_pair"]
 
 W = TypeVar("W")
 
@@ -76,7 +76,7 @@ class Paired:
         return f"{self.ours / count * 1e6:,.1f} µs against {self.theirs / count * 1e6:,.1f} µs"
 
 
-def paired(
+def time_pair(
     prepare: Callable[[], W],
     ours: Callable[[W], object],
     theirs: Callable[[W], object],
@@ -112,12 +112,12 @@ def _slice(
     work: W, ours: Callable[[W], object], theirs: Callable[[W], object], clock: Clock, theirs_first: bool
 ) -> tuple[float, float]:
     if theirs_first:
-        second = _timed(theirs, work, clock)
-        return _timed(ours, work, clock), second
-    return _timed(ours, work, clock), _timed(theirs, work, clock)
+        second = _time(theirs, work, clock)
+        return _time(ours, work, clock), second
+    return _time(ours, work, clock), _time(theirs, work, clock)
 
 
-def _timed(act: Callable[[W], object], work: W, clock: Clock) -> float:
+def _time(act: Callable[[W], object], work: W, clock: Clock) -> float:
     start = clock()
     act(work)
     return clock() - start

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import holdall
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.ministack import start_ministack
 from benchmarks.model_items import values
 from benchmarks.model_ours import Order, fill
@@ -58,7 +58,7 @@ def _figure(db: Database, name: str, other: Body, slices: int = 30) -> Figure:
         keys = drawn.sample(known, 2 * PER_SLICE)
         return list(zip(keys[::2], keys[1::2], strict=True))
 
-    result = paired(
+    result = time_pair(
         prepare,
         lambda pairs: [db.run(_move_and_enqueue, *pair) for pair in pairs],
         lambda pairs: [db.run(other, *pair) for pair in pairs],

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from holdall.backends.media.delivery import deliver_blocking
 from holdall.backends.process import children
 from holdall.core.media import TransformImage
@@ -52,7 +52,7 @@ def _time_thumbnails(workshop: Path) -> Figure:
     start = time.perf_counter()
     deliver_blocking(request)
     cold = time.perf_counter() - start
-    result = paired(lambda: None, lambda _: deliver_blocking(request), make_bare, clock=time.perf_counter)
+    result = time_pair(lambda: None, lambda _: deliver_blocking(request), make_bare, clock=time.perf_counter)
     with Image.open(ours) as one, Image.open(theirs) as other:
         assert one.size == other.size == (SIDE, SIDE * 3 // 4)
     note = f"{result.ours * 1e3:.1f} ms against {result.theirs * 1e3:.1f} ms; with a new child {cold * 1e3:.0f} ms"

@@ -14,6 +14,6 @@ BAR = 1 / 2
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure; on our side it is a whole query, but for its request."""
-    result = race("model_ours:decoding", "model_peers:pynamodb_decoding")
+    result = race("model_ours:open_decoder", "model_peers:open_pynamodb_decoder")
     details = (f"{COUNT} items", "against PynamoDB")
     yield Figure("model_decode", details, result.ratio, BAR, note=result.each(COUNT))

@@ -8,7 +8,7 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.model_items import COUNT, FIELDS, rows, values
 from benchmarks.model_ours import Order, fill, read_all
 from holdall import Database
@@ -38,17 +38,17 @@ def figures(workshop: Path) -> Iterator[Figure]:
     """A field of many items into a list, and by `getattr`, where the interpreter has no shortcut for either side."""
     with Database("memory:") as db:
         fill(db, COUNT)
-        orders, plain = _loaded(db), [Plain(values(number)) for number in range(COUNT)]
+        orders, plain = _load(db), [Plain(values(number)) for number in range(COUNT)]
         assert [read_all(order) for order in orders] == [read_all(order) for order in plain] == rows()
-        result = paired(lambda: None, lambda _: _read(orders), lambda _: _read_plain(plain))
+        result = time_pair(lambda: None, lambda _: _read(orders), lambda _: _read_plain(plain))
         note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}; {_others(db)}"
         yield Figure("model_field", ("later read", "into a list"), result.ratio, BAR, note=note)
-        result = paired(lambda: None, lambda _: _ask(orders), lambda _: _ask(plain))
+        result = time_pair(lambda: None, lambda _: _ask(orders), lambda _: _ask(plain))
         note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}"
         yield Figure("model_field", ("later read", "by getattr"), result.ratio, BAR, note=note)
 
 
-def _loaded(db: Database) -> list[Order]:
+def _load(db: Database) -> list[Order]:
     return list(db.query(Order, customer=values(0)["customer"]))
 
 
@@ -79,7 +79,7 @@ def _ask(orders: list[Any]) -> None:
 
 
 def _others(db: Database) -> str:
-    first = median(_seconds(read_all, _loaded(db)) for _ in range(REPEATS)) / len(FIELDS)
+    first = median(_seconds(read_all, _load(db)) for _ in range(REPEATS)) / len(FIELDS)
     detached = [Order(**values(number)) for number in range(COUNT)]
     assignment = median(_seconds(_assign, detached) for _ in range(REPEATS))
     with db.transaction() as tx:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.model_items import TABLE, key_document, values
 from benchmarks.model_ours import Order, fill, read_all
 from holdall import Database
@@ -35,7 +35,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 def _figure(db: Database, details: tuple[str, str], ours: Way, by_hand: Way) -> Figure:
     drawn = random.Random(20)
     known = [(order["customer"], order["number"]) for order in map(values, range(ORDERS))]
-    result = paired(
+    result = time_pair(
         lambda: drawn.sample(known, PER_SLICE), lambda keys: ours(db, keys), lambda keys: by_hand(db, keys)
     )
     bar = DECODED_BAR if details == ("tx.get", "all fields") else BAR

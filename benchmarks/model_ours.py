@@ -22,7 +22,7 @@ from holdall.core import (
     TtlDescription,
 )
 
-__all__ = ["Order", "bulk_writing", "client", "decoding", "fill", "querying", "read_all"]
+__all__ = ["Order", "client", "fill", "open_bulk_writer", "open_decoder", "open_querier", "read_all"]
 
 read_all = attrgetter(*FIELDS)
 """Every field of an order."""
@@ -51,25 +51,25 @@ def fill(db: Database, count: int) -> None:
                 tx.create(Order, **values(number))
 
 
-def _reading(db: Database) -> Side:
+def _open_reader(db: Database) -> Side:
     customer = values(0)["customer"]
     return Side(lambda: [read_all(order) for order in db.query(Order, customer=customer)])
 
 
-def decoding(endpoint: str) -> Side:
+def open_decoder(endpoint: str) -> Side:
     """A query whose page is at hand, so that all that is left to do is the model layer's."""
-    return _reading(Database(backend=_Canned()))
+    return _open_reader(Database(backend=_Canned()))
 
 
-def querying(endpoint: str) -> Side:
+def open_querier(endpoint: str) -> Side:
     """A query on a server, in a table that is made and filled first."""
     db = Database(f"dynamodb://{TABLE}-queried?endpoint={endpoint}&region={REGION}")
     db.table.create()
     fill(db, COUNT)
-    return _reading(db)
+    return _open_reader(db)
 
 
-def bulk_writing(endpoint: str) -> Side:
+def open_bulk_writer(endpoint: str) -> Side:
     """A bulk of new orders on the canned server; the same on ministack, read back, shows that it writes them right."""
     canned, server = (
         Database(f"dynamodb://{TABLE}?endpoint={each}&region={REGION}") for each in endpoint.split()
@@ -85,7 +85,7 @@ def bulk_writing(endpoint: str) -> Side:
     def read_back() -> list[tuple[Any, ...]]:
         server.table.create()
         write(server)
-        return _reading(server).read()
+        return _open_reader(server).read()
 
     return Side(lambda: write(canned), lambda written: read_back())
 

@@ -10,7 +10,7 @@ from benchmarks.model_items import BULK, COUNT, FIELDS, documents, rows, values
 from benchmarks.model_worker import Side
 from benchmarks.wire_client import REGION
 
-__all__ = ["pynamodb_batch_writing", "pynamodb_decoding", "pynamodb_querying"]
+__all__ = ["open_pynamodb_batch_writer", "open_pynamodb_decoder", "open_pynamodb_querier"]
 
 _read_all = attrgetter(*FIELDS)
 
@@ -41,13 +41,13 @@ def _plain(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [(*row[:-1], row[-1].as_dict()) for row in read]
 
 
-def pynamodb_decoding(endpoint: str) -> Side:
+def open_pynamodb_decoder(endpoint: str) -> Side:
     """What its query does with the items of a reply."""
     order, items = _order(endpoint), documents()
     return Side(lambda: [_read_all(order.from_raw_data(item)) for item in items], _plain)
 
 
-def pynamodb_querying(endpoint: str) -> Side:
+def open_pynamodb_querier(endpoint: str) -> Side:
     """A query on a server, in a table that is made and filled first."""
     order = _order(endpoint, "queried-orders")
     order.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
@@ -58,7 +58,7 @@ def pynamodb_querying(endpoint: str) -> Side:
     return Side(lambda: [_read_all(row) for row in order.query(customer, consistent_read=True)], _plain)
 
 
-def pynamodb_batch_writing(endpoint: str) -> Side:
+def open_pynamodb_batch_writer(endpoint: str) -> Side:
     """A batch of new orders on the canned server; the same on ministack, read back, shows that it writes them right."""
     canned, server = map(_order, endpoint.split())
     orders = [values(number) for number in range(BULK)]

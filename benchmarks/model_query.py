@@ -15,6 +15,6 @@ BAR = 1 / 6
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure; both sides ask the same server, each for a table of its own."""
-    result = race("model_ours:querying", "model_peers:pynamodb_querying", start_ministack())
+    result = race("model_ours:open_querier", "model_peers:open_pynamodb_querier", start_ministack())
     details = (f"{COUNT} items", "against PynamoDB")
     yield Figure("model_query", details, result.ratio, BAR, note=result.each(1))

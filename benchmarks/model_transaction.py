@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.model_items import TABLE, values
 from benchmarks.model_ours import Order, fill
 from holdall import Database, Transaction
@@ -41,7 +41,7 @@ def _figure(db: Database, name: str, ours: Act, by_hand: Act) -> Figure:
         return list(zip(keys[::2], keys[1::2], strict=True))
 
     _check(db, prepare()[0], ours, by_hand)
-    result = paired(
+    result = time_pair(
         prepare,
         lambda pairs: [ours(db, *pair) for pair in pairs],
         lambda pairs: [by_hand(db, *pair) for pair in pairs],

@@ -41,7 +41,7 @@ def _commands() -> Iterator[tuple[Operation, int]]:
         yield operation, int(count)  # type: ignore[misc]
 
 
-def _blocking(client: Client) -> None:
+def _run_blocking(client: Client) -> None:
     for operation, act in client.operations.items():
         _check(client, operation, act(0))
     for operation, count in _commands():
@@ -54,7 +54,7 @@ def _blocking(client: Client) -> None:
         client.close()
 
 
-async def _awaiting(opened: Any) -> None:
+async def _run_awaiting(opened: Any) -> None:
     client: Client = await opened
     for operation, act in client.operations.items():
         _check(client, operation, await act(0))
@@ -74,9 +74,9 @@ def main() -> None:
     module, _, function = name.partition(":")
     opener = getattr(import_module(f"benchmarks.{module}"), function)
     if iscoroutinefunction(opener):
-        asyncio.run(_awaiting(opener(endpoint)))
+        asyncio.run(_run_awaiting(opener(endpoint)))
     else:
-        _blocking(opener(endpoint))
+        _run_blocking(opener(endpoint))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.proxy_server import open_database
 from holdall.attachments import Blob
 from holdall.attachments.address import url_of
@@ -36,7 +36,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
         blobs = [db.blobs.create_and_upload(folder / f"{number}.bin") for number in range(len(sizes))]
         ours = [url_of(db._context.settings, blob, proxied=True) for blob in blobs]
     theirs = [f"/static/{number}.bin" for number in range(len(sizes))]
-    with served(folder) as place:
+    with start_server(folder) as place:
         check_same(place, folder, [*zip(ours, theirs, strict=True)], blobs)
         yield _figure("100 MB", place, ours[:1], theirs[:1], 15, LARGE)
         yield _figure("10 KB", place, ours[1:], theirs[1:], 30, SMALL)
@@ -46,7 +46,7 @@ def _figure(
     name: str, place: tuple[str, int], ours: list[str], theirs: list[str], pairs: int, size: int
 ) -> Figure:
     lines = [Line(place) for _ in range(min(LINES, len(ours)))]
-    found = paired(
+    found = time_pair(
         lambda: None,
         lambda _: fetch_all(lines, ours),
         lambda _: fetch_all(lines, theirs),
@@ -123,7 +123,7 @@ def check_same(place: tuple[str, int], folder: Path, paths: list[tuple[str, str]
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, int]]:
+def start_server(folder: Path) -> Iterator[tuple[str, int]]:
     """The server, in a process of its own."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         command = [sys.executable, "-m", "benchmarks.proxy_server", str(folder), str(listening.fileno())]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Figure, paired
+from benchmarks.harness import Figure, time_pair
 from benchmarks.model_items import COUNT, TABLE, documents, values
 from benchmarks.model_ours import Order, read_all
 from holdall import Database
@@ -31,7 +31,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
                 db.send(request)
 
         for details, bar, act in _sides(db):
-            result = paired(lambda: PER_SLICE, act, port, pairs=40)
+            result = time_pair(lambda: PER_SLICE, act, port, pairs=40)
             note = result.each(PER_SLICE)
             yield Figure("query_overhead", (f"{COUNT} items", details), result.ratio, bar, note=note)
 

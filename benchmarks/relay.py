@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from select import select
 from urllib.parse import urlsplit
 
-__all__ = ["Relay", "relaying"]
+__all__ = ["Relay", "open_relay"]
 
 _BLOCK = 256 * 1024
 _LINE = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]\r\n")
@@ -32,7 +32,7 @@ class Relay:
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def taken(self) -> list[str]:
+    def take_methods(self) -> list[str]:
         """The methods of the requests that passed since this was last asked."""
         with self._lock:
             seen, self._seen = self._seen, []
@@ -76,7 +76,7 @@ class Relay:
 
 
 @contextmanager
-def relaying(to: str) -> Iterator[Relay]:
+def open_relay(to: str) -> Iterator[Relay]:
     """A relay to a server, for a block."""
     relay = Relay(to)
     try:

@@ -17,7 +17,7 @@ def _service(endpoint: str) -> S3Service:
     return S3Service(BUCKET, endpoint_of, find_credentials(), part_size=PART, parallel=PARALLEL)
 
 
-def blocking(endpoint: str) -> S3Client:
+def open_blocking(endpoint: str) -> S3Client:
     """The calling thread waits; of large objects several parts are on their way at a time."""
     service = _service(endpoint)
     db = Database("memory:", files=service)
@@ -35,7 +35,7 @@ def blocking(endpoint: str) -> S3Client:
     )
 
 
-async def awaiting(endpoint: str) -> S3Client:
+async def open_awaiting(endpoint: str) -> S3Client:
     """The event loop goes on."""
     service = _service(endpoint)
 

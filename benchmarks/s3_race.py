@@ -12,10 +12,10 @@ from typing import NamedTuple, Self
 
 from benchmarks import peers
 from benchmarks.s3_client import S3Operation
-from benchmarks.s3_server import serving
+from benchmarks.s3_server import serve_bucket
 from benchmarks.wire_race import wire_environment
 
-__all__ = ["S3Worker", "Seconds", "raced", "s3_workers"]
+__all__ = ["S3Worker", "Seconds", "s3_workers", "time_slices"]
 
 HERE = Path(__file__).parent
 WARMUPS = 2
@@ -79,14 +79,14 @@ def s3_workers(
         os.sched_setaffinity(0, {max(before)})
     try:
         with ExitStack() as stack:
-            endpoint = stack.enter_context(serving())
+            endpoint = stack.enter_context(serve_bucket())
             # one after the other: their checks of large objects would get in each other's way
             yield {client: stack.enter_context(S3Worker(client, endpoint, directory)) for client in clients}
     finally:
         os.sched_setaffinity(0, before)
 
 
-def raced(
+def time_slices(
     ours: S3Worker, theirs: S3Worker, operation: S3Operation, count: int, pairs: int
 ) -> list[tuple[Seconds, Seconds]]:
     """Both sides' times, slice after slice, taking turns in going first."""

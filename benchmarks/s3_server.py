@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.s3_client import BUCKET, LARGE, SMALL, content
 
-__all__ = ["serving"]
+__all__ = ["serve_bucket"]
 
 HERE = Path(__file__).parent
 
@@ -31,7 +31,7 @@ _ETAG = '"0123456789abcdef0123456789abcdef"'
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serve_bucket() -> Iterator[str]:
     """The URL of a server in a process of its own, which ends with the block."""
     command = [sys.executable, "-m", "benchmarks.s3_server"]
     with subprocess.Popen(

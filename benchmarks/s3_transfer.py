@@ -8,10 +8,10 @@ from statistics import median
 
 from benchmarks.harness import Figure
 from benchmarks.s3_client import LARGE, S3Operation
-from benchmarks.s3_race import raced, s3_workers
+from benchmarks.s3_race import s3_workers, time_slices
 
 WAYS: tuple[S3Operation, ...] = ("up", "down")
-OURS, THEIRS = "s3_ours:blocking", "s3_peers:boto3"
+OURS, THEIRS = "s3_ours:open_blocking", "s3_peers:boto3"
 PAIRS = 8
 
 
@@ -19,7 +19,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
     """Throughput and CPU, each way."""
     with s3_workers([OURS, THEIRS], workshop, one_processor=False) as running:
         for way in WAYS:
-            slices = raced(running[OURS], running[THEIRS], way, 1, PAIRS)
+            slices = time_slices(running[OURS], running[THEIRS], way, 1, PAIRS)
             throughput = median(theirs.wall / ours.wall for ours, theirs in slices)
             speeds = [
                 LARGE / median(side) / 1e6

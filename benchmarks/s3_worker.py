@@ -51,7 +51,7 @@ def _commands() -> Iterator[tuple[S3Operation, int]]:
         yield operation, int(count)  # type: ignore[misc]
 
 
-def _blocking(client: S3Client, work: _Work) -> None:
+def _run_blocking(client: S3Client, work: _Work) -> None:
     for operation, act in client.operations.items():
         work.check(operation, act(*work.arguments(operation)))
     for operation, count in _commands():
@@ -64,7 +64,7 @@ def _blocking(client: S3Client, work: _Work) -> None:
         client.close()
 
 
-async def _awaiting(opened: Any, work: _Work) -> None:
+async def _run_awaiting(opened: Any, work: _Work) -> None:
     client: S3Client = await opened
     for operation, act in client.operations.items():
         work.check(operation, await act(*work.arguments(operation)))
@@ -85,9 +85,9 @@ def main() -> None:
     opener = getattr(import_module(f"benchmarks.{module}"), function)
     work = _Work(Path(directory))
     if iscoroutinefunction(opener):
-        asyncio.run(_awaiting(opener(endpoint), work))
+        asyncio.run(_run_awaiting(opener(endpoint), work))
     else:
-        _blocking(opener(endpoint), work)
+        _run_blocking(opener(endpoint), work)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class _Python:
         return Query(TABLE, KeyCondition("pk", encode(_PARTITION)))
 
 
-def blocking_raw(endpoint: str) -> Client:
+def open_blocking_raw(endpoint: str) -> Client:
     """Blocking; attributes as they travel, in and out."""
     db = Database(_url(endpoint))
     send, new_id = db.send, db.port.new_id
@@ -109,12 +109,12 @@ def blocking_raw(endpoint: str) -> Client:
             "transact": lambda number: send(_Raw.transact(number, new_id())),
             "query": lambda number: send(_Raw.query()).items,
         },
-        plain=_listed,
+        plain=_to_list,
         close=db.close,
     )
 
 
-def blocking(endpoint: str) -> Client:
+def open_blocking(endpoint: str) -> Client:
     """Blocking; Python values in and out."""
     db = Database(_url(endpoint))
     send, new_id = db.send, db.port.new_id
@@ -136,7 +136,7 @@ def blocking(endpoint: str) -> Client:
     )
 
 
-async def awaiting(endpoint: str) -> Client:
+async def open_awaiting(endpoint: str) -> Client:
     """Awaiting; Python values in and out."""
     db = AsyncDatabase(_url(endpoint))
     send, new_id = db.send, db.port.new_id
@@ -161,5 +161,5 @@ async def awaiting(endpoint: str) -> Client:
     )
 
 
-def _listed(read: Any) -> Any:
+def _to_list(read: Any) -> Any:
     return list(read) if isinstance(read, tuple) else read

@@ -24,20 +24,22 @@ class Rival(NamedTuple):
 
 
 RIVALS = (
-    Rival("boto3 client", "wire_peers:boto3_raw", "wire_ours:blocking_raw", 1 / 5, 1 / 10),
-    Rival("PynamoDB", "wire_peers:pynamodb", "wire_ours:blocking"),
-    Rival("pydynox", "wire_peers:pydynox", "wire_ours:blocking"),
-    Rival("pydynox async", "wire_peers:pydynox_awaiting", "wire_ours:awaiting"),
-    Rival("aiodynamo", "wire_peers:aiodynamo", "wire_ours:awaiting"),
+    Rival("boto3 client", "wire_peers:boto3_raw", "wire_ours:open_blocking_raw", 1 / 5, 1 / 10),
+    Rival("PynamoDB", "wire_peers:pynamodb", "wire_ours:open_blocking"),
+    Rival("pydynox", "wire_peers:pydynox", "wire_ours:open_blocking"),
+    Rival("pydynox async", "wire_peers:pydynox_awaiting", "wire_ours:open_awaiting"),
+    Rival("aiodynamo", "wire_peers:aiodynamo", "wire_ours:open_awaiting"),
 )
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure per peer and operation."""
-    yield from raced("wire_point", RIVALS, POINTS)
+    yield from race_rivals("wire_point", RIVALS, POINTS)
 
 
-def raced(benchmark: str, rivals: tuple[Rival, ...], operations: tuple[Operation, ...]) -> Iterator[Figure]:
+def race_rivals(
+    benchmark: str, rivals: tuple[Rival, ...], operations: tuple[Operation, ...]
+) -> Iterator[Figure]:
     """Each operation against each rival."""
     clients = dict.fromkeys(client for rival in rivals for client in (rival.ours, rival.theirs))
     with workers(clients) as running:

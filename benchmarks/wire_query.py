@@ -6,21 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.harness import Figure
-from benchmarks.wire_point import Rival, raced
+from benchmarks.wire_point import Rival, race_rivals
 
 BAR = 1 / 6
 STRETCH = 1 / 11
 
 RIVALS = (
-    Rival("boto3 client + TypeDeserializer", "wire_peers:boto3_values", "wire_ours:blocking", BAR, STRETCH),
-    Rival("boto3 client, both raw", "wire_peers:boto3_raw", "wire_ours:blocking_raw", BAR, STRETCH),
-    Rival("PynamoDB", "wire_peers:pynamodb", "wire_ours:blocking"),
-    Rival("pydynox", "wire_peers:pydynox", "wire_ours:blocking"),
-    Rival("pydynox async", "wire_peers:pydynox_awaiting", "wire_ours:awaiting"),
-    Rival("aiodynamo", "wire_peers:aiodynamo", "wire_ours:awaiting"),
+    Rival(
+        "boto3 client + TypeDeserializer", "wire_peers:boto3_values", "wire_ours:open_blocking", BAR, STRETCH
+    ),
+    Rival("boto3 client, both raw", "wire_peers:boto3_raw", "wire_ours:open_blocking_raw", BAR, STRETCH),
+    Rival("PynamoDB", "wire_peers:pynamodb", "wire_ours:open_blocking"),
+    Rival("pydynox", "wire_peers:pydynox", "wire_ours:open_blocking"),
+    Rival("pydynox async", "wire_peers:pydynox_awaiting", "wire_ours:open_awaiting"),
+    Rival("aiodynamo", "wire_peers:aiodynamo", "wire_ours:open_awaiting"),
 )
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure per peer; decoded to Python values on both sides unless it says raw."""
-    yield from raced("wire_query", RIVALS, ("query",))
+    yield from race_rivals("wire_query", RIVALS, ("query",))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks import peers
-from benchmarks.canned_server import serving
+from benchmarks.canned_server import serve_canned
 from benchmarks.harness import Paired, from_slices
 from benchmarks.wire_client import REGION, Operation
 
@@ -86,7 +86,7 @@ def workers(clients: Iterable[str]) -> Iterator[dict[str, Worker]]:
     """A worker for each client (``module:function``), all on one server."""
     with ExitStack() as stack:
         stack.enter_context(one_processor())
-        endpoint = stack.enter_context(serving())
+        endpoint = stack.enter_context(serve_canned())
         started = {client: Worker(client, endpoint) for client in clients}
         yield {client: stack.enter_context(worker) for client, worker in started.items()}
 

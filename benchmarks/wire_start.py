@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import peers
-from benchmarks.canned_server import serving
+from benchmarks.canned_server import serve_canned
 from benchmarks.harness import Figure
 from benchmarks.startup import startup_environment
 from benchmarks.wire_client import REGION
@@ -38,7 +38,7 @@ assert client.get_item(TableName="{table}", Key={key})["Item"]
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure, in milliseconds of wall time."""
-    with serving() as endpoint:
+    with serve_canned() as endpoint:
         place = {"table": TABLE, "endpoint": endpoint, "region": REGION, "key": key_document(0)}
         theirs = str(peers.interpreter())
         programs = {

@@ -33,7 +33,7 @@ def open_account(db: Database, owner: str, cents: int) -> None:
     db.send(PutItem("accounts", item, condition=NotExists(path("owner"))))
 
 
-def booking(db: Database, source: str, target: str, cents: int) -> TransactWrite:
+def plan_transfer(db: Database, source: str, target: str, cents: int) -> TransactWrite:
     """The whole transfer as one value: the payer, the payee, and the line in the journal."""
     token = db.port.new_id()
     pay = UpdateItem(
@@ -66,14 +66,14 @@ def main() -> None:
         open_account(db, "ada", 10_000)
         open_account(db, "grace", 500)
 
-        rent = booking(db, "ada", "grace", 2_500)
+        rent = plan_transfer(db, "ada", "grace", 2_500)
         db.send(rent)
         db.send(rent)  # the network hiccuped, so we sent it again: it counts once
         assert balances(db) == {"ada": 7_500, "grace": 3_000}
         print("after the rent:", balances(db))
 
         try:
-            db.send(booking(db, "grace", "ada", 1_000_000))
+            db.send(plan_transfer(db, "grace", "ada", 1_000_000))
         except TransactionCanceledError as error:
             pay, get, line = error.reasons
             assert (pay.code, get.code, line.code) == ("ConditionalCheckFailed", "None", "None")
@@ -81,7 +81,7 @@ def main() -> None:
             print(f"refused: grace has only {decode_item(pay.item)['cents']} cents")
 
         try:
-            db.send(booking(db, "ada", "alan", 1))
+            db.send(plan_transfer(db, "ada", "alan", 1))
         except TransactionCanceledError as error:
             codes = [reason.code for reason in error.reasons]
             assert codes == ["None", "ConditionalCheckFailed", "None"]

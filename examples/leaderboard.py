@@ -48,7 +48,7 @@ def record(db: Database, game: str, player: str, score: int) -> bool:
     return True
 
 
-def ranking(game: str, after: Item | None = None) -> Query:
+def query_ranking(game: str, after: Item | None = None) -> Query:
     """Ten players, best first, from a place on."""
     partition = KeyCondition("game", {"S": game})
     return Query("scores", partition, index="by_score", reverse=True, limit=10, start_after=after)
@@ -65,16 +65,16 @@ def main() -> None:
             assert is_best == (score > best.get(player, -1))
             best[player] = max(score, best.get(player, -1))
 
-        first = db.send(ranking("chess"))
+        first = db.send(query_ranking("chess"))
         print("the top ten:")
         for place, item in enumerate(map(decode_item, first.items), start=1):
             print(f"{place:3}. {item['player']}  {item['best']:,}")
 
         # A page's last_key is all a web page needs to remember for its "next" link.
-        second = db.send(ranking("chess", after=first.last_key))
+        second = db.send(query_ranking("chess", after=first.last_key))
         print(f"place eleven: {decode_item(second.items[0])['player']}")
 
-        shown = [decode_item(item) for page in db.pages(ranking("chess")) for item in page.items]
+        shown = [decode_item(item) for page in db.pages(query_ranking("chess")) for item in page.items]
         assert {row["player"]: row["best"] for row in shown} == best
         assert [row["best"] for row in shown] == sorted(best.values(), reverse=True)
 

@@ -154,7 +154,7 @@ def draw(back: str, front: str, form: str = "JPEG") -> bytes:
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
+def serve(app: Any) -> Iterator[str]:
     """Serve an application in a thread; gives its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
@@ -220,7 +220,7 @@ def main() -> None:
     ):
         fill(db)
         console = Console(models=[Customer, Order, Invoice], read_only=False)
-        with serving(create_app(db, console=console)) as address, sync_playwright() as playwright:
+        with serve(create_app(db, console=console)) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )

@@ -155,7 +155,7 @@ def command_page() -> str:
     links = (f"[`{name}`](#{name.replace(' ', '-')})" for name in commands)
     parts = [NOTE, "# The command line", "What each command prints for `--help`.", " · ".join(links)]
     for name, command in commands.items():
-        parts += [f"## {name}", _fenced(help_text(name, command))]
+        parts += [f"## {name}", _fence(help_text(name, command))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -187,20 +187,20 @@ def _entry(module: ModuleType, name: str) -> Iterator[str]:
     home, its_name = _place(found) or (module.__name__, name)
     if home != module.__name__:  # documented once
         kind = "class " if inspect.isclass(found) else ""
-        yield _fenced(f"{kind}{name}")
+        yield _fence(f"{kind}{name}")
         yield _markdown(documentation(module, name).partition("\n\n")[0], module)
         yield f"This is [`{home}.{its_name}`]({_link(home, its_name)}), documented there."
     elif inspect.isclass(found):
-        yield _fenced(_class_head(name, found))
+        yield _fence(_class_head(name, found))
         yield _markdown(documentation(module, name), module, found)
         yield from _error_facts(found)
         yield from _members(module, name, found)
     elif inspect.isroutine(found):
         source = _module_of(found)
-        yield _fenced(_function_text(name, _functions(_tree(source).body, found.__name__), source))
+        yield _fence(_function_text(name, _functions(_tree(source).body, found.__name__), source))
         yield _markdown(documentation(module, name), module)
     else:
-        yield _fenced(_definition(module, name))
+        yield _fence(_definition(module, name))
         yield _markdown(documentation(module, name), module)
 
 
@@ -311,12 +311,12 @@ def _members(module: ModuleType, owner: str, found: type) -> Iterator[str]:
     for member in own.values():
         yield f"### {owner}.{member.heading}"
         if member.kind == "method":
-            yield _fenced(
+            yield _fence(
                 _function_text(member.name, member.functions, member.source or _module_of(member.home))
             )
         else:
             text = _attribute_text(member)
-            yield _fenced(text + _aliases(text, _module_of(member.home)))
+            yield _fence(text + _aliases(text, _module_of(member.home)))
         yield _markdown(_member_documentation(found, member), module, found)
     for base, members in inherited.items():
         place = _place(base)
@@ -396,7 +396,7 @@ def _class_members(kind: type) -> dict[str, Member]:
             if "internal" not in marks and not any(mark.endswith(".setter") for mark in marks):
                 is_property = bool(marks & {"property", "cached_property"})
                 found[node.name] = Member(node.name, "property" if is_property else "method", kind, functions)
-        elif isinstance(node, ast.Assign) and (member := _bound_flow(kind, node)):
+        elif isinstance(node, ast.Assign) and (member := _find_bound_flow(kind, node)):
             found[member.name] = member
     for name, attribute in _attributes(body):
         if not name.startswith("_") and name not in fields and name not in found:
@@ -404,7 +404,7 @@ def _class_members(kind: type) -> dict[str, Member]:
     return found
 
 
-def _bound_flow(kind: type, node: ast.Assign) -> Member | None:
+def _find_bound_flow(kind: type, node: ast.Assign) -> Member | None:
     """The method that ``name = blocking(flow)`` makes: the flow without its first parameter."""
     if not (isinstance(node.value, ast.Call) and _text(node.value.func) in ("blocking", "awaiting")):
         return None
@@ -586,10 +586,10 @@ def _text(node: ast.AST) -> str:
     """Source text on one line, without the quotes around a whole annotation."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    return _quoted(re.sub(r",\]", "]", ast.unparse(node)))
+    return _quote(re.sub(r",\]", "]", ast.unparse(node)))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """With double quotes, as our source has them."""
     return text if '"' in text else text.replace("'", '"')
 
@@ -600,14 +600,14 @@ def _value(node: ast.expr, module: ModuleType) -> str:
         home = _home(module, node.id)
         value = getattr(home, node.id, None)
         if isinstance(value, str | int | float | tuple):
-            return _quoted(repr(value))
+            return _quote(repr(value))
         if not isinstance(value, timedelta):
             return "..."
         written = getattr(_assignment(_statements(_tree(home).body), node.id)[0], "value", None)
         return _text(written) if written else "..."
     if isinstance(node, ast.Tuple) and any(isinstance(each, ast.Name) for each in node.elts):
         return f"({', '.join(_value(each, module) for each in node.elts)}{',' * (len(node.elts) == 1)})"
-    return _quoted(ast.unparse(node))
+    return _quote(ast.unparse(node))
 
 
 # --- where things are -----------------------------------------------------------------------------------
@@ -729,15 +729,15 @@ def _markdown(docstring: str, module: ModuleType, owner: type | None = None) -> 
     for part in re.split(r"\n{2,}(?=\S)", docstring):
         opening, literal, block = part.partition("::\n\n")
         if not literal:
-            out.append(_linked(part, module, owner))
+            out.append(_add_links(part, module, owner))
             continue
         if opening.strip():
-            out.append(_linked(f"{opening}:", module, owner))
-        out.append(_fenced(textwrap.dedent(block)))
+            out.append(_add_links(f"{opening}:", module, owner))
+        out.append(_fence(textwrap.dedent(block)))
     return "\n\n".join(out)
 
 
-def _linked(text: str, module: ModuleType, owner: type | None) -> str:
+def _add_links(text: str, module: ModuleType, owner: type | None) -> str:
     def link(match: re.Match[str]) -> str:
         target = _target(match[1], module, owner)
         return f"[{match[0]}]({target})" if target else match[0]
@@ -781,7 +781,7 @@ def _first_sentence(text: str) -> str:
     return re.split(r"(?<=\.)\s", inspect.cleandoc(text))[0].replace("\n", " ")
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     return f"```text\n{text.rstrip()}\n```"
 
 

@@ -11,14 +11,14 @@ from tour.files import on_disk
 from tour.stage import Tour, step
 
 
-def opened(tour: Tour) -> Database:
+def open_database(tour: Tour) -> Database:
     return Database(backend=tour.store, files=on_disk(tour, "artifacts"), manage_table=True)
 
 
 @step("Artifacts: versions that never change")
 def versions(tour: Tour) -> None:
     """The last content put is LATEST; publishing turns it into the next version. Eight threads publish at once."""
-    db = opened(tour)
+    db = open_database(tour)
     db.artifacts.put("shop", b"the shop, first edition", tags={"team": "web"})
     first = db.artifacts.publish("shop")
     again = db.artifacts.publish("shop")
@@ -48,7 +48,7 @@ def versions(tour: Tour) -> None:
 @step("A rollout, and protection against mistakes")
 def rollout(tour: Tour) -> None:
     """A version is rolled out in stages, each started by a job. A version that an alias serves cannot be deleted."""
-    db = opened(tour)
+    db = open_database(tour)
     db.artifacts.put_alias("shop", "live", 1, protected=True)
     found = db.artifacts.start_rollout("shop", "live", 9, [(10, 0), (50, 0)], allow_protected=True)
     stages = [found.percent]

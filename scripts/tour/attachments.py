@@ -16,7 +16,7 @@ class Member(Model):
     documents = has_many_attached()
 
 
-def opened(tour: Tour) -> Database:
+def open_database(tour: Tour) -> Database:
     return Database(backend=tour.store, files=on_disk(tour, "attached"), manage_table=True)
 
 
@@ -40,9 +40,9 @@ with Database(sys.argv[1], files=sys.argv[2]) as db, db.transaction() as tx:
 
 
 @step("A process killed while it attaches a file")
-def killed_attachment(tour: Tour) -> None:
+def kill_attachment(tour: Tour) -> None:
     """A process is killed during an upload. Nothing was committed; markers let the next sweep delete the bytes."""
-    db = opened(tour)
+    db = open_database(tour)
     command = [sys.executable, "-c", ATTACHER, tour.url, f"file:{tour.folder / 'attached'}"]
     killed = subprocess.run(command, check=False)
     assert killed.returncode == -signal.SIGKILL

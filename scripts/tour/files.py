@@ -109,7 +109,7 @@ with Database("memory:", files=sys.argv[1]) as db:
 
 
 @step("An upload that is killed half-way")
-def killed_upload(tour: Tour) -> None:
+def kill_upload(tour: Tour) -> None:
     """SIGKILL ends a process in the middle of a put. No file appears, and the next process continues the upload."""
     source, service = tour.folder / "film.raw", on_disk(tour, "resumed")
     command = [sys.executable, "-c", UPLOADER, f"file:{tour.folder / 'resumed'}", str(source)]
@@ -128,7 +128,7 @@ def killed_upload(tour: Tour) -> None:
 
 
 @step("Files: shared, composed, mirrored, repaired")
-def shared_files(tour: Tour) -> None:
+def share_files(tour: Tour) -> None:
     """A signed URL works for a limited time. A worker fills the mirror; damaged bytes are detected and repaired."""
     main = on_disk(tour, "files", secret=[SECRET], base_url="https://shop.example/files")
     named: dict[str, Any] = {"main": main, "copy": on_disk(tour, "copy"), "safe": "mirror:main,copy"}

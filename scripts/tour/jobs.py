@@ -36,14 +36,14 @@ def call_moon() -> None:
     raise ConnectionError("no answer")
 
 
-def opened(tour: Tour) -> Database:
+def open_database(tour: Tour) -> Database:
     return Database(backend=tour.store, manage_table=True)
 
 
 @step("Jobs: one per key, retried, and kept when they fail for good")
 def keys_and_failures(tour: Tour) -> None:
     """Only one job per key waits. A failed job is retried; when its retries run out, it is kept for inspection."""
-    db = opened(tour)
+    db = open_database(tour)
     added = [db.jobs.enqueue(reindex, "north", key="north").added for _ in range(50)]
     events: list[tuple[Any, ...]] = []
 
@@ -80,20 +80,20 @@ def count(number):
 
 
 @step("A worker that is killed")
-def killed_worker(tour: Tour) -> None:
+def kill_worker(tour: Tour) -> None:
     """SIGKILL ends a worker in the middle of a job. The next worker waits for the lease and runs it again."""
     (tour.folder / "depot").mkdir()
     (tour.folder / "depot" / "depot.py").write_text(APPLICATION)
     with Database(tour.url) as db:
         db.jobs.enqueue("pack", 7, queue="depot")
         command = [sys.executable, "-m", "holdall", "--url", tour.url, "worker", "depot", "--queue", "depot"]
-        first = begun([*command, "--lease", "1"], tour.folder / "depot")
+        first = start([*command, "--lease", "1"], tour.folder / "depot")
         assert first.stderr is not None
         said = next(line for line in first.stderr if line.startswith("packing"))
         first.kill()
         first.communicate()
         tour.voice.show(f"$ holdall worker depot --queue depot --lease 1\n{said.rstrip()}\nKilled")
-        second = begun([*command, "--poll-interval", "0.1"], tour.folder / "depot")
+        second = start([*command, "--poll-interval", "0.1"], tour.folder / "depot")
         while db.jobs.list(queue="depot"):
             time.sleep(0.02)
         second.send_signal(signal.SIGTERM)
@@ -103,7 +103,7 @@ def killed_worker(tour: Tour) -> None:
     assert "packing 7 attempt 2" in told
 
 
-def begun(command: list[str], folder: Path) -> subprocess.Popen[str]:
+def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -120,7 +120,7 @@ def many_jobs(tour: Tour) -> None:
                     tx.enqueue("count", number, queue="counting")
         command = [sys.executable, "-m", "holdall", "--url", url, "worker", "depot"]
         drain = [*command, "--queue", "counting", "--drain", "--json"]
-        workers = [begun(drain, tour.folder / "depot") for _ in range(2)]
+        workers = [start(drain, tour.folder / "depot") for _ in range(2)]
         rows = [worker_row(place, worker) for place, worker in enumerate(workers, 1)]
         tour.voice.table(["worker", "jobs", "taken by the other worker"], rows)
         assert sum(row[1] for row in rows) == total

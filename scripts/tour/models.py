@@ -57,7 +57,7 @@ class Page(Model):
     likes: int = 0
 
 
-def opened(tour: Tour) -> Database:
+def open_database(tour: Tour) -> Database:
     """A database whose every request is counted."""
     return Database(backend=tour.store, manage_table=True)
 
@@ -74,7 +74,7 @@ def error_of(function: Callable[[], Any]) -> HoldallError:
 @step("A class is all you write")
 def a_class(tour: Tour) -> None:
     """Annotations become fields; Key and SortKey become the key. Values are stored exactly, in readable form."""
-    db = opened(tour)
+    db = open_database(tour)
     now = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
     with db.transaction() as tx:
         for number in (9, 10, 11):
@@ -99,7 +99,7 @@ def a_class(tour: Tour) -> None:
 @step("Values are checked when they are set")
 def validation(tour: Tour) -> None:
     """A value that does not fit is refused when it is set. A change inside a list is checked at the commit."""
-    db = opened(tour)
+    db = open_database(tour)
     now = datetime.now(UTC)
 
     def spoil(tx: Transaction) -> None:
@@ -129,7 +129,7 @@ def validation(tour: Tour) -> None:
 @step("All of it, or nothing")
 def all_or_nothing(tour: Tour) -> None:
     """Several errors in one commit are raised as one group. A unique value belongs to at most one item."""
-    db = opened(tour)
+    db = open_database(tour)
     with db.transaction() as tx:
         tx.create(Member, name="ada", email="ada@example.com")
         tx.create(Member, name="grace", email="grace@example.com")
@@ -164,7 +164,7 @@ def all_or_nothing(tour: Tour) -> None:
 
 
 @step("A commit whose reply is lost")
-def lost_commit(tour: Tour) -> None:
+def lose_commit(tour: Tour) -> None:
     """Holdall cannot know whether the commit happened, so it does not run it again and calls no handler. It raises."""
     faulty = FaultyBackend(tour.store)
     db = Database(backend=faulty, manage_table=True)
@@ -192,7 +192,7 @@ def lost_commit(tour: Tour) -> None:
 @step("What a transaction costs")
 def costs(tour: Tour) -> None:
     """One item is an ordinary write. From two items on, DynamoDB bills each twice, checks included."""
-    db, meter = opened(tour), tour.meter
+    db, meter = open_database(tour), tour.meter
     db.get_one(Page, "/")  # the table is looked up once, and that is not what this is about
 
     def views(*urls: str) -> Callable[[Transaction], None]:

@@ -21,14 +21,14 @@ class Shipment(Model, indexes=[Index("by_product", key=["product"], sort_key=["l
     left_at: datetime
 
 
-def opened(tour: Tour) -> Database:
+def open_database(tour: Tour) -> Database:
     return Database(backend=tour.store, manage_table=True, secret="a secret for the tour only")
 
 
 @step("Finding items by key, by range, by another key")
 def queries(tour: Tour) -> None:
     """A query reads one range of one partition, in order. An index has another order; conditions filter."""
-    db = opened(tour)
+    db = open_database(tour)
     with db.transaction() as tx:
         for number in range(60):
             tx.create(
@@ -60,7 +60,7 @@ def queries(tour: Tour) -> None:
 @step("Page by page")
 def pages(tour: Tour) -> None:
     """Each page has a signed token for the next page. A changed token is refused."""
-    db = opened(tour)
+    db = open_database(tour)
     asked = db.query(Shipment, customer="ada", where=col(Shipment.product) == "limu")
     page = asked.page(8)
     sizes = [len(page.items)]
@@ -74,7 +74,7 @@ def pages(tour: Tour) -> None:
 @step("A model changes, and its items are migrated")
 def evolution(tour: Tour) -> None:
     """One field is renamed, one converted, and an index added. Old items are read at once; a bulk run rewrites them."""
-    db = opened(tour)
+    db = open_database(tour)
 
     class Bag(Model):
         code: Key[str]

@@ -56,14 +56,14 @@ class Voice:
 
     def title(self, place: int, title: str, intro: str) -> None:
         print("\n" + self._bold(f"{place}. {title}"))
-        self._wrapped(intro)
+        self._wrap(intro)
 
     def end(self) -> None:
         step = self.steps[-1]
         print(self._dim(f"   {step.requests:,} requests, {step.seconds:.2f} s"))
 
     def say(self, text: str) -> None:
-        self._wrapped(text)
+        self._wrap(text)
         self._add(f"<p>{html.escape(text)}</p>")
 
     def show(self, text: str) -> None:
@@ -110,7 +110,7 @@ class Voice:
     def _add(self, part: str) -> None:
         self.steps[-1].parts.append(part)
 
-    def _wrapped(self, text: str) -> None:
+    def _wrap(self, text: str) -> None:
         print(textwrap.fill(text, WIDTH, initial_indent="   ", subsequent_indent="   "))
 
     def _bold(self, text: str) -> str:
@@ -138,7 +138,7 @@ def page(program: Program, facts: Sequence[tuple[str, str]], table: str, steps: 
         f"measured.</p><div class=tiles>{tiles}</div></div>{table}<nav>{links}</nav></header><main>{acts}{stops}</main>"
         "<footer><p>Made by <code>make demo</code>. <code>make demo ALL=1</code> is the long tour. The scenes are "
         "one program, <code>scripts/scenes.py</code>.</p><details><summary>How it begins: the imports</summary>"
-        f"<pre class=code>{_highlighted(program.imports)}</pre></details></footer>"
+        f"<pre class=code>{_highlight(program.imports)}</pre></details></footer>"
         "</body></html>\n"
     )
 
@@ -146,7 +146,7 @@ def page(program: Program, facts: Sequence[tuple[str, str]], table: str, steps: 
 def _scene(place: int, scene: Scene) -> str:
     return (
         f'<section class=scene id="{scene.anchor}"><div class=head><h2><i>{place}</i>{html.escape(scene.title)}</h2>'
-        f"<p>{html.escape(scene.intro)}</p></div><pre class=code>{_highlighted(scene.shown)}</pre>"
+        f"<p>{html.escape(scene.intro)}</p></div><pre class=code>{_highlight(scene.shown)}</pre>"
         f"<div class=result><pre>{html.escape(scene.output)}</pre>{scene.picture}</div></section>"
     )
 
@@ -157,7 +157,7 @@ def _section(place: int, step: Step) -> str:
         f'<section id="{step.anchor}"><div class=head><h2><i>{place}</i>{html.escape(step.title)}</h2>'
         f"<p>{html.escape(step.intro)}</p></div>{''.join(step.parts)}"
         f"<details><summary>The code that did this <small>{step.requests:,} requests · {step.seconds:.2f} s</small>"
-        f"</summary><pre class=code>{_highlighted(code)}</pre></details></section>"
+        f"</summary><pre class=code>{_highlight(code)}</pre></details></section>"
     )
 
 
@@ -174,7 +174,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _highlighted(source: str) -> str:
+def _highlight(source: str) -> str:
     """Python as HTML, its tokens marked by kind."""
     starts = [0, *accumulate(len(line) for line in source.splitlines(keepends=True))]
     out: list[str] = []

@@ -58,7 +58,7 @@ class Metered:
         self._meter = meter
 
     @contextmanager
-    def _counted(self, request: Request[Any]) -> Iterator[list[Any]]:
+    def _count(self, request: Request[Any]) -> Iterator[list[Any]]:
         replies: list[Any] = []
         try:
             yield replies
@@ -68,14 +68,14 @@ class Metered:
         self._meter.count(request, replies[0])
 
     def send(self, request: Request[R]) -> R:
-        with self._counted(request) as replies:
+        with self._count(request) as replies:
             replies.append(self.db.send(request))
         return replies[0]  # type: ignore[no-any-return]
 
     send_blocking = send
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        with self._counted(request) as replies:
+        with self._count(request) as replies:
             replies.append(await self._twin.send(request))
         return replies[0]  # type: ignore[no-any-return]
 

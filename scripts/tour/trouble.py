@@ -37,7 +37,7 @@ from tour.stage import Metered, Tour, expect, step
 
 
 @step("Replies that get lost")
-def lost_replies(tour: Tour) -> None:
+def lose_replies(tour: Tour) -> None:
     """A third of all requests or replies is dropped. With a token, a request that is sent again counts once."""
     faults = {Fault.LOST_AFTER: 0.2, Fault.LOST_BEFORE: 0.15}
     rows = []
