@@ -1,6 +1,6 @@
 """``python -m benchmarks`` lists the benchmarks, ``python -m benchmarks NAME…`` (or ``all``) runs them.
 
-Figures go to stdout, one line each; the exit status is 1 when any of them is short of its bar.
+Figures go to stdout, one line each; the exit status is 1 if one of them misses its bar.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from benchmarks.harness import benchmarks, check_readme, summary
 
 
 def main() -> int:
-    """List or run; the exit status."""
+    """List or run benchmarks; returns the exit status."""
     known = benchmarks()
     check_readme(list(known))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Measure Holdall against its peers."
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, or all; none: list them")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a benchmark, or all; without a name, list them"
+    )
     names: list[str] = parser.parse_args().names
     unknown = sorted({*names} - {*known, "all"})
     if unknown:
-        parser.error(f"no benchmark is called {', '.join(unknown)}; there are: {', '.join(known)}")
+        parser.error(f"unknown benchmark: {', '.join(unknown)}; choose from: {', '.join(known)}")
     if not names:
         width = max(map(len, known))
         print("\n".join(f"{name:{width}}  {summary(module)}" for name, module in known.items()))
@@ -38,7 +40,7 @@ def main() -> int:
 
 
 def run(chosen: list[ModuleType]) -> int:
-    """Run these one after the other; 0 when every figure meets its bar, else 1."""
+    """Run these one after another; returns 0 if every figure meets its bar, else 1."""
     print(
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} CPUs",
         file=sys.stderr,

@@ -1,4 +1,4 @@
-"""Sticky picks of a version by key in a second, from an alias that is at hand, with two arms."""
+"""Sticky picks of a version by key per second, from a loaded alias with two arms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
     resolve = _resolver()
     keys = [f"user-{number}" for number in range(COUNT)]
     found = Counter(map(resolve, keys))
-    assert abs(found["2"] / COUNT - WEIGHT / 100) < 0.02, "the canary has not got its share"
+    assert abs(found["2"] / COUNT - WEIGHT / 100) < 0.02, "the canary did not get its share"
     seconds = median([_seconds(resolve, keys) for _ in range(WARMUPS + SLICES)][WARMUPS:])
     note = f"{seconds / COUNT * 1e6:.2f} µs each"
     yield Figure("alias_resolve", ("by key", "two arms"), COUNT / seconds, BAR, "≥", " picks/s", note=note)

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.archive_memory FILE`` archives the orders of an embedded file, and prints how much it held.
+"""``python -m benchmarks.archive_memory FILE`` archives the orders of an embedded file and prints its peak memory.
 
-In blocks of Python's memory, at most, after each page: what SQLite keeps in its cache is its own. The service keeps
+It prints the peak number of blocks that Python had allocated after a page, without SQLite's cache. The service stores
 nothing.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["Void"]
 
 
 class Void:
-    """A service that takes everything and keeps nothing."""
+    """A service that accepts every object and stores none."""
 
     def send_blocking(self, request: Any) -> Any:
         """An etag for a put."""

@@ -33,7 +33,7 @@ class Order(
 
 
 def client(endpoints: str) -> Client:
-    """Both servers' URLs, the table's first."""
+    """Open a client; ``endpoints`` are the URLs of both servers, the table's first."""
     table, bucket = endpoints.split()
     service = S3Service(
         BUCKET, resolve_endpoint("s3", endpoint=bucket), find_credentials(), conditional_puts=True

@@ -1,6 +1,6 @@
 """boto3 archiving by hand: each order read, compressed, put, and swapped for a pointer under the same conditions.
 
-Runs in the peers' environment; boto3 is imported only when opened, because ours does not have it.
+Runs in the peers' environment; boto3 is imported only when a client is opened, because ours does not have it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEPT = {"pk", "sk", "_type", "customer", "number", "placed_at"}
 
 
 def boto3(endpoints: str) -> Client:
-    """boto3's clients; their URLs, the table's first."""
+    """Open boto3's clients; ``endpoints`` are the URLs of both servers, the table's first."""
     table, bucket = endpoints.split()
     open_client = import_module("boto3").client
     dynamodb = open_client("dynamodb", endpoint_url=table, region_name=REGION)

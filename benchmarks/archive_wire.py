@@ -28,7 +28,7 @@ FEW, MANY = 10_000, 100_000
 ROUNDS = 3
 DELAY = 0.05
 COLD = 50
-"""So many of the items are archived."""
+"""How many of the items are archived."""
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
@@ -44,14 +44,14 @@ def figures(workshop: Path) -> Iterator[Figure]:
             open_relay(bucket) as bytes_,
             Worker(OURS, f"{rows.url} {bytes_.url}") as ours,
         ):
-            ours.run("archive", 1)  # with whatever is found out only once
+            ours.run("archive", 1)  # including requests that a process makes only once
             rows.take_methods()
             bytes_.take_methods()
             start = perf_counter()
             ours.run("archive", ROUNDS)
             seconds = perf_counter() - start
             count = len(rows.take_methods()) + len(bytes_.take_methods())
-            pages = 5  # the table's description, a page, its place, and the end of the places
+            pages = 5  # the table's description, a page, its checkpoint, and the end of the checkpoints
             note = f"{ROUNDS * COUNT / seconds:,.0f} items/s, one after the other"
             yield Figure(
                 "archive_wire",
@@ -69,7 +69,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def _measure(file: Path, count: int) -> int:
-    """The most blocks of memory that Python has while a process archives so many orders."""
+    """Return the peak number of memory blocks of a process that archives ``count`` orders."""
     with Database(f"embedded:{file}", durability="normal") as db:
         db.table.create()
         for start in range(0, count, COUNT):
@@ -83,7 +83,7 @@ def _measure(file: Path, count: int) -> int:
 
 
 class _Slow:
-    """A backend whose replies take a while; it counts the requests."""
+    """A backend that delays its replies and counts the requests."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -125,10 +125,10 @@ async def _read() -> list[Figure]:
         trips = (perf_counter() - start) / DELAY
         assert [row.quantity for row in rows] == [values(number)["quantity"] for number in range(COUNT)]
     return [
-        Figure("archive_wire", ("a cold get", "requests more than a hot one"), cold - hot, 1, unit=""),
+        Figure("archive_wire", ("a cold get", "additional requests"), cold - hot, 1, unit=""),
         Figure(
             "archive_wire",
-            (f"a query of {COUNT} items, {COLD} of them cold", "round trips, by their time"),
+            (f"a query of {COUNT} items, {COLD} of them cold", "round trips, by time"),
             trips,
             2.9,
             unit="",

@@ -1,4 +1,4 @@
-"""All versions of an artifact, listed on the embedded engine: peak memory with 10,000 against 1,000, and the pace."""
+"""Listing all versions of an artifact on the embedded engine: peak memory with 10,000 against 1,000, and the rate."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BATCH = 25
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """The peak of memory while all are listed, of ten times as many against as many."""
+    """One figure: the peak memory of listing many versions against that of listing a tenth of them."""
     with Database(f"embedded:{workshop / 'artifact_list.db'}", durability="normal", files="memory:") as db:
         for name, count in (("few", FEW), ("many", MANY)):
             _publish(db, name, count)
-        _list_versions(db, "few", FEW)  # with whatever is kept once it was needed
+        _list_versions(db, "few", FEW)  # fills caches that stay
         few, many = _peak(db, "few", FEW), _peak(db, "many", MANY)
         start = process_time()
         _list_versions(db, "many", MANY)
@@ -35,7 +35,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def _publish(db: Database, name: str, count: int) -> None:
-    """One version, and then copies of its row and its note under the numbers that follow."""
+    """Publish one version, then copy its row and its note to the numbers that follow."""
     db.artifacts.put(name, b"content", content_type="text/plain", metadata={"build": "1"}, tags={"team": "x"})
     db.artifacts.publish(name)
     table = db.table.describe().schema.name
@@ -54,12 +54,12 @@ def _item(db: Database, table: str, pk: str, sk: str) -> dict[str, Attribute]:
 
 
 def _list_versions(db: Database, name: str, count: int) -> None:
-    """Look at each version as it comes, and forget it."""
+    """Iterate over the versions and keep none of them."""
     seen = described = 0
     for version in db.artifacts.versions(name):
         seen += 1
         described += version.tags == {"team": "x"}
-    assert seen == described == count + 1, "not every version was listed with what is known of it"
+    assert seen == described == count + 1, "a version, or its tags, is missing in the list"
 
 
 def _peak(db: Database, name: str, count: int) -> float:

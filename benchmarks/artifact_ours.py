@@ -1,7 +1,7 @@
-"""Our side of the race with the package versioned: with AWS's S3, and with any other.
+"""Our side of the race with the package versioned: on AWS's S3, and on another server.
 
-AWS copies objects on the condition that there is none yet; of others that is not known, and we copy small ones by
-reading and putting them. The server here is the same: for AWS it only goes by that name.
+AWS copies an object on the condition that the target does not exist. Other servers may ignore that condition, so there
+we copy small objects by reading and putting them. Both sides here use the same server, once under AWS's name.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ AWS = f"s3.{REGION}.amazonaws.com"
 
 
 def on_another_server(endpoint: str) -> ArtifactSide:
-    """The server as what it is."""
+    """Use the server under its own name."""
     return _side("another", endpoint, resolve_endpoint("s3", endpoint=endpoint))
 
 
 def on_aws(endpoint: str) -> ArtifactSide:
-    """The server under the name of AWS's; in this process every name leads here, and none anywhere else."""
+    """Use the server under AWS's name; in this process, every host name resolves to 127.0.0.1."""
     known = socket.getaddrinfo
 
     def getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
@@ -40,7 +40,7 @@ def on_aws(endpoint: str) -> ArtifactSide:
 
 
 def _side(name: str, endpoint: str, s3: Endpoint) -> ArtifactSide:
-    """A table and a bucket of its own."""
+    """Create a table and a bucket for one side."""
     table = f"artifacts-{name}"
     service = S3Service(f"{BUCKET}-{name}", s3, find_credentials(), style="path")
     service.create_bucket()

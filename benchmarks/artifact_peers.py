@@ -1,4 +1,4 @@
-"""The package versioned, used as its documentation shows. Its modules are only in the peers' environment."""
+"""The package versioned, used as its documentation shows. It is installed only in the peers' environment."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ __all__ = ["versioned"]
 
 
 def versioned(endpoint: str) -> ArtifactSide:
-    """Its backend with S3 and DynamoDB, in a table and a bucket that it makes itself."""
-    os.environ["AWS_ENDPOINT_URL"] = endpoint  # it has no argument for that, botocore has this
+    """Open its backend for S3 and DynamoDB, in a table and a bucket that it creates itself."""
+    os.environ["AWS_ENDPOINT_URL"] = (
+        endpoint  # the package has no parameter for the endpoint; botocore reads this
+    )
     sessions = import_module("boto_session_manager").BotoSesManager()
     repository = import_module("versioned.api").s3_and_dynamodb_backend.Repository(
         aws_region=REGION, s3_bucket=f"{BUCKET}-theirs", dynamodb_table_name="artifacts-theirs"

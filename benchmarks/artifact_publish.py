@@ -1,4 +1,4 @@
-"""A publish of a 1 MB artifact, against the package versioned: requests, and the client's CPU."""
+"""Publishing a 1 MB artifact, against the package versioned: requests, and the client's CPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WARMUPS = 2
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """Requests of one publish and its CPU; all on the same server, each with a table and a bucket."""
+    """Requests and CPU of one publish; all sides use the same server, each with its own table and bucket."""
     with (
         open_relay(start_ministack()) as relay,
         _Publisher("artifact_peers:versioned", str(peers.interpreter()), relay) as theirs,
@@ -52,7 +52,7 @@ def _race(ours: _Publisher, theirs: _Publisher) -> Paired:
 
 
 class _Publisher:
-    """A process that runs one side; what it sends passes the relay."""
+    """A process that runs one side; its requests pass through the relay."""
 
     def __init__(self, side: str, python: str, relay: Relay) -> None:
         self._side = side
@@ -70,7 +70,7 @@ class _Publisher:
     def __enter__(self) -> Self:
         if self._answer() != "ready":
             raise RuntimeError(f"{self._side} did not start")
-        self.slice()  # with whatever is found out only once
+        self.slice()  # including requests that a process makes only once
         self._sent.clear()
         return self
 
@@ -81,17 +81,17 @@ class _Publisher:
 
     @property
     def requests(self) -> int:
-        """How many a publish took, in the worst case."""
+        """The most requests that one publish took."""
         return max(len(each) for each in self._sent)
 
     def describe_requests(self) -> str:
-        """The requests of the publish that took most, by method."""
+        """Describe the requests of the publish that took the most, by method."""
         counts = Counter(next(each for each in self._sent if len(each) == self.requests))
         methods = " + ".join(f"{count} {method}" for method, count in sorted(counts.items()))
         return f"{self.requests} ({methods})"
 
     def slice(self) -> float:
-        """The CPU seconds of one publish, over a few, each of new content."""
+        """Return the mean CPU seconds of a publish, over a few, each with new content."""
         seconds = 0.0
         for _ in range(COUNT):
             self._run("put")

@@ -1,8 +1,8 @@
-"""A process that puts and publishes an artifact when told to, and says what CPU time it took.
+"""A process that puts and publishes an artifact on command, and reports the CPU time.
 
-``python -m benchmarks.artifact_worker MODULE:FUNCTION ENDPOINT``, by the interpreter of that module's environment. It
-says when it is ready; then each line of its standard input is done and answered with the seconds it took: ``put`` makes
-new content LATEST, ``publish`` makes it the next version, ``check`` sees that the version has that content.
+``python -m benchmarks.artifact_worker MODULE:FUNCTION ENDPOINT``, with the interpreter of that module's environment. It
+prints ``ready``; then it executes each line of its standard input and prints the seconds that it took: ``put`` stores
+new content as LATEST, ``publish`` turns it into the next version, ``check`` checks that the version has that content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BUCKET = "benchmark-artifacts"
 
 @dataclass(frozen=True, slots=True)
 class ArtifactSide:
-    """One library's way: ``publish`` gives the version's number, ``read`` the bytes of one."""
+    """One library's functions: ``publish`` returns the version's number, ``read`` the bytes of a version."""
 
     put: Callable[[bytes], object]
     publish: Callable[[], int]
@@ -35,12 +35,12 @@ def _content(number: int) -> bytes:
 
 
 def main() -> None:
-    """Open a side and obey."""
+    """Open a side, then execute commands."""
     name, endpoint = sys.argv[1:]
     module, _, function = name.partition(":")
     side: ArtifactSide = getattr(import_module(f"benchmarks.{module}"), function)(endpoint)
     gc.collect()
-    gc.freeze()  # the collector should not walk what the imports left behind, on anybody's account
+    gc.freeze()  # so that no measurement includes collecting what the imports left behind
     print("ready", flush=True)
     put = published = 0
     for line in sys.stdin:
@@ -54,7 +54,9 @@ def main() -> None:
                 published = side.publish()
             case "check":
                 if published != put or side.read(published) != _content(put):
-                    raise AssertionError(f"{name} has another version {published} than was put")
+                    raise AssertionError(
+                        f"version {published} of {name} does not have the content that was put"
+                    )
             case other:
                 raise ValueError(other)
         print(process_time() - start, flush=True)

@@ -24,7 +24,7 @@ class Person(Model):
 
 
 def client(endpoints: str) -> Client:
-    """Both servers' URLs, the table's first."""
+    """Open a client; ``endpoints`` are the URLs of both servers, the table's first."""
     table, bucket = endpoints.split()
     service = S3Service(BUCKET, resolve_endpoint("s3", endpoint=bucket), find_credentials())
     db = Database(f"dynamodb://{TABLE}?endpoint={table}&region={REGION}", files=service)

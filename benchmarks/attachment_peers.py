@@ -1,7 +1,7 @@
 """boto3 writing by hand what an attachment is made of: the marker, the bytes, and all rows in one transaction.
 
-Runs in the peers' environment; boto3 is imported only when opened, because ours does not have it. The items are those
-that our side writes, with the same digests of the bytes, and so are the conditions.
+Runs in the peers' environment; boto3 is imported only when a client is opened, because ours does not have it.
+The items, the digests of the bytes and the conditions are those of our side.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ABSENT = {
 
 
 def boto3(endpoints: str) -> Client:
-    """boto3's clients; their URLs, the table's first."""
+    """Open boto3's clients; ``endpoints`` are the URLs of both servers, the table's first."""
     table, bucket = endpoints.split()
     open_client = import_module("boto3").client
     dynamodb = open_client("dynamodb", endpoint_url=table, region_name=REGION)

@@ -1,4 +1,4 @@
-"""An owner created with a file of 10 KB attached, through models over the wire, against boto3: CPU and requests."""
+"""Creating an owner with an attached file of 10 KB, through models over the wire, against boto3: CPU and requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 20
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """CPU of an attachment, then the requests of one and of 25 on one owner, with the rate beside them."""
+    """CPU of an attachment, then the requests of one and of 25 on one owner, with the rate as a note."""
     with one_processor(), canned_server.serve_canned() as table, s3_server.serve_bucket() as bucket:
         endpoints = f"{table} {bucket}"
         with Worker(OURS, endpoints) as ours, Worker(THEIRS, endpoints) as theirs:
@@ -32,7 +32,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
             Worker(OURS, f"{rows.url} {bytes_.url}") as ours,
         ):
             for operation, files in FILES.items():
-                ours.run(operation, 1)  # with whatever is found out only once
+                ours.run(operation, 1)  # including requests that a process makes only once
                 rows.take_methods()
                 bytes_.take_methods()
                 start = perf_counter()

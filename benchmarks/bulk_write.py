@@ -1,4 +1,4 @@
-"""A bulk of 10,000 new items in batches of 25 over the wire, against PynamoDB's batch_write."""
+"""A bulk write of 10,000 new items in batches of 25 over the wire, against PynamoDB's batch_write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BAR = 1 / 3
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure; both sides make the items from the same values, and write them to the same server."""
+    """One figure; both sides create the items from the same values and write them to the same server."""
     with one_processor(), serve_canned() as canned:
         endpoints = f"{canned} {start_ministack()}"
         result = race("model_ours:open_bulk_writer", "model_peers:open_pynamodb_batch_writer", endpoints)

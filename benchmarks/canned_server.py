@@ -1,4 +1,4 @@
-"""A loopback server that answers DynamoDB's calls with canned replies, as quickly as it can: the same for everybody.
+"""A loopback server that answers DynamoDB's calls with canned replies as fast as it can; all clients get the same.
 
 ``python -m benchmarks.canned_server`` prints its port and serves until its standard input ends.
 """
@@ -33,7 +33,7 @@ _NUMBER = re.compile(rb'"sk": ?{"S": ?"0*(\d+)"}')
 
 @contextmanager
 def serve_canned() -> Iterator[str]:
-    """The URL of a server in a process of its own, which ends with the block."""
+    """Run the server in another process until the block ends; yields its URL."""
     command = [sys.executable, "-m", "benchmarks.canned_server"]
     with subprocess.Popen(
         command, cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -98,7 +98,7 @@ _REPLIES_TO_MODELS = _REPLIES | {
 def _answer_to(operation: bytes, body: bytes) -> bytes:
     if _MODEL not in body:
         return _UPDATED if operation == b"UpdateItem" and b'"ALL_NEW"' in body else _REPLIES[operation]
-    if b'"holdall#' in body and operation in _NOTHING:  # how far a run had come: there was none
+    if b'"holdall#' in body and operation in _NOTHING:  # a run's checkpoint: none is stored
         return _NOTHING[operation]
     number = _NUMBER.search(body) if operation == b"GetItem" else None
     return _REPLIES_TO_MODELS[operation] if number is None else _ORDERS[int(number[1])]
@@ -113,7 +113,7 @@ class _Connection:
         self._data = b""
 
     def answer(self) -> bool:
-        """Answer what has arrived; False when the other side has closed."""
+        """Answer the requests that have arrived; returns False if the client has closed the connection."""
         try:
             arrived = self._socket.recv(_CHUNK)
         except ConnectionResetError:

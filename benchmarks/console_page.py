@@ -1,4 +1,4 @@
-"""Pages of the console on a table with 1,000,000 items: the server's work for each."""
+"""Pages of the console on a table with 1,000,000 items: the server's CPU time for each."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PAGES = {
     "job": "{first /jobs/job of dead jobs}",
     "deletion of a job": "{first /jobs/job/delete of job}",
 }
-"""The address of each page; ``next of`` and ``first of`` are links on pages before it."""
+"""The address of each page; ``next of`` and ``first of`` are links on earlier pages."""
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
@@ -78,7 +78,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def measure(db: Database) -> Iterator[Figure]:
-    """The figures of a database that is filled; the pages are asked for on one event loop."""
+    """Measure the pages of a filled database, all on one event loop."""
     with asyncio.Runner() as runner:
         found = _measure(db)
         while True:
@@ -107,7 +107,7 @@ async def _measure(db: Database) -> AsyncIterator[Figure]:
 
 
 def _find_last_blob(db: Database) -> str:
-    """Return the id of a blob near the end of the blobs, after which a page finds few, if any."""
+    """Return the id of one of the last blobs; a page that starts after it has few rows or none."""
     last = None
     while page := db.blobs.scan(limit=100, after=last, most_scanned=2_000).blobs:
         last = page[-1].id
@@ -131,10 +131,10 @@ async def _measure_page(app: Any, name: str, address: str, cookie: str) -> tuple
     start = time.perf_counter()
     body = await _fetch(app, address, cookie)
     first = (time.perf_counter() - start) * 1000
-    while "data-reload" in body:  # it is still counting beside the page
+    while "data-reload" in body:  # it is still counting in the background
         await asyncio.sleep(0.1)
         body = await _fetch(app, address, cookie)
-    gc.collect()  # what the page before, or a count beside it, has left behind
+    gc.collect()  # garbage of the previous page and of counts in the background
     taken, worked = [], []
     for _ in range(WARMUPS + SLICES):
         start, before = time.perf_counter(), time.process_time()
@@ -155,7 +155,7 @@ async def _fetch(app: Any, address: str, cookie: str) -> str:
 async def _ask(
     app: Any, method: str, address: str, form: str = "", cookie: str = ""
 ) -> tuple[dict[str, str], str]:
-    """Ask the application as a server does; returns the headers, the status among them, and the body."""
+    """Call the application as a server does; returns the headers, including the status, and the body."""
     path, _, query = address.partition("?")
     scope = {
         "type": "http",

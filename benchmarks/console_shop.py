@@ -1,4 +1,4 @@
-"""A database for the console: 1,000,000 items of a model, some of them archived, and much of each feature."""
+"""A database for the console: 1,000,000 items of a model, some of them archived, and many records of each feature."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Purchase(
     archive=Archive(after_days=365, timestamp="placed_at"),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
 ):
-    """What somebody bought."""
+    """What a customer bought."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -51,7 +51,7 @@ class Purchase(
 
 
 class Shopper(Model):
-    """Somebody who sends pictures."""
+    """A customer who uploads pictures."""
 
     id: Key[str]
     pictures = has_many_attached()
@@ -76,9 +76,9 @@ def _write(db: Database, items: Iterable[Item]) -> None:
 
 
 def _fill_items(db: Database) -> None:
-    """Write the items of one customer by the model, and all others as copies of them; a tenth is in the index.
+    """Write one customer's items through the model and copy them for the others; a tenth of the items is in the index.
 
-    The first items of that customer are old, and archived.
+    The first items of that customer are old and get archived.
     """
     for start in range(0, _PER_CUSTOMER, 100):
         with db.transaction() as tx:
@@ -139,7 +139,7 @@ def _make_job(random: Random, queue: str, now: datetime, **given: object) -> Job
 
 
 def _fill_artifacts(db: Database) -> None:
-    """Publish artifacts; of one, the first version is copied under the numbers that follow."""
+    """Publish artifacts; for one of them, copy the first version to the numbers that follow."""
     for name in (ARTIFACT, *(f"model-{n:03}" for n in range(_ARTIFACTS))):
         db.artifacts.put(name, b"content", content_type="text/plain", tags={"team": "x"})
         db.artifacts.publish(name)

@@ -23,7 +23,7 @@ class Visit(Model):
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """Items per second of CPU: of the first pass and of the second; beside each, by the clock, and verified."""
+    """Items per second of CPU in the first and the second pass; as notes, by wall time and with verification."""
     with Database(f"embedded:{workshop / 'copied'}.db", durability="normal") as source:
         source.bulk(Visit).put_all(
             Visit(number=number, name=f"visitor {number}", page="/a/page" * 15, seconds=number / 7)
@@ -36,13 +36,13 @@ def figures(workshop: Path) -> Iterator[Figure]:
             for name in ("first pass", "second pass"):
                 rate, wall = _copy(source, target, verify=False)
                 more, _ = _copy(source, verified, verify=True)
-                note = f"{wall:,.0f} items/s by the clock; with verification {more:,.0f} items/s of CPU"
+                note = f"{wall:,.0f} items/s by wall time; with verification {more:,.0f} items/s of CPU"
                 details = (f"{ITEMS:,} items", name, "durability full")
                 yield Figure("copy_embedded", details, rate, BAR, "≥", " items/s", note)
 
 
 def _copy(source: Database, target: Database, *, verify: bool) -> tuple[float, float]:
-    """Items per second of CPU, and by the clock."""
+    """Return items per second of CPU, and by wall time."""
     begun, wall = time.process_time(), time.perf_counter()
     report = source.copy_to(target, manifest=f"{target.path}.manifest", verify=verify, files=False)
     spent = ITEMS / (time.process_time() - begun), ITEMS / (time.perf_counter() - wall)

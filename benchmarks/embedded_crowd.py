@@ -1,4 +1,4 @@
-"""Writes in a second of 1, 4 and 50 processes on one embedded file, durability full: fifty against four."""
+"""Writes per second of 1, 4 and 50 processes on one embedded file, durability full: fifty against four."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _fork = multiprocessing.get_context("fork")
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure: the rate of fifty processes against that of four; one process's is in the note."""
+    """One figure: the rate of fifty processes against that of four; the rate of one is in the note."""
     file = workshop / "crowd.db"
     with Database(f"embedded:{file}") as db:
         db.send(CreateTable(TableSchema(TABLE, KeyAttribute("pk"), KeyAttribute("sk"))))
@@ -35,7 +35,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def _measure_rate(file: Path, count: int) -> float:
-    """How many writes ``count`` processes get acknowledged in a second."""
+    """Return how many writes per second are acknowledged to ``count`` processes."""
     pipes = [_fork.Pipe() for _ in range(count)]
     writers = [_fork.Process(target=_write, args=(file, theirs)) for _, theirs in pipes]
     for writer in writers:
@@ -53,7 +53,7 @@ def _measure_rate(file: Path, count: int) -> float:
 
 
 def _write(file: Path, pipe: Connection) -> None:
-    """One process: put items until it is time to stop, then report how many."""
+    """Put items until it is time to stop, then report how many."""
     first = multiprocessing.current_process().pid or 0
     written = 0
     with Database(f"embedded:{file}", durability="full") as db:

@@ -56,7 +56,7 @@ def _theirs(connection: sqlite3.Connection, keys: Keys) -> None:
 
 
 def check_same(db: Database, connection: sqlite3.Connection, keys: Keys) -> None:
-    """Both sides give the same items: the figure compares equal work."""
+    """Check that both sides return the same items, so that the figure compares equal work."""
     for pk, sk in keys:
         (body,) = connection.execute(_SELECT, (pk.encode(), sk.encode())).fetchone()
         ours = db.send(GetItem(TABLE, {"pk": {"S": pk}, "sk": {"S": sk}})).item

@@ -1,4 +1,4 @@
-"""A put on the condition of a version, on the embedded engine, against a bare write transaction doing the same."""
+"""A put conditional on a version, on the embedded engine, against a bare write transaction that does the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PER_SLICE = 300
 
 
 class Change(NamedTuple):
-    """A new item for a key, on the condition that the stored one still has the expected version."""
+    """A put of a new item, on the condition that the stored item still has the expected version."""
 
     pk: str
     sk: str

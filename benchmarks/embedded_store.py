@@ -30,7 +30,7 @@ TABLE = "orders"
 
 CLOCKS: dict[Durability, Callable[[], float]] = {
     "normal": time.process_time,
-    "full": time.perf_counter,  # its commits wait for the disk, which is nobody's CPU time
+    "full": time.perf_counter,  # its commits wait for the disk, which takes no CPU time
 }
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -45,7 +45,7 @@ Document = dict[str, dict[str, Any]]
 
 @dataclass(slots=True)
 class Twins:
-    """Both files, and which version of each item they hold (1 where nothing is noted)."""
+    """Both files, and the version of each item in them (1 unless noted)."""
 
     store: Path
     plain: Path
@@ -59,7 +59,7 @@ class Twins:
 
     @contextmanager
     def open(self, durability: Durability) -> Iterator[tuple[Database, sqlite3.Connection]]:
-        """Both sides, equally durable."""
+        """Open both sides with the same durability."""
         with (
             Database(f"embedded:{self.store}", durability=durability) as db,
             closing(_plain(self.plain, durability)) as connection,
@@ -93,7 +93,7 @@ _made: dict[tuple[Path, int], Twins] = {}
 
 
 def twins(workshop: Path, count: int) -> Twins:
-    """The twins of that many items, made when first asked for."""
+    """Return the twins with that many items, created on first use."""
     found = _made.get((workshop, count))
     if found is None:
         print(f"preparing {count:,} items, twice", file=sys.stderr)

@@ -21,7 +21,7 @@ PIECE = 1024 * 1024
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """The time that passes, and beside it the CPU of all threads."""
+    """One figure of wall time; the CPU of all threads is in the note."""
     source = workshop / "film.raw"
     with source.open("wb") as file:
         for _ in range(SIZE // 1_000_000):
@@ -65,7 +65,7 @@ def _theirs(source: Path, workshop: Path) -> tuple[float, float]:
 
 
 def by_hand(source: Path, target: Path) -> tuple[bytes, bytes]:
-    """What has to be done: read, digest twice, write, sync."""
+    """Do by hand what a put must do: read, digest twice, write, sync."""
     md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     with source.open("rb", buffering=0) as read, target.open("wb", buffering=0) as written:
         while piece := read.read(PIECE):
@@ -77,7 +77,7 @@ def by_hand(source: Path, target: Path) -> tuple[bytes, bytes]:
 
 
 def check_same(db: Database, source: Path, workshop: Path) -> None:
-    """Both keep the same bytes, and know their digests."""
+    """Check that both sides stored the same bytes and digests."""
     target = workshop / "by-hand"
     digests = by_hand(source, target)
     info = db.files.put("film", source)

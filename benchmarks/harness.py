@@ -1,8 +1,8 @@
-"""What every benchmark is made of: a figure beside its bar, and ratios measured in paired, alternating slices.
+"""What every benchmark uses: figures with their bars, and ratios measured in paired, alternating slices.
 
 A benchmark is a module of this package with a function ``figures(workshop)`` that yields each `Figure` as soon
 as it is known. ``workshop`` is a directory for its files, shared by all benchmarks of one run and removed at
-the end. The module's first docstring line says what it measures; `benchmarks/README.md` has a line for it.
+the end. The module's first docstring line states what it measures; `benchmarks/README.md` has a row for it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number and the bar it is held against."""
+    """One measured number and the bar that it must meet."""
 
     benchmark: str
     details: tuple[str, ...]
@@ -43,7 +43,7 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Whether the bar is met; a figure that is no number never meets it."""
+        """Whether the bar is met; NaN never meets it."""
         return self._meets(self.bar)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Paired:
     theirs: float
 
     def each(self, count: int) -> str:
-        """Both sides' time for one of ``count`` operations of a slice, in words."""
+        """Return both sides' time for one of ``count`` operations of a slice, as text."""
         return f"{self.ours / count * 1e6:,.1f} µs against {self.theirs / count * 1e6:,.1f} µs"
 
 
@@ -85,13 +85,13 @@ def time_pair(
     pairs: int = 30,
     warmups: int = 2,
 ) -> Paired:
-    """Time both on the same work, slice after slice, taking turns in going first.
+    """Time both on the same work, slice by slice; the side that goes first alternates.
 
-    A slow spell of the machine then hits both sides of a ratio, or few of the ratios; the median forgets those.
-    ``prepare`` makes a slice's work, untimed. Slices should take some tens of milliseconds.
+    A temporary slowdown of the machine then affects both sides of a ratio, or few of the ratios, which the median
+    ignores. ``prepare`` makes the work of a slice and is not timed. Slices should take some tens of milliseconds.
     """
     gc.collect()
-    gc.freeze()  # the collector should not walk what the set-up left behind, on either side's account
+    gc.freeze()  # so that neither side's time includes collecting what the set-up left behind
     try:
         taken = [_slice(prepare(), ours, theirs, clock, turn % 2 == 1) for turn in range(warmups + pairs)]
     finally:
@@ -100,7 +100,7 @@ def time_pair(
 
 
 def from_slices(taken: list[tuple[float, float]]) -> Paired:
-    """The outcome of slices already timed, each (ours, theirs) in seconds."""
+    """Return the result of slices already timed, each (ours, theirs) in seconds."""
     return Paired(
         median(ours / theirs for ours, theirs in taken),
         median(ours for ours, _ in taken),
@@ -134,14 +134,14 @@ def benchmarks() -> dict[str, ModuleType]:
 
 
 def summary(module: ModuleType) -> str:
-    """What a benchmark says of itself in one line."""
+    """Return the first line of a benchmark's docstring."""
     first = (module.__doc__ or "").strip().partition("\n")[0]
     assert first, f"{module.__name__} has no docstring line"
     return first
 
 
 def check_readme(names: Iterable[str]) -> None:
-    """Every benchmark has its line in the README, and every line its benchmark."""
+    """Check that every benchmark has a row in the README, and every row a benchmark."""
     described = re.findall(r"^\| `(\w+)` \|", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(described) == sorted(names), (
         f"benchmarks/README.md describes {', '.join(sorted(described)) or 'nothing'}; "

@@ -28,7 +28,7 @@ _NOTHING = "pass"
 def figures(workshop: Path) -> Iterator[Figure]:
     """One figure per way of importing Holdall."""
     rounds = [_round(turn, workshop) for turn in range(WARMUPS + PAIRS)][WARMUPS:]
-    # Start-up is the same in every round; its median is steadier than what one round happened to see.
+    # Start-up is the same in every round; its median varies less than the value of one round.
     start_ours = median(taken["ours", _NOTHING] for taken in rounds)
     start_theirs = median(taken["theirs", _NOTHING] for taken in rounds)
     for statement, bar in BARS.items():
@@ -43,7 +43,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def _round(turn: int, directory: Path) -> dict[tuple[str, str], float]:
-    """Every import once, in turning order, each in an interpreter of its own."""
+    """Time every import once, in rotating order, each in a new interpreter."""
     theirs = str(peers.interpreter())
     runs = [("ours", statement) for statement in (_NOTHING, *BARS)]
     runs += [("theirs", statement) for statement in (_NOTHING, _THEIRS)]
@@ -55,7 +55,7 @@ def _round(turn: int, directory: Path) -> dict[tuple[str, str], float]:
 
 
 def _seconds(interpreter: str, statement: str, directory: Path) -> float:
-    """The CPU time of an interpreter that runs one statement, away from the repository's directory."""
+    """Return the CPU time of an interpreter that runs one statement outside the repository's directory."""
     environment = startup_environment(directory)
     before = getrusage(RUSAGE_CHILDREN)
     subprocess.run([interpreter, "-c", statement], check=True, cwd=directory, env=environment)

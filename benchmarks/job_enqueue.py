@@ -28,18 +28,18 @@ Body = Callable[[Transaction, Key, Key], None]
 
 @holdall.job("benchmark-receipt")
 def receipt(customer: str, number: str) -> None:
-    """Nobody runs it."""
+    """Does nothing; the benchmark never runs it."""
 
 
 class Receipt(holdall.Model):
-    """What one would write by hand in the place of a job."""
+    """What an application would write by hand instead of a job."""
 
     customer: str
     number: str
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """The actions; then the CPU of the client over the wire, and embedded in place of an item written by hand."""
+    """The actions; then the client's CPU over the wire, and embedded, against an item written by hand."""
     url = f"embedded:{workshop / 'job_enqueue.db'}"
     with Database(url, durability="normal") as db:
         fill(db, ORDERS)
@@ -88,7 +88,7 @@ def _move_and_create(tx: Transaction, one: Key, other: Key) -> None:
 
 
 class _Counting:
-    """A backend around a backend that counts the actions of transactions."""
+    """A layer over a backend that counts the actions of transactions."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -103,7 +103,7 @@ class _Counting:
         return await self._backend.send_awaiting(request)
 
     def close(self) -> None:
-        """The backend inside is closed by its owner."""
+        """Do nothing: the owner of the inner backend closes it."""
 
 
 def _actions_added(db: Database) -> int:
@@ -122,7 +122,7 @@ def _actions_added(db: Database) -> int:
 
 
 def _wire() -> str:
-    """The settings of ministack."""
+    """Set the credentials and region for ministack."""
     return f"region=us-east-1&endpoint={start_ministack()}"
 
 

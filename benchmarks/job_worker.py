@@ -1,4 +1,4 @@
-"""One worker on the embedded engine: small jobs in a second, and requests per shard and poll interval when idle."""
+"""One worker on the embedded engine: small jobs per second, and requests per shard and poll interval when idle."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ async def _idle() -> float:
         begun = time.monotonic()
         async with db.worker(poll_interval=INTERVAL) as worker:
             await asyncio.sleep(INTERVAL * INTERVALS)
-            # the first question of a shard opens its first interval
+            # the first request to a shard starts its first interval
             intervals = 1 + (time.monotonic() - begun) / INTERVAL
             return worker.metrics.polls / SHARDS / intervals

@@ -1,4 +1,4 @@
-"""A thumbnail of a 12-megapixel JPEG in a process of its own, against bare Pillow; and memory under hostile files."""
+"""A thumbnail of a 12-megapixel JPEG made by a child process, against bare Pillow; and memory after hostile files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KINDS = {
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """The ratio of the thumbnails, then that of the memory after and before."""
-    others = _find_children()  # servers of the benchmarks before
+    """The ratio of the times of a thumbnail, then the ratio of the memory after hostile files to the memory before."""
+    others = _find_children()  # servers of earlier benchmarks
     yield _time_thumbnails(workshop)
     yield from _weigh(workshop, others)
     children.close()
@@ -83,7 +83,7 @@ def _weigh(workshop: Path, others: set[Path]) -> Iterator[Figure]:
 
 
 def _is_refused(workshop: Path, kind: str, data: bytes) -> bool:
-    """Whether no picture could be made of a file."""
+    """Return whether making a picture of a file failed."""
     path = workshop / "hostile"
     path.write_bytes(data)
     smaller = (("resize_to_limit", (50, 50)),)
@@ -95,7 +95,7 @@ def _is_refused(workshop: Path, kind: str, data: bytes) -> bool:
 
 
 def _make_hostile_files(dice: random.Random) -> Iterator[tuple[str, bytes]]:
-    """Truncated, changed at random, and with a head that promises too much."""
+    """Files that are truncated, damaged at random, or whose header promises too much."""
     for format, kind in KINDS.items():
         data = io.BytesIO()
         Image.effect_noise((200, 150), 60).save(data, format)
@@ -120,7 +120,7 @@ def _find_children() -> set[Path]:
 
 
 def _measure_memory(others: set[Path]) -> dict[str, int]:
-    """Resident bytes of this process and of the child that works for it, which is none of the others."""
+    """Return the resident bytes of this process and of its working child, ignoring ``others``."""
     (child,) = _find_children() - others
     processes = {"this process": PROCESSES / "self", "its child": child}
     return {name: int((path / "statm").read_text().split()[1]) * 4096 for name, path in processes.items()}

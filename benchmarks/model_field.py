@@ -1,4 +1,4 @@
-"""Reading a model's field once more, against a plain attribute; what first reads and assignments take is told too."""
+"""A second read of a model's field, against a plain attribute; first reads and assignments are in the note."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPEATS = 20
 
 
 class Plain:
-    """An order that is nothing but its attributes."""
+    """An order as a plain object."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.customer: str = order["customer"]
@@ -35,7 +35,7 @@ class Plain:
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """A field of many items into a list, and by `getattr`, where the interpreter has no shortcut for either side."""
+    """A field of many items into a list, and with `getattr`, where the interpreter has no shortcut for either side."""
     with Database("memory:") as db:
         fill(db, COUNT)
         orders, plain = _load(db), [Plain(values(number)) for number in range(COUNT)]
@@ -94,7 +94,7 @@ def _assign(order: Order) -> None:
 
 
 def _seconds(act: Callable[[Any], object], orders: list[Order]) -> float:
-    """The time of one act, over many orders."""
+    """Return the mean time of one act, over many orders."""
     start = process_time()
     for order in orders:
         act(order)

@@ -1,4 +1,4 @@
-"""Getting a model from the embedded engine, outside and inside of a transaction, against the request it sends."""
+"""Getting a model from the embedded engine, outside and inside a transaction, against the request that it sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall import Database
 from holdall.core import GetItem
 
 BAR = 1.7
-DECODED_BAR = 2.0  # ten fields read in a transaction: each read is also noted there
+DECODED_BAR = 2.0  # ten fields read in a transaction, which records each read
 ORDERS = 1_000
 PER_SLICE = 1_000
 PER_TRANSACTION = 10
@@ -24,7 +24,7 @@ Way = Callable[[Database, Keys], object]
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure per way of getting an order, with one of its fields read and with all."""
+    """One figure per way of getting an order, reading one of its fields and reading all."""
     with Database(f"embedded:{workshop / 'model_get.db'}", durability="normal") as db:
         fill(db, ORDERS)
         _check(db)
@@ -73,7 +73,7 @@ def _transact_all(db: Database, keys: Keys) -> None:
 
 
 class _Enough(Exception):
-    """The transaction ends without a commit, which has figures of its own."""
+    """Get orders in a transaction that ends without a commit; commits have their own figures."""
 
 
 def _send(db: Database, keys: Keys) -> None:
@@ -82,7 +82,7 @@ def _send(db: Database, keys: Keys) -> None:
 
 
 def _send_and_keep(db: Database, keys: Keys) -> None:
-    """As a transaction by hand would: it needs what it read until it writes."""
+    """Keep the replies, as a hand-written transaction must until it writes."""
     for start in range(0, len(keys), PER_TRANSACTION):
         kept = [db.send(_request(key)) for key in keys[start : start + PER_TRANSACTION]]
         kept.clear()
@@ -93,7 +93,7 @@ def _request(key: tuple[str, str]) -> GetItem:
 
 
 def _check(db: Database) -> None:
-    """The model and the request find the same item, and the model has all its values."""
+    """Check that the model and the request find the same item, with the same values."""
     for number in range(0, ORDERS, 37):
         order = values(number)
         found = db.get(Order, customer=order["customer"], number=order["number"])

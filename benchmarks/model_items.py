@@ -12,10 +12,10 @@ __all__ = ["BULK", "COUNT", "FIELDS", "TABLE", "documents", "key_document", "row
 
 TABLE = "holdall"
 COUNT = 100
-"""Orders of one customer: what a query gives."""
+"""Orders of one customer, which a query returns."""
 
 BULK = 500
-"""Orders of one round of a bulk."""
+"""Orders in one round of a bulk write."""
 
 FIELDS = (
     *("customer", "number", "product", "quantity", "price"),
@@ -44,7 +44,7 @@ def values(number: int) -> dict[str, Any]:
 
 
 def rows() -> list[tuple[Any, ...]]:
-    """Every field of one customer's orders, as whoever read them has to have them."""
+    """Every field of one customer's orders, as each library must return them."""
     return [tuple(values(number).values()) for number in range(COUNT)]
 
 
@@ -55,7 +55,7 @@ def key_document(number: int) -> Document:
 
 
 def documents(first: int = 0) -> list[Document]:
-    """One customer's orders as they are stored in the database's table, but for the time: that is as PynamoDB has it.
+    """One customer's orders as Holdall stores them, except for the time, which is as PynamoDB stores it.
 
     It reads no other form, and we read both. ``first`` is the number of the first.
     """

@@ -1,4 +1,4 @@
-"""The orders as a model of ours, and our side of the races against models of others."""
+"""The orders as a Holdall model, and our side of the races against other libraries' models."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def _open_reader(db: Database) -> Side:
 
 
 def open_decoder(endpoint: str) -> Side:
-    """A query whose page is at hand, so that all that is left to do is the model layer's."""
+    """Open a query whose page is already in memory, so that only the model layer has work to do."""
     return _open_reader(Database(backend=_Canned()))
 
 
 def open_querier(endpoint: str) -> Side:
-    """A query on a server, in a table that is made and filled first."""
+    """Open a query on a server, in a table that is created and filled first."""
     db = Database(f"dynamodb://{TABLE}-queried?endpoint={endpoint}&region={REGION}")
     db.table.create()
     fill(db, COUNT)
@@ -70,7 +70,7 @@ def open_querier(endpoint: str) -> Side:
 
 
 def open_bulk_writer(endpoint: str) -> Side:
-    """A bulk of new orders on the canned server; the same on ministack, read back, shows that it writes them right."""
+    """Open a bulk write of new orders to the canned server, after a check on ministack that reads the orders back."""
     canned, server = (
         Database(f"dynamodb://{TABLE}?endpoint={each}&region={REGION}") for each in endpoint.split()
     )
@@ -91,7 +91,7 @@ def open_bulk_writer(endpoint: str) -> Side:
 
 
 def client(endpoint: str) -> Client:
-    """Models on the canned server; a transaction reads two orders and moves one piece between them."""
+    """Open models on the canned server; a transaction reads two orders and moves one piece between them."""
     db = Database(f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}")
     customer = values(0)["customer"]
     numbers = [values(number)["number"] for number in range(COUNT)]
@@ -115,7 +115,7 @@ def client(endpoint: str) -> Client:
 
 
 class _Canned:
-    """A store that knows the answers."""
+    """A store with canned replies."""
 
     def __init__(self) -> None:
         items = tuple(documents())
@@ -127,7 +127,7 @@ class _Canned:
         }
 
     def send_blocking(self, request: Request[Any]) -> Any:
-        """The page, or what the table is like."""
+        """Return the page, or the description of the table."""
         return self._replies[type(request)]
 
     async def send_awaiting(self, request: Request[Any]) -> Any:

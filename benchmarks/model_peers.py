@@ -1,4 +1,4 @@
-"""The orders as a model of PynamoDB's, and its side of the races. Its modules are only in the peers' environment."""
+"""The orders as a PynamoDB model, and its side of the races. It is installed only in the peers' environment."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def _plain(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def open_pynamodb_decoder(endpoint: str) -> Side:
-    """What its query does with the items of a reply."""
+    """Open what its query does with the items of a reply."""
     order, items = _order(endpoint), documents()
     return Side(lambda: [_read_all(order.from_raw_data(item)) for item in items], _plain)
 
 
 def open_pynamodb_querier(endpoint: str) -> Side:
-    """A query on a server, in a table that is made and filled first."""
+    """Open a query on a server, in a table that is created and filled first."""
     order = _order(endpoint, "queried-orders")
     order.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
     with order.batch_write() as batch:
@@ -59,7 +59,7 @@ def open_pynamodb_querier(endpoint: str) -> Side:
 
 
 def open_pynamodb_batch_writer(endpoint: str) -> Side:
-    """A batch of new orders on the canned server; the same on ministack, read back, shows that it writes them right."""
+    """Open a batch of new orders to the canned server, after a check on ministack that reads the orders back."""
     canned, server = map(_order, endpoint.split())
     orders = [values(number) for number in range(BULK)]
     customer = rows()[0][0]

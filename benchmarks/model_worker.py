@@ -38,7 +38,7 @@ def main() -> None:
     if found != rows():
         raise AssertionError(f"{name} read {found[0]} and so on, which is not what was stored")
     gc.collect()
-    gc.freeze()  # the collector should not walk what the imports left behind, on anybody's account
+    gc.freeze()  # so that no measurement includes collecting what the imports left behind
     print("ready", flush=True)
     for line in sys.stdin:
         start = process_time()

@@ -21,7 +21,7 @@ BARS = {"dyntastic": 0.6, "pynamodb": 0.6}
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """Lines of the three programs; first, each has to sell what is in stock to ten buyers at once, and no more."""
+    """Lines of the three programs; first, each must sell exactly its stock to ten concurrent buyers."""
     endpoint = start_ministack()
     for name in ("holdall", *BARS):
         _check(name, endpoint)
@@ -33,7 +33,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def count_lines(name: str) -> int:
-    """The lines of a program, without blank ones and its docstring."""
+    """Count the lines of a program, without its docstring and blank lines."""
     text = (HERE / "placement" / f"with_{name}.py").read_text(encoding="utf-8")
     docstring = ast.parse(text).body[0].end_lineno or 0
     return sum(bool(line.strip()) for line in text.splitlines()[docstring:])

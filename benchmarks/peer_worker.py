@@ -1,7 +1,7 @@
-"""A process that runs slices of one client's operations when told to, and says what CPU time each took.
+"""A process that runs slices of one client's operations on command, and reports the CPU time of each.
 
-``python -m benchmarks.peer_worker CLIENT ENDPOINT``, by the interpreter of the client's environment. It says
-when it is ready; then each line ``OPERATION COUNT`` of its standard input is answered with seconds.
+``python -m benchmarks.peer_worker CLIENT ENDPOINT``, with the interpreter of the client's environment. It prints
+``ready``; then it answers each line ``OPERATION COUNT`` of its standard input with the seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXPECTED: dict[Operation, tuple[Any, ...]] = {
 
 
 def _check(client: Client, operation: Operation, read: Any) -> None:
-    """A client that read something else than was sent did other work than the rest."""
+    """Check that a client read what was sent; otherwise it did different work from the others."""
     expected = _EXPECTED.get(operation)
     if expected is not None and client.plain(read) not in expected:
         raise AssertionError(f"{operation} gave {client.plain(read)}")
@@ -34,7 +34,7 @@ def _check(client: Client, operation: Operation, read: Any) -> None:
 
 def _commands() -> Iterator[tuple[Operation, int]]:
     gc.collect()
-    gc.freeze()  # the collector should not walk what the imports left behind, on anybody's account
+    gc.freeze()  # so that no measurement includes collecting what the imports left behind
     print("ready", flush=True)
     for line in sys.stdin:
         operation, count = line.split()
@@ -69,7 +69,7 @@ async def _run_awaiting(opened: Any) -> None:
 
 
 def main() -> None:
-    """Open the client and obey."""
+    """Open the client, then execute commands."""
     name, endpoint = sys.argv[1:]
     module, _, function = name.partition(":")
     opener = getattr(import_module(f"benchmarks.{module}"), function)

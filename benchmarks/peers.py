@@ -1,7 +1,7 @@
-"""The peers' own environment, ``.venv-peers`` beside ours: their packages never enter ours.
+"""The environment of the peers, ``.venv-peers``: their packages are never installed into ours.
 
-Made when first needed, with the versions pinned in ``peers.txt``, and again when that list changes. Peers run
-as subprocesses of its interpreter; ``python -m benchmarks.peers`` only makes it.
+It is created when it is first needed, with the versions pinned in ``peers.txt``, and again when that list changes.
+Peers run as subprocesses of its interpreter; ``python -m benchmarks.peers`` only creates it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PINNED = HERE / "peers.txt"
 
 @cache
 def interpreter() -> Path:
-    """The interpreter of the peers' environment."""
+    """Return the interpreter of the peers' environment."""
     program = HERE.parent / "scripts" / "environment.py"
     subprocess.run([sys.executable, program, ENVIRONMENT, "--no-deps", "-r", PINNED], check=True)
     return ENVIRONMENT / "bin" / "python"

@@ -44,14 +44,14 @@ def figures(workshop: Path) -> Iterator[Figure]:
     for _ in range(1 + ROUNDS):
         for name, (fixture, body) in {"nothing": _NOTHING, **_BODIES}.items():
             taken[name].append(_seconds(workshop, fixture, body))
-    without = min(taken["nothing"][1:])  # whatever a busy machine adds, it only adds
+    without = min(taken["nothing"][1:])  # a busy machine can only add time
     for name in _BODIES:
         each = (min(taken[name][1:]) - without) / TESTS * 1e3
         yield Figure("plugin_suite", (f"{TESTS} tests", name), each, BAR, unit=" ms each")
 
 
 def _seconds(workshop: Path, fixture: str, body: str) -> float:
-    """The CPU time of pytest for a suite."""
+    """Return the CPU time of pytest for a suite."""
     folder = workshop / "suite"
     folder.mkdir(exist_ok=True)
     (folder / "test_suite.py").write_text(_SUITE.format(tests=TESTS, fixture=fixture, body=body))

@@ -1,4 +1,4 @@
-"""The server of `proxy_throughput`, in a process of its own: blobs by our application, the same files as static."""
+"""The server of `proxy_throughput`, in its own process: blobs through our application, the same as static files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_database(folder: Path) -> Database:
 
 
 def main() -> None:
-    """Serve on a socket that is handed over, until the process is ended."""
+    """Serve on a socket inherited from the parent until the process is killed."""
     folder, listening = Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))
     ours = Mount("/attachments", create_app(open_database(folder)))
     app = Starlette(routes=[ours, Mount("/static", StaticFiles(directory=folder))])

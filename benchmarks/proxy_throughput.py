@@ -64,7 +64,7 @@ def _figure(
 
 
 def fetch_all(lines: list[Line], paths: list[str]) -> None:
-    """Fetch files, one on each line at a time."""
+    """Fetch files, one at a time on each connection."""
     for start in range(0, len(paths), len(lines)):
         some = paths[start : start + len(lines)]
         for line, path in zip(lines, some, strict=False):
@@ -74,7 +74,7 @@ def fetch_all(lines: list[Line], paths: list[str]) -> None:
 
 
 class Line:
-    """A connection that is kept open, and a client that costs next to nothing."""
+    """A persistent connection of a client that needs almost no CPU."""
 
     def __init__(self, place: tuple[str, int]) -> None:
         self._socket = socket.create_connection(place)
@@ -100,16 +100,16 @@ class Line:
 
     def _receive(self, room: memoryview) -> int:
         count = self._socket.recv_into(room)
-        assert count, "the server hung up"
+        assert count, "the server closed the connection"
         return count
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
 
 def check_same(place: tuple[str, int], folder: Path, paths: list[tuple[str, str]], blobs: list[Blob]) -> None:
-    """Both send the same bytes."""
+    """Check that both sides send the same bytes."""
     line = Line(place)
     for number, pair in enumerate(paths):
         for path in pair:
@@ -124,7 +124,7 @@ def check_same(place: tuple[str, int], folder: Path, paths: list[tuple[str, str]
 
 @contextmanager
 def start_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """The server, in a process of its own."""
+    """Run the server in another process until the block ends; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         command = [sys.executable, "-m", "benchmarks.proxy_server", str(folder), str(listening.fileno())]
         process = subprocess.Popen(command, pass_fds=[listening.fileno()])

@@ -20,7 +20,7 @@ Act = Callable[[int], object]
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """Iteration without a look at the fields, the bar; and with all of them read, which has to be somebody's work."""
+    """Iteration without reading a field, and with every field read, which includes decoding them."""
     with Database(f"embedded:{workshop / 'query_overhead.db'}", durability="normal") as db:
         _fill(db)
         request = _request()
@@ -71,7 +71,7 @@ def _request() -> Query:
 
 
 def _check_same(db: Database, request: Query) -> None:
-    """Both sides give the same items: the figure compares equal work."""
+    """Check that both sides return the same items, so that the figure compares equal work."""
     raw: tuple[Any, ...] = db.send(request).items
     rows = db.query(Order, customer=values(0)["customer"]).all()
     assert len(raw) == len(rows) == COUNT

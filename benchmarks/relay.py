@@ -1,7 +1,7 @@
-"""A relay to a server on the same machine that counts the requests that pass it, whoever sends them.
+"""A relay to a server on the same machine that counts the requests that pass through it.
 
-It looks at nothing but where a request begins: after the last bytes of a reply, or at the beginning. That is right for
-clients that wait for each reply on a connection, as all do here.
+It only recognizes where a request begins: at the start of a connection, or after the last bytes of a reply. That is
+correct for clients that wait for each reply on a connection, as all clients here do.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def take_methods(self) -> list[str]:
-        """The methods of the requests that passed since this was last asked."""
+        """Return the methods of the requests since the last call."""
         with self._lock:
             seen, self._seen = self._seen, []
         return seen
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -66,18 +66,18 @@ class Relay:
                         awaited = end is server
                         (server if end is client else client).sendall(data)
                     except ConnectionError:
-                        return  # one of them went away, which is its right
+                        return  # either side may close the connection
 
     def _count(self, data: bytes) -> None:
         line = _LINE.match(data)
-        if line is not None:  # else it is a body that the server asked for
+        if line is not None:  # otherwise it is a body that the server requested
             with self._lock:
                 self._seen.append(line[1].decode())
 
 
 @contextmanager
 def open_relay(to: str) -> Iterator[Relay]:
-    """A relay to a server, for a block."""
+    """Run a relay to a server until the block ends."""
     relay = Relay(to)
     try:
         yield relay

@@ -1,4 +1,4 @@
-"""What a worker runs: one client's operations on the canned S3 server, and what they have to give."""
+"""What a worker runs: one client's operations on the canned S3 server, and their expected results."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PART = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class S3Client:
-    """``put`` takes bytes, ``get`` gives them, ``up`` takes a path and ``down`` fills it.
+    """``put`` takes bytes, ``get`` returns them, ``up`` uploads from a path and ``down`` downloads to it.
 
-    The operations of an awaiting client are ``async``.
+    The operations of an async client are ``async``.
     """
 
     operations: Mapping[S3Operation, Callable[..., Any]]
@@ -43,7 +43,7 @@ def content(size: int) -> bytes:
 
 
 def source(directory: Path) -> Path:
-    """The file that is sent up."""
+    """The file to upload."""
     path = directory / "source"
     if not path.exists():
         path.write_bytes(content(LARGE))

@@ -1,4 +1,4 @@
-"""Holdall's S3 service as a client of the canned server, in both colours."""
+"""Holdall's S3 service as a client of the canned server, sync and async."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _service(endpoint: str) -> S3Service:
 
 
 def open_blocking(endpoint: str) -> S3Client:
-    """The calling thread waits; of large objects several parts are on their way at a time."""
+    """Open a sync client; it transfers several parts of a large object at a time."""
     service = _service(endpoint)
     db = Database("memory:", files=service)
     send = service.send_blocking
@@ -27,7 +27,7 @@ def open_blocking(endpoint: str) -> S3Client:
         {
             "put": lambda body: send(PutObject("", "small", body)),
             "get": lambda: send(GetObject("", "small")).body,
-            # without digests of the whole, which boto3 does not take either
+            # without digests of the whole file, which boto3 does not compute either
             "up": lambda path: db.files.put("large", path, checksums=()),
             "down": lambda path: db.files.download("large", path, verify=False),
         },
@@ -36,7 +36,7 @@ def open_blocking(endpoint: str) -> S3Client:
 
 
 async def open_awaiting(endpoint: str) -> S3Client:
-    """The event loop goes on."""
+    """Open an async client."""
     service = _service(endpoint)
 
     async def put(body: bytes) -> None:

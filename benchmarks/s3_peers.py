@@ -1,6 +1,6 @@
 """boto3 as a client of the canned S3 server, used as its documentation shows.
 
-Runs in the peers' environment; boto3 is imported only when opened, because ours does not have it.
+Runs in the peers' environment; boto3 is imported only when a client is opened, because ours does not have it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["boto3"]
 
 
 def boto3(endpoint: str) -> S3Client:
-    """boto3's client, and its transfers as they are by default: parts of 8 MiB, ten at a time."""
+    """Open boto3's client, with its default transfers: parts of 8 MiB, ten at a time."""
     config = import_module("botocore.config").Config(s3={"addressing_style": "path"})
     client = import_module("boto3").client("s3", endpoint_url=endpoint, config=config)
 

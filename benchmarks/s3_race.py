@@ -1,4 +1,4 @@
-"""Clients of S3 raced against each other: each in a process of its own, slice against slice, on the same server."""
+"""Clients of S3 raced against each other: each in its own process, slice against slice, on the same server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class S3Worker:
         self._process.wait()
 
     def slice(self, operation: S3Operation, count: int) -> Seconds:
-        """What one operation takes, over a slice of several."""
+        """Return the mean times of one operation over a slice."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{operation} {count}\n")
         self._process.stdin.flush()
@@ -73,14 +73,14 @@ class S3Worker:
 def s3_workers(
     clients: Iterable[str], directory: Path, *, one_processor: bool
 ) -> Iterator[dict[str, S3Worker]]:
-    """A worker for each client (``module:function``), all on one server, perhaps all on one processor."""
+    """Start a worker for each client (``module:function``) on one server, optionally all on one processor."""
     before = os.sched_getaffinity(0)
-    if one_processor:  # what it costs to wake another would depend on where that one was
+    if one_processor:  # otherwise the cost of waking a process would depend on its processor
         os.sched_setaffinity(0, {max(before)})
     try:
         with ExitStack() as stack:
             endpoint = stack.enter_context(serve_bucket())
-            # one after the other: their checks of large objects would get in each other's way
+            # one after the other: their checks of large objects would disturb each other
             yield {client: stack.enter_context(S3Worker(client, endpoint, directory)) for client in clients}
     finally:
         os.sched_setaffinity(0, before)
@@ -89,7 +89,7 @@ def s3_workers(
 def time_slices(
     ours: S3Worker, theirs: S3Worker, operation: S3Operation, count: int, pairs: int
 ) -> list[tuple[Seconds, Seconds]]:
-    """Both sides' times, slice after slice, taking turns in going first."""
+    """Return the times of both sides, slice by slice; the side that goes first alternates."""
     slices = []
     for turn in range(WARMUPS + pairs):
         if turn % 2:

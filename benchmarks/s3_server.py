@@ -1,7 +1,7 @@
-"""A loopback server that answers S3's calls as quickly as it can: objects of known bytes, and puts that go nowhere.
+"""A loopback server that answers S3's calls as fast as it can: objects of known bytes, and puts that it discards.
 
 ``python -m benchmarks.s3_server`` prints its port and serves until its standard input ends. Every connection has a
-thread, which spends its time in the kernel.
+thread, which spends most of its time in the kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ETAG = '"0123456789abcdef0123456789abcdef"'
 
 @contextmanager
 def serve_bucket() -> Iterator[str]:
-    """The URL of a server in a process of its own, which ends with the block."""
+    """Run the server in another process until the block ends; yields its URL."""
     command = [sys.executable, "-m", "benchmarks.s3_server"]
     with subprocess.Popen(
         command, cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -54,7 +54,7 @@ def _head(status: str, headers: dict[str, object]) -> bytes:
 
 
 class _Objects:
-    """The two objects, the large one in a file of memory that the kernel sends by itself."""
+    """The two objects; the large one is a file in memory, so that the kernel can send it without copying."""
 
     def __init__(self) -> None:
         self.small = content(SMALL)
@@ -144,7 +144,7 @@ def _serve_one(connected: socket.socket, objects: _Objects) -> None:
         try:
             _converse(connected, objects)
         except ConnectionError:
-            return  # the client went away, which is its right
+            return  # the client may close the connection
 
 
 def _serve() -> None:

@@ -1,8 +1,8 @@
-"""A process that runs slices of one client's operations when told to, and says what time each took.
+"""A process that runs slices of one client's operations on command, and reports the time of each.
 
-``python -m benchmarks.s3_worker CLIENT ENDPOINT DIRECTORY``, by the interpreter of the client's environment. It says
-when it is ready; then each line ``OPERATION COUNT`` of its standard input is answered with the seconds of CPU and of
-the clock on the wall.
+``python -m benchmarks.s3_worker CLIENT ENDPOINT DIRECTORY``, with the interpreter of the client's environment. It
+prints ``ready``; then it answers each line ``OPERATION COUNT`` of its standard input with the seconds of CPU and of
+wall time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BODY = content(SMALL)
 
 
 class _Work:
-    """The arguments of each operation, and whether what came of it is right."""
+    """The arguments of each operation, and a check of its result."""
 
     def __init__(self, directory: Path) -> None:
         self._up = source(directory)
@@ -33,18 +33,18 @@ class _Work:
         return {"put": (_BODY,), "get": (), "up": (self._up,), "down": (self._down,)}[operation]
 
     def check(self, operation: S3Operation, result: Any) -> None:
-        """A client that got something else than was sent did other work than the rest."""
+        """Check that a client got what was sent; otherwise it did different work from the others."""
         if operation == "get" and result != _BODY:
-            raise AssertionError("get gave other bytes")
+            raise AssertionError("get returned other bytes")
         if operation == "down":
             if self._down.read_bytes() != content(LARGE):
-                raise AssertionError("down gave other bytes")
+                raise AssertionError("down wrote other bytes")
             self._down.unlink()
 
 
 def _commands() -> Iterator[tuple[S3Operation, int]]:
     gc.collect()
-    gc.freeze()  # the collector should not walk what the imports left behind, on anybody's account
+    gc.freeze()  # so that no measurement includes collecting what the imports left behind
     print("ready", flush=True)
     for line in sys.stdin:
         operation, count = line.split()
@@ -79,7 +79,7 @@ async def _run_awaiting(opened: Any, work: _Work) -> None:
 
 
 def main() -> None:
-    """Open the client and obey."""
+    """Open the client, then execute commands."""
     name, endpoint, directory = sys.argv[1:]
     module, _, function = name.partition(":")
     opener = getattr(import_module(f"benchmarks.{module}"), function)

@@ -1,4 +1,4 @@
-"""The environment in which interpreters are started to see how long that takes."""
+"""The environment of interpreters whose start-up is timed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["startup_environment"]
 
 
 def startup_environment(workshop: Path) -> dict[str, str]:
-    """This process's environment, with bytecode kept in the workshop whatever the machine's habit.
+    """Return this process's environment, but with bytecode cached in the workshop.
 
-    Compiling happens once per installation, not once per start: whoever measures starts drops the first.
+    Compiling happens once per installation, not once per start: callers drop the time of the first start.
     """
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | {"PYTHONPYCACHEPREFIX": str(workshop / "bytecode")}

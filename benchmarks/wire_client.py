@@ -33,10 +33,10 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """An operation's function takes a number, for its key and values, and gives what was read.
+    """One client. The function of an operation takes a number, for its key and values, and returns what it read.
 
-    Those of an awaiting client are ``async``, and so is its ``close``. ``plain`` makes of what they read what
-    everybody's can be compared with, out of the timing.
+    The functions of an async client are ``async``, and so is its ``close``. ``plain`` converts what they read so that
+    it can be compared with other clients' results; this is not timed.
     """
 
     operations: Mapping[Operation, Callable[[int], Any]]

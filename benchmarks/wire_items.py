@@ -1,6 +1,6 @@
-"""The items that the benchmarks of the wire move, as Python values and in DynamoDB's JSON.
+"""The items of the wire benchmarks, as Python values and in DynamoDB's JSON.
 
-Imports nothing, so that the server and the workers of every environment can share it.
+This module imports nothing, so that the server and the workers of every environment can share it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Holdall as a client of the canned server: in both colours, with attributes as they travel or Python values."""
+"""Holdall as a client of the canned server: sync and async, with raw attributes or Python values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _url(endpoint: str) -> str:
 
 
 class _Raw:
-    """Requests of attributes as they travel."""
+    """Requests with raw attributes."""
 
     @staticmethod
     def get(number: int) -> GetItem:
@@ -70,7 +70,7 @@ class _Raw:
 
 
 class _Python:
-    """Requests of Python values."""
+    """Requests with Python values."""
 
     @staticmethod
     def get(number: int) -> GetItem:
@@ -98,7 +98,7 @@ class _Python:
 
 
 def open_blocking_raw(endpoint: str) -> Client:
-    """Blocking; attributes as they travel, in and out."""
+    """Open a sync client; raw attributes in and out."""
     db = Database(_url(endpoint))
     send, new_id = db.send, db.port.new_id
     return Client(
@@ -115,7 +115,7 @@ def open_blocking_raw(endpoint: str) -> Client:
 
 
 def open_blocking(endpoint: str) -> Client:
-    """Blocking; Python values in and out."""
+    """Open a sync client; Python values in and out."""
     db = Database(_url(endpoint))
     send, new_id = db.send, db.port.new_id
 
@@ -137,7 +137,7 @@ def open_blocking(endpoint: str) -> Client:
 
 
 async def open_awaiting(endpoint: str) -> Client:
-    """Awaiting; Python values in and out."""
+    """Open an async client; Python values in and out."""
     db = AsyncDatabase(_url(endpoint))
     send, new_id = db.send, db.port.new_id
 

@@ -1,6 +1,6 @@
 """The peers as clients of the canned server, each used as its documentation shows.
 
-Runs in the peers' environment; their packages are imported only when opened, because ours does not have them.
+Runs in the peers' environment; their packages are imported only when one is opened, because ours does not have them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _boto3_client(endpoint: str) -> Any:
 
 
 def boto3_raw(endpoint: str) -> Client:
-    """boto3's client; attributes as they travel, in and out."""
+    """boto3's client; raw attributes in and out."""
     client = _boto3_client(endpoint)
 
     def put(number: int) -> Any:
@@ -106,7 +106,7 @@ def boto3_values(endpoint: str) -> Client:
 
 
 def boto3_orders(endpoint: str) -> Client:
-    """boto3's client on the orders of the models: read to Python values, changed under locks on what was read."""
+    """boto3's client on the models' orders: read to Python values, changed on the condition of what was read."""
     client = _boto3_client(endpoint)
     deserialize = import_module("boto3.dynamodb.types").TypeDeserializer().deserialize
     partition = model_items.key_document(0)["pk"]
@@ -155,7 +155,7 @@ def boto3_orders(endpoint: str) -> Client:
 
 
 def _as_read_by_models(read: Any) -> Any:
-    """Numbers and times as Python has them, which the deserializer leaves as Decimal and text."""
+    """Convert numbers and times to Python's types; the deserializer leaves them as Decimal and text."""
     if isinstance(read, list):
         return [_as_read_by_models(row) for row in read]
     if not isinstance(read, tuple):
@@ -272,7 +272,7 @@ def _pydynox_client(endpoint: str) -> Any:
 
 
 def pydynox(endpoint: str) -> Client:
-    """pydynox, blocking; Python values in and out."""
+    """pydynox, sync; Python values in and out."""
     client = _pydynox_client(endpoint)
     return Client(
         {
@@ -288,7 +288,7 @@ def pydynox(endpoint: str) -> Client:
 
 
 async def pydynox_awaiting(endpoint: str) -> Client:
-    """pydynox, awaiting; Python values in and out."""
+    """pydynox, async; Python values in and out."""
     client = _pydynox_client(endpoint)
 
     async def query(number: int) -> list[Any]:

@@ -14,7 +14,7 @@ POINTS: tuple[Operation, ...] = ("get", "put", "update", "transact")
 
 
 class Rival(NamedTuple):
-    """A peer, the client of ours that does what it does, and the bars."""
+    """A peer, our client that does the same, and the bars."""
 
     name: str
     theirs: str
@@ -40,7 +40,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 def race_rivals(
     benchmark: str, rivals: tuple[Rival, ...], operations: tuple[Operation, ...]
 ) -> Iterator[Figure]:
-    """Each operation against each rival."""
+    """Race each operation against each rival."""
     clients = dict.fromkeys(client for rival in rivals for client in (rival.ours, rival.theirs))
     with workers(clients) as running:
         for operation in operations:

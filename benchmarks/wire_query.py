@@ -1,4 +1,4 @@
-"""A query's page of 100 items over the wire, against boto3, PynamoDB, pydynox and aiodynamo."""
+"""One page of a query, 100 items, over the wire, against boto3, PynamoDB, pydynox and aiodynamo."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ RIVALS = (
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure per peer; decoded to Python values on both sides unless it says raw."""
+    """One figure per peer; both sides decode to Python values unless the figure says raw."""
     yield from race_rivals("wire_query", RIVALS, ("query",))

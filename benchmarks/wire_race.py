@@ -1,4 +1,4 @@
-"""Clients raced against each other: each in a process of its own, slice against slice, on the same canned server."""
+"""Clients raced against each other: each in its own process, slice against slice, on the same canned server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRIAL = 20
 
 
 def wire_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a client of the canned server: with credentials and a region, and nothing else of AWS's."""
+    """Return the environment of a client of the canned server: credentials, a region and no other AWS settings."""
     kept = {name: text for name, text in environment.items() if not name.startswith(("AWS_", "HOLDALL_"))}
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
     return kept | keys
@@ -58,7 +58,7 @@ class Worker:
         self._process.wait()
 
     def slice(self, operation: Operation) -> float:
-        """The CPU seconds of one operation, over a slice of many."""
+        """Return the mean CPU seconds of one operation over a slice."""
         count = self._counts.get(operation)
         if count is None:
             self.run(operation, TRIAL)
@@ -67,7 +67,7 @@ class Worker:
         return self.run(operation, count) / count
 
     def run(self, operation: Operation, count: int) -> float:
-        """The CPU seconds of so many operations."""
+        """Run an operation ``count`` times; returns the CPU seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{operation} {count}\n")
         self._process.stdin.flush()
@@ -83,7 +83,7 @@ class Worker:
 
 @contextmanager
 def workers(clients: Iterable[str]) -> Iterator[dict[str, Worker]]:
-    """A worker for each client (``module:function``), all on one server."""
+    """Start a worker for each client (``module:function``), all on one server."""
     with ExitStack() as stack:
         stack.enter_context(one_processor())
         endpoint = stack.enter_context(serve_canned())
@@ -93,9 +93,9 @@ def workers(clients: Iterable[str]) -> Iterator[dict[str, Worker]]:
 
 @contextmanager
 def one_processor() -> Iterator[None]:
-    """Whoever is started here stays on one processor.
+    """Keep the processes that are started in the block on one processor.
 
-    Only one of them ever works at a time; on several, what it costs to wake the next would depend on where it was.
+    Only one of them works at a time; on several processors, the cost of waking a process would depend on its processor.
     """
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(before)})
@@ -106,7 +106,7 @@ def one_processor() -> Iterator[None]:
 
 
 def race(ours: Worker, theirs: Worker, operation: Operation) -> Paired:
-    """One operation's CPU time on both sides, slice after slice, taking turns in going first."""
+    """Measure one operation's CPU time on both sides, slice by slice; the side that goes first alternates."""
     slices = []
     for turn in range(WARMUPS + PAIRS):
         if turn % 2:

@@ -1,4 +1,4 @@
-"""The time from a process's start to its first read over the wire, without the interpreter's own start."""
+"""The time from the start of a process to its first read over the wire, without the interpreter's own start-up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STRETCH = 30.0
 ROUNDS = 11
 WARMUPS = 1
 
-_STAMP = "import time; print(time.monotonic())"  # the system's clock: the same in parent and child
+_STAMP = "import time; print(time.monotonic())"  # the system's clock, which parent and child share
 _OURS = """\
 from holdall import Database
 from holdall.core import GetItem
@@ -48,7 +48,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
             "theirs": (theirs, _THEIRS.format(**place)),
         }
         rounds = [_round(programs, turn, workshop) for turn in range(WARMUPS + ROUNDS)][WARMUPS:]
-    # Start-up is the same in every round; its median is steadier than what one round happened to see.
+    # Start-up is the same in every round; its median varies less than the value of one round.
     taken = {name: median(times[name] for times in rounds) * 1e3 for name in programs}
     note = (
         f"boto3's client {taken['theirs'] - taken['their start']:.0f} ms; interpreter {taken['start']:.0f} ms"
@@ -70,7 +70,7 @@ def _round(programs: dict[str, tuple[str, str]], turn: int, directory: Path) -> 
 
 
 def _seconds(interpreter: str, program: str, directory: Path) -> float:
-    """From the order to start an interpreter to the end of its program, away from the repository's directory."""
+    """Return the time from starting an interpreter to the end of its program, outside the repository's directory."""
     environment = wire_environment(startup_environment(directory))
     start = time.monotonic()
     done = subprocess.run(
