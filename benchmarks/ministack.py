@@ -11,6 +11,6 @@ ROOT = Path(__file__).parents[1]
 def start_ministack() -> str:
     """Return the URL of the server that the tests run on; it ends with this process."""
     sys.path.append(str(ROOT / "tests"))
-    from rig.servers import started
+    from rig.servers import start_server
 
-    return started("ministack")
+    return start_server("ministack")

@@ -23,7 +23,7 @@ from rig.clock import Clock
 from rig.colour import COLOURS, Awaited, Colour, here_and_elsewhere, run_in, take_turns
 from rig.database import FeatureRig, find_address, open_recorded
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 from rig.torture import TORTURE
 
 from holdall import Index, Key, Model, SortKey, field
@@ -51,8 +51,8 @@ __all__ = [
     "every_write",
     "everywhere",
     "in_memory",
-    "opening",
-    "serving",
+    "open_rig",
+    "open_service",
     "write_once",
 ]
 
@@ -259,9 +259,9 @@ async def write_once(db: Rig, write: Any) -> None:
 
 
 @contextmanager
-def opening(way: Way) -> Iterator[Rig]:
+def open_rig(way: Way) -> Iterator[Rig]:
     """A database of its own for a test."""
-    with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
+    with tempfile.TemporaryDirectory() as directory, open_service(way.store, directory) as service:
         address = find_address(way.store, directory, "archived")
         address[2]["manage_table"] = True
         with open_recorded(way.colour, address, service) as (db, table, recorded, clock):
@@ -269,14 +269,14 @@ def opening(way: Way) -> Iterator[Rig]:
 
 
 @contextmanager
-def serving(store: str, directory: str) -> Iterator[Backend]:
+def open_service(store: str, directory: str) -> Iterator[Backend]:
     """The service of a store."""
     if store == "memory":
         yield MemoryService()
     elif store == "file":
         yield DiskService(Path(directory, "files"))
     else:
-        endpoint = resolve_endpoint("s3", endpoint=started(store), environment=ENVIRONMENT)
+        endpoint = resolve_endpoint("s3", endpoint=start_server(store), environment=ENVIRONMENT)
         source = find_credentials(environment=ENVIRONMENT)
         with closing(S3Service("archived", endpoint, source, prefix=uuid4().hex)) as service:
             service.create_bucket()
@@ -299,5 +299,5 @@ def _everywhere(name: str) -> list[Way]:
     return [Way(HOMES[(turn + (store == "memory")) % 2], store, colour) for store, colour in ways]
 
 
-everywhere = run_in(_everywhere, opening)
-in_memory = run_in(_in_memory, opening)
+everywhere = run_in(_everywhere, open_rig)
+in_memory = run_in(_in_memory, open_rig)

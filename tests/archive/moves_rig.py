@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from archive_rig import serving
+from archive_rig import open_service
 from rig.clock import Clock
 from rig.colour import COLOURS, Awaited, Colour, run_in, take_turns
 from rig.database import FeatureRig, find_address, open_recorded
@@ -138,9 +138,9 @@ class Rig(FeatureRig):
 
 
 @contextmanager
-def opening(way: Way) -> Iterator[Rig]:
+def open_rig(way: Way) -> Iterator[Rig]:
     """A database of its own for a test."""
-    with tempfile.TemporaryDirectory() as directory, serving(way.store, directory) as service:
+    with tempfile.TemporaryDirectory() as directory, open_service(way.store, directory) as service:
         address = find_address(way.store, directory, "moved")
         address[2]["manage_table"] = True
         with open_recorded(way.colour, address, service) as (db, table, recorded, clock):
@@ -160,8 +160,8 @@ def _everywhere(name: str) -> list[Way]:
     return [*_with_files(name), *(others if TORTURE else [others[take_turns(name, "ministack")]])]
 
 
-with_files = run_in(_with_files, opening)
+with_files = run_in(_with_files, open_rig)
 """In memory, and with files."""
 
-everywhere = run_in(_everywhere, opening)
+everywhere = run_in(_everywhere, open_rig)
 """There, and on ministack."""

@@ -152,7 +152,7 @@ async def test_an_item_with_more_attributes_than_a_condition_takes_stays_and_lea
     real = await db.run()
     assert (real.archived, dict(real.skipped)) == (0, {"too many attributes": 1})
     assert dry.skipped == real.skipped
-    assert db.recorder.sent(PutObject) == []
+    assert db.recorder.list_sent(PutObject) == []
 
 
 @everywhere
@@ -223,12 +223,12 @@ async def test_a_stopped_run_is_taken_up_where_it_was(db: Rig) -> None:
     db.recorder.forget()
     report = await db.run(segments=1)
     assert report.archived == 9 - 5
-    (first, *_) = db.recorder.sent(Scan)
+    (first, *_) = db.recorder.list_sent(Scan)
     assert first.start_after is not None
     assert {each["note"] for each in (await db.all()).values()} == {BIG}
     db.recorder.forget()
     await db.run(segments=1)
-    assert db.recorder.sent(Scan)[0].start_after is None
+    assert db.recorder.list_sent(Scan)[0].start_after is None
 
 
 @in_memory
@@ -238,7 +238,7 @@ async def test_a_stopped_run_is_not_taken_up_by_one_with_another_predicate_or_fr
     async def scan_from(**options: Any) -> Any:
         db.recorder.forget()
         await db.run(segments=1, max_items=4, dry_run=False, **options)
-        return db.recorder.sent(Scan)[0].start_after
+        return db.recorder.list_sent(Scan)[0].start_after
 
     assert await scan_from() is None
     assert await scan_from(where=col(db.model.quantity) > 100) is None

@@ -159,7 +159,7 @@ def test_few_archived_items_are_in_memory_at_a_time() -> None:
     with Database("memory:", files={"default": recorder}, default_service="default") as db:
 
         def gets() -> list[Any]:
-            return recorder.sent(GetObject)
+            return recorder.list_sent(GetObject)
 
         with db.transaction() as tx:
             for number in range(99):

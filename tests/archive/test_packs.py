@@ -41,11 +41,11 @@ from holdall.errors import CorruptArchiveError, DanglingPointerError, InvalidOpt
 @everywhere
 async def test_one_request_stores_many_items_and_each_is_read_alone(db: Rig) -> None:
     known = await pack_items(db)
-    assert len(db.recorder.sent(PutObject)) == 1
+    assert len(db.recorder.list_sent(PutObject)) == 1
     assert await db.all() == known
     db.recorder.forget()
     assert await db.get("003") == known["003"]
-    (read,) = db.recorder.sent(GetObject)
+    (read,) = db.recorder.list_sent(GetObject)
     pointer = read_pointer(await db.stored("003"))
     assert (read.key, read.start, read.size) == (pointer.key, pointer.offset, pointer.size)
     assert await packs_of(db) == [pointer.key]
@@ -67,7 +67,7 @@ async def test_a_write_brings_an_item_back_and_leaves_the_pack_to_the_others(db:
     async with db.db.transaction() as tx:
         tx.delete(db.key("002"))
     assert await db.archive.restore(db.key("003")) == 1
-    assert not db.recorder.sent(DeleteObject)
+    assert not db.recorder.list_sent(DeleteObject)
     known["000"]["quantity"], known["001"]["quantity"] = 70, 71
     del known["002"]
     assert await db.all() == known
@@ -288,10 +288,10 @@ async def test_a_run_that_dies_between_two_pages_is_taken_up_with_the_items_that
     db.model = Parcel if db.way.home == "one table" else Shipment
     for number in range(6):
         await db.create(f"{number}", note="long" * 90_000)
-    scans = len(db.recorder.sent(Scan))
+    scans = len(db.recorder.list_sent(Scan))
 
     def die(request: Any) -> None:
-        if isinstance(request, Scan) and len(db.recorder.sent(Scan)) == scans + 2:
+        if isinstance(request, Scan) and len(db.recorder.list_sent(Scan)) == scans + 2:
             raise Death
 
     db.recorder.before = die

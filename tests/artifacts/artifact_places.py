@@ -13,11 +13,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import ArtifactSettings, AsyncDatabase, Database
 
-__all__ = ["NEAR", "WAYS", "Place", "opened"]
+__all__ = ["NEAR", "WAYS", "Place", "open_place"]
 
 WAYS = ["embedded, blocking", "memory, awaiting", "wire, blocking", "wire, awaiting"]
 NEAR = WAYS[:2]
@@ -79,14 +79,14 @@ class Place:
         return [each.key for each in self.files.list()]
 
 
-def opened(
+def open_place(
     way: str, directory: Path, monkeypatch: pytest.MonkeyPatch, *, bucket: bool = True
 ) -> Iterator[Place]:
     """A new place; its bucket, where it has one, is made unless that is not wanted."""
     kind, colour = way.split(", ")
     settings = ArtifactSettings(suffix=".txt")
     if kind == "wire":
-        url = started("ministack")
+        url = start_server("ministack")
         for name, value in ENVIRONMENT.items():
             monkeypatch.setenv(name, value)
         sync = Database(

@@ -24,7 +24,7 @@ from rig.clock import Clock, TimedPort
 from rig.colour import Awaited, Colour, here_and_elsewhere, in_turn, run_in
 from rig.files import bucket_service
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, sign_in, started
+from rig.servers import ENVIRONMENT, sign_in, start_server
 
 from holdall import AsyncDatabase, Database
 from holdall.artifacts import Artifact, AsyncArtifacts
@@ -48,8 +48,8 @@ __all__ = [
     "everywhere",
     "here",
     "in_memory",
-    "opening",
-    "storing",
+    "open_rig",
+    "open_store",
 ]
 
 R = TypeVar("R")
@@ -109,7 +109,7 @@ class Store:
 
 
 @contextmanager
-def storing(kind: Kind) -> Iterator[Store]:
+def open_store(kind: Kind) -> Iterator[Store]:
     """A new, empty store."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -123,7 +123,7 @@ def storing(kind: Kind) -> Iterator[Store]:
             service = DiskService(directory / "files")
         else:
             url, credentials = f"dynamodb://artifacts-{uuid4().hex}", sign_in
-            settings = {"endpoint": started("ministack"), "region": ENVIRONMENT["AWS_REGION"]}
+            settings = {"endpoint": start_server("ministack"), "region": ENVIRONMENT["AWS_REGION"]}
             settings["manage_table"] = True
             service = bucket_service(f"artifacts/{uuid4().hex}")
         with Database(url, credentials=credentials, **settings) as db:
@@ -205,9 +205,9 @@ class Way:
 
 
 @contextmanager
-def opening(way: Way, **more: Any) -> Iterator[Rig]:
+def open_rig(way: Way, **more: Any) -> Iterator[Rig]:
     """A rig with a new, empty store."""
-    with storing(way.kind) as store:
+    with open_store(way.kind) as store:
         yield Rig(way.colour, store, **more)
 
 
@@ -215,6 +215,6 @@ def _ways(others: list[str], name: str) -> list[Way]:
     return [Way(cast("Kind", kind), colour) for kind, colour in here_and_elsewhere(others, name)]
 
 
-everywhere = run_in(lambda name: _ways(["disk", "wire"], name), opening)
-here = run_in(lambda name: _ways(["disk"], name), opening)
-in_memory = run_in(lambda name: [Way("memory", colour) for colour in in_turn(name)], opening)
+everywhere = run_in(lambda name: _ways(["disk", "wire"], name), open_rig)
+here = run_in(lambda name: _ways(["disk"], name), open_rig)
+in_memory = run_in(lambda name: [Way("memory", colour) for colour in in_turn(name)], open_rig)

@@ -281,7 +281,7 @@ class Audit:
 
 
 @contextmanager
-def opened(colour: Colour = "blocking", kind: str = "memory") -> Iterator[Rig]:
+def open_rig(colour: Colour = "blocking", kind: str = "memory") -> Iterator[Rig]:
     """A rig with a new, empty store."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -303,7 +303,7 @@ def everywhere(test: Test) -> Callable[..., None]:
 
     @wraps(test)
     def run_it(way: tuple[Colour, str]) -> None:
-        with opened(*way) as rig:
+        with open_rig(*way) as rig:
             finish(way[0], test(rig))
 
     del run_it.__wrapped__  # pytest would look at its arguments

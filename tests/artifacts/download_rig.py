@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rig.colour import Test, run_in
-from rig.files import PART, Meddler, Rig, Way, opening, pattern
+from rig.files import PART, Meddler, Rig, Way, open_rig, pattern
 
 from holdall.artifacts.alias import flow as alias_flow
 from holdall.artifacts.settings import ArtifactSettings
@@ -33,7 +33,7 @@ __all__ = [
     "Store",
     "Way",
     "on",
-    "opened",
+    "open_download_store",
     "pattern",
     "tree_of",
 ]
@@ -66,7 +66,7 @@ class Store:
 
     def gets(self) -> list[GetObject]:
         """The requests for bytes so far, which are then forgotten."""
-        found: list[GetObject] = self.service.sent(GetObject)
+        found: list[GetObject] = self.service.list_sent(GetObject)
         self.service.requests.clear()
         return found
 
@@ -101,18 +101,18 @@ class Store:
 
 
 @contextmanager
-def opened(way: Way, cache_size: int = 10**9, cached: bool = True) -> Iterator[Store]:
+def open_download_store(way: Way, cache_size: int = 10**9, cached: bool = True) -> Iterator[Store]:
     """A store with nothing in it."""
     with tempfile.TemporaryDirectory() as name:
         cache = Path(name) / "cache"
         settings = ArtifactSettings(cache=str(cache), cache_size=cache_size) if cached else ArtifactSettings()
-        with opening(way, artifacts=settings) as rig:
+        with open_rig(way, artifacts=settings) as rig:
             yield Store(rig, cache)
 
 
 def on(*ways: Way, **options: Any) -> Callable[[Test], Callable[..., None]]:
     """Run a test in each of these ways."""
-    return run_in(lambda name: ways, lambda way: opened(way, **options))
+    return run_in(lambda name: ways, lambda way: open_download_store(way, **options))
 
 
 def tree_of(directory: Path) -> dict[str, bytes | None]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from rig.installation import install
 from rig.program import Program, once
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
-__all__ = ["REGION", "Repository", "VersionedError", "versioned"]
+__all__ = ["REGION", "Repository", "VersionedError", "start_versioned"]
 
 HERE = Path(__file__).parent
 
@@ -53,11 +53,13 @@ class Repository:
 
 
 @once("the package versioned")
-def versioned() -> Program:
+def start_versioned() -> Program:
     """An application of the package, ``versioned_application.py``, started now if it was not."""
     settings = {
         "AWS_DEFAULT_REGION": REGION,
-        "AWS_ENDPOINT_URL": started("ministack"),  # the package has no argument for it, botocore has this
+        "AWS_ENDPOINT_URL": start_server(
+            "ministack"
+        ),  # the package has no argument for it, botocore has this
     }
     python = install(".venv-versioned")
     return Program([str(python), "-W", "ignore", str(HERE / "versioned_application.py")], settings)

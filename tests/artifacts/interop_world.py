@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import pytest
 from interop_s3 import Bucket, StoredObject
-from interop_versioned import REGION, Repository, versioned
-from rig.servers import ENVIRONMENT, started
+from interop_versioned import REGION, Repository, start_versioned
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import Database
 from holdall.artifacts import Artifact, Artifacts, ArtifactSettings
@@ -29,8 +29,8 @@ __all__ = [
     "alias_rows",
     "digest",
     "iso",
-    "listed",
-    "opened",
+    "list_versions",
+    "open_world",
     "our_history",
     "rows",
     "their_history",
@@ -46,7 +46,7 @@ class World:
     """A table and a bucket of their own, and a database on both."""
 
     def __init__(self) -> None:
-        url = started("ministack")
+        url = start_server("ministack")
         unique = uuid4().hex
         self.name = NAME
         self.table = f"versioned-artifacts-{unique}"
@@ -71,7 +71,7 @@ class World:
     @property
     def theirs(self) -> Repository:
         """The package's side."""
-        return Repository(versioned(), self.bucket.name, self.table, SUFFIX)
+        return Repository(start_versioned(), self.bucket.name, self.table, SUFFIX)
 
     def items(self, partition: str) -> list[dict[str, Any]]:
         """What is in a partition, exactly as it is stored."""
@@ -86,7 +86,7 @@ class World:
 
 
 @contextmanager
-def opened() -> Iterator[World]:
+def open_world() -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -119,7 +119,7 @@ def alias_rows(world: World) -> list[dict[str, Any]]:
     return without_times(world.items(f"__{world.name}-alias"), r"\d{6}")
 
 
-def listed(found: Iterator[Artifact]) -> list[tuple[str, str | None]]:
+def list_versions(found: Iterator[Artifact]) -> list[tuple[str, str | None]]:
     return [(each.version, each.sha256) for each in found]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from artifact_places import NEAR, WAYS, Place, opened
+from artifact_places import NEAR, WAYS, Place, open_place
 from rig.colour import take_turns
 from rig.torture import TORTURE
 
@@ -42,13 +42,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A new place."""
-    yield from opened(request.param, tmp_path, monkeypatch)
+    yield from open_place(request.param, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=NEAR)
 def near(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A new place on this machine."""
-    yield from opened(request.param, tmp_path, monkeypatch)
+    yield from open_place(request.param, tmp_path, monkeypatch)
 
 
 def sha(data: bytes) -> str:
@@ -830,14 +830,14 @@ def test_two_databases_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 
 def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rig.servers import ENVIRONMENT, started
+    from rig.servers import ENVIRONMENT, start_server
 
     from holdall import Database
     from holdall.errors import HoldallError
 
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    url = started("ministack")
+    url = start_server("ministack")
     with Database("memory:", files=f"s3://never-made-{sha(b'x')[:8]}?endpoint={url}&region=us-east-1") as db:
         with pytest.raises(HoldallError, match="bucket") as caught:
             db.artifacts.put("my-app", b"x")
@@ -1026,7 +1026,7 @@ def test_a_purge_that_died_does_not_keep_others_from_putting(near: Place) -> Non
 def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in opened(way, tmp_path, monkeypatch, bucket=False):
+    for place in open_place(way, tmp_path, monkeypatch, bucket=False):
         named = "there is no bucket artifacts-[0-9a-f]+ at"
         artifacts: Any = place.artifacts
         for use, argument in (

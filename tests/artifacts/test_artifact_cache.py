@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from download_rig import BOTH, PART, SMALL, Store, Way, on, opened, pattern, tree_of
+from download_rig import BOTH, PART, SMALL, Store, Way, on, open_download_store, pattern, tree_of
 from rig.torture import started_source
 
 from holdall.artifacts.settings import ArtifactSettings
@@ -221,7 +221,7 @@ def test_a_full_cache_is_not_looked_through_for_every_addition(monkeypatch: pyte
         looked.append(path)
         return iterdir(path)
 
-    with opened(Way("memory", "blocking"), cache_size=6400) as store:
+    with open_download_store(Way("memory", "blocking"), cache_size=6400) as store:
         cache = run(find_cache(store.context, None))
         assert cache is not None
         monkeypatch.setattr(Path, "iterdir", seen)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from artifact_audit import audit, digest
 from artifact_crowd import NAME, crowd, publish
-from artifact_rig import Kind, Rig, Store, storing
+from artifact_rig import Kind, Rig, Store, open_store
 from rig.torture import ROUNDS, TORTURE, Child
 
 from holdall import Database
@@ -38,7 +38,7 @@ def audited(store: Store, numbers: list[int], count: int | None = None) -> None:
 
 @pytest.mark.parametrize("kind", ["disk", "wire"])
 def test_fifty_threads_publish_consecutive_numbers(kind: Kind) -> None:
-    with storing(kind) as store:
+    with open_store(kind) as store:
         db = opened(store)
         db.artifacts.put(NAME, b"content")
         audited(store, crowd(THREADS, publish(db, EACH)), THREADS * EACH)
@@ -46,7 +46,7 @@ def test_fifty_threads_publish_consecutive_numbers(kind: Kind) -> None:
 
 def test_processes_with_threads_publish_consecutive_numbers() -> None:
     processes, threads = 4, 6
-    with storing("disk") as store:
+    with open_store("disk") as store:
         db = opened(store)
         db.artifacts.put(NAME, b"content")
         place = store.directory
@@ -62,7 +62,7 @@ def test_processes_with_threads_publish_consecutive_numbers() -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
 def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_say(kind: Kind) -> None:
-    with storing(kind) as store:
+    with open_store(kind) as store:
         db = opened(store)
         db.artifacts.put(NAME, b"content")
 
@@ -85,7 +85,7 @@ def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_sa
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
 def test_each_content_that_threads_publish_becomes_a_version_of_its_own(kind: Kind) -> None:
-    with storing(kind) as store:
+    with open_store(kind) as store:
         db = opened(store)
 
         def publish_each(number: int) -> list[tuple[int | None, bytes]]:

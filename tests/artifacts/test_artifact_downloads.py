@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, opened, pattern, tree_of
+from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, open_download_store, pattern, tree_of
 
 from holdall.artifacts.directory.manifest import Manifest, Member
 from holdall.artifacts.directory.record import FileRecord
@@ -88,7 +88,7 @@ async def test_a_url_is_of_the_version_that_is_meant(store: Store) -> None:
     )
     assert plain.startswith("http")
     assert dressed.startswith("http")
-    first, second = store.service.sent(SignUrl)
+    first, second = store.service.list_sent(SignUrl)
     assert (first.key, first.expires) == ("versioned-artifacts/app/000001", 60)
     assert (second.key, second.headers.content_type) == (first.key, "text/x-it")
     assert second.headers.disposition.startswith('attachment; filename="app.zip"')
@@ -483,5 +483,5 @@ def test_a_directory_download_that_is_cancelled_leaves_nothing() -> None:
         assert store.names() == set()
         assert not [name for name in store.cached() if name.startswith(".")]
 
-    with opened(Way("memory", "awaiting")) as store:
+    with open_download_store(Way("memory", "awaiting")) as store:
         asyncio.run(cancelled(store))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from rig.colour import Awaited
-from rig.jobs import Rig, Way, lost_after, opening
+from rig.jobs import Rig, Way, lose_after, open_rig
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_job
 from holdall.artifacts import ArtifactEvent, AsyncArtifacts, on
@@ -67,7 +67,7 @@ def on_ways(*ways: Way) -> Callable[[Callable[[Hall], Any]], Callable[..., None]
     def decorate(test: Callable[[Hall], Any]) -> Callable[..., None]:
         @pytest.mark.parametrize("way", ways, ids=str)
         def run_it(way: Way) -> None:
-            with opening(way, files={"main": MemoryService()}) as rig:
+            with open_rig(way, files={"main": MemoryService()}) as rig:
                 if way.colour == "blocking":
                     run(test(Hall(rig)))
                 else:
@@ -253,7 +253,7 @@ async def test_a_change_that_is_tried_again_is_told_once_and_as_it_became(hall: 
 async def test_a_change_whose_reply_is_lost_is_told_if_it_happened(hall: Hall) -> None:
     await hall.publish()
     hall.listen()
-    hall.rig.meddler.after = lost_after(TransactWrite)
+    hall.rig.meddler.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await hall.artifacts.put_alias("model", "prod", 1)
     assert await hall.heard_of() == [("alias_moved", None, "prod")]

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import pytest
 from artifact_audit import Seen, State, audit
-from artifact_rig import Colour, Kind, Rig, Way, opening
+from artifact_rig import Colour, Kind, Rig, Way, open_rig
 from artifact_scenarios import NAME, OTHER, SCENARIOS, Scenario, trees
 
 from holdall.core.port import run
@@ -188,7 +188,7 @@ def at_each_request(scenario: Scenario, case: Case, then: Then) -> None:
     at = 0
     met = True
     while met:
-        with opening(case.way) as rig:
+        with open_rig(case.way) as rig:
             flow = broken(rig, scenario, case.fault, at, then)
             met = run(flow) if case.way.colour == "blocking" else asyncio.run(flow)
         at += case.stride if at else 1 + crc32(str(scenario).encode()) % case.stride

@@ -17,11 +17,11 @@ from test_artifact_races import (
     THREE,
     TWO,
     Race,
-    aliased,
     call,
-    published,
+    open_stage,
+    publish_two,
+    put_prod,
     schedules,
-    staged,
     trace,
 )
 
@@ -36,16 +36,16 @@ def serves_two(stage: Stage, one: Actor, two: Actor, state: State) -> None:
 
 
 RACES = [
-    Race("publish, publish there", published, call("publish", force=True), foreign_publish(NAME)),
-    Race("publish, put there", published, call("publish"), foreign_put(NAME, ONE)),
-    Race("publish, put the newest there", published, call("publish"), foreign_put(NAME, TWO)),
-    Race("put, put there", published, call("put", ONE), foreign_put(NAME, TWO)),
-    Race("put the same, put there", published, call("put", THREE), foreign_put(NAME, TWO)),
-    Race("delete LATEST, put there", published, call("delete"), foreign_put(NAME, TWO)),
-    Race("put_alias, alias there", aliased, call("put_alias", "prod", 2), foreign_alias(NAME, "prod", 1)),
+    Race("publish, publish there", publish_two, call("publish", force=True), foreign_publish(NAME)),
+    Race("publish, put there", publish_two, call("publish"), foreign_put(NAME, ONE)),
+    Race("publish, put the newest there", publish_two, call("publish"), foreign_put(NAME, TWO)),
+    Race("put, put there", publish_two, call("put", ONE), foreign_put(NAME, TWO)),
+    Race("put the same, put there", publish_two, call("put", THREE), foreign_put(NAME, TWO)),
+    Race("delete LATEST, put there", publish_two, call("delete"), foreign_put(NAME, TWO)),
+    Race("put_alias, alias there", put_prod, call("put_alias", "prod", 2), foreign_alias(NAME, "prod", 1)),
     Race(
         "delete with aliases, alias there",
-        aliased,
+        put_prod,
         call("delete", 1, drop_aliases=True),
         foreign_alias(NAME, "prod", 2),
         serves_two,
@@ -57,7 +57,7 @@ RACES = [
 @pytest.mark.parametrize("race", RACES, ids=str)
 def test_in_every_order_versions_have_their_bytes(race: Race, like_s3: bool) -> None:
     for schedule in schedules(race, like_s3, 2 * ROUNDS):
-        with staged(like_s3) as stage:
+        with open_stage(like_s3) as stage:
             race.before(stage)
             one, two = stage.enter(race.first), stage.enter(race.second)
             schedule.play(one, two)

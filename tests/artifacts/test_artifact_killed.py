@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rig.files import bucket_service
-from rig.servers import started
+from rig.servers import start_server
 from rig.torture import run_script
 
 pytestmark = pytest.mark.torture
@@ -22,4 +22,4 @@ def test_whoever_comes_after_a_killed_process_finds_everything_in_order(tmp_path
 
 def test_also_on_servers(tmp_path: Path) -> None:
     bucket_service("artifacts").close()  # there is a bucket from here on
-    assert len(run_script(SCRIPT, "wire", started("ministack"), tmp_path, 0 if TORTURE else 6)) >= 3
+    assert len(run_script(SCRIPT, "wire", start_server("ministack"), tmp_path, 0 if TORTURE else 6)) >= 3

@@ -13,15 +13,15 @@ from test_artifact_races import (
     NAME,
     ONE,
     TWO,
-    aliased,
     call,
     clean,
     directory,
     nothing,
-    published,
+    open_stage,
+    publish_two,
     put_one,
+    put_prod,
     reindex,
-    staged,
     tree,
 )
 
@@ -35,7 +35,7 @@ from holdall.errors import (
 
 pytestmark = pytest.mark.torture
 
-BEFORE = [published, aliased, directory, nothing, put_one]
+BEFORE = [publish_two, put_prod, directory, nothing, put_one]
 CHANGES: dict[str, Flow] = {
     "put one": call("put", ONE),
     "put two": call("put", TWO),
@@ -79,7 +79,7 @@ def test_in_random_orders_nothing_is_lost_and_nothing_stays(part: int) -> None:
     for number in range(5 * ROUNDS):
         seed = f"{SEED} {part} {number}"
         chance = Random(seed)
-        with staged(like_s3=chance.random() < 0.5) as stage:
+        with open_stage(like_s3=chance.random() < 0.5) as stage:
             story: list[str] = []
             try:
                 fought(stage, chance, story)

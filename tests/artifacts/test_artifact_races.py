@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from artifact_audit import Seen, State, audit, digest
-from artifact_rig import storing
+from artifact_rig import open_store
 from artifact_scenarios import trees
 from artifact_stage import Actor, ContentEtags, Death, Flow, Scene, Stage
 from rig.clock import Clock
@@ -54,15 +54,15 @@ def call(method: str, *args: Any, **options: Any) -> Flow:
     return flow
 
 
-def published(stage: Stage) -> None:
+def publish_two(stage: Stage) -> None:
     for body in (ONE, TWO):
         stage.now.put(NAME, body)
         stage.now.publish(NAME)
     stage.now.put(NAME, THREE)
 
 
-def aliased(stage: Stage) -> None:
-    published(stage)
+def put_prod(stage: Stage) -> None:
+    publish_two(stage)
     stage.now.put_alias(NAME, "prod", 1, 2, 20)
 
 
@@ -139,18 +139,18 @@ RACES = [
         call("put", TWO, metadata={"by": "b"}),
     ),
     Race("first put, put", nothing, call("put", TWO), call("put", THREE)),
-    Race("put, publish", published, call("put", TWO), call("publish")),
-    Race("publish, publish", published, call("publish"), call("publish")),
-    Race("publish, publish by force", published, call("publish", force=True), call("publish", force=True)),
-    Race("publish a content, put", published, call("publish", FOUR), call("put", ONE), published_as(FOUR)),
+    Race("put, publish", publish_two, call("put", TWO), call("publish")),
+    Race("publish, publish", publish_two, call("publish"), call("publish")),
+    Race("publish, publish by force", publish_two, call("publish", force=True), call("publish", force=True)),
+    Race("publish a content, put", publish_two, call("publish", FOUR), call("put", ONE), published_as(FOUR)),
     Race(
         "publish a content, publish another",
-        published,
+        publish_two,
         call("publish", FOUR, metadata={"by": "a"}),
         call("publish", FOUR, metadata={"by": "b"}),
         published_as(FOUR, FOUR),
     ),
-    Race("publish a content, purge all", published, call("publish", THREE), call("purge")),
+    Race("publish a content, purge all", publish_two, call("publish", THREE), call("purge")),
     Race(
         "publish a directory's content, put",
         directory,
@@ -159,41 +159,46 @@ RACES = [
     ),
     Race(
         "publish after 2, publish a content after 2",
-        published,
+        publish_two,
         call("publish", force=True, expect_version=2),
         call("publish", ONE, expect_version=2),
         one_wins,
     ),
-    Race("delete, put_alias", published, call("delete", 1), call("put_alias", "prod", 1)),
-    Race("delete LATEST, put_alias", published, call("delete"), call("put_alias", "prod")),
-    Race("delete, move alias", aliased, call("delete", 1), call("put_alias", "prod", 2)),
+    Race("delete, put_alias", publish_two, call("delete", 1), call("put_alias", "prod", 1)),
+    Race("delete LATEST, put_alias", publish_two, call("delete"), call("put_alias", "prod")),
+    Race("delete, move alias", put_prod, call("delete", 1), call("put_alias", "prod", 2)),
     Race(
         "delete with aliases, move alias",
-        aliased,
+        put_prod,
         call("delete", 1, drop_aliases=True),
         call("put_alias", "prod", 2),
     ),
-    Race("purge, put_alias", published, call("purge", 1), call("put_alias", "prod", 1, 2, 10)),
-    Race("purge LATEST, put_alias", published, call("purge", "LATEST"), call("put_alias", "prod")),
+    Race("purge, put_alias", publish_two, call("purge", 1), call("put_alias", "prod", 1, 2, 10)),
+    Race("purge LATEST, put_alias", publish_two, call("purge", "LATEST"), call("put_alias", "prod")),
     Race("purge LATEST, put the same", put_one, call("purge", "LATEST"), call("put", ONE)),
     Race("purge LATEST, put another", put_one, call("purge", "LATEST"), call("put", TWO)),
     Race("purge LATEST, publish", put_one, call("purge", "LATEST"), call("publish")),
     Race("purge LATEST twice", put_one, call("purge", "LATEST"), call("purge", "LATEST")),
-    Race("purge all, publish", published, call("purge"), call("publish")),
-    Race("purge all, put", published, call("purge"), call("put", ONE)),
-    Race("purge, restore", published, call("purge", 1), call("restore", 1)),
-    Race("purge, purge", published, call("purge", 1), call("purge", 1)),
+    Race("purge all, publish", publish_two, call("purge"), call("publish")),
+    Race("purge all, put", publish_two, call("purge"), call("put", ONE)),
+    Race("purge, restore", publish_two, call("purge", 1), call("restore", 1)),
+    Race("purge, purge", publish_two, call("purge", 1), call("purge", 1)),
     Race("delete LATEST, put the same", put_one, call("delete"), call("put", ONE)),
     Race("delete LATEST, put another", put_one, call("delete"), call("put", TWO)),
     Race("delete LATEST, publish", put_one, call("delete"), call("publish")),
     Race(
-        "prune, put_alias", published, call("prune", keep_last=0, older_than=0), call("put_alias", "prod", 1)
+        "prune, put_alias",
+        publish_two,
+        call("prune", keep_last=0, older_than=0),
+        call("put_alias", "prod", 1),
     ),
-    Race("put_alias, put_alias", published, call("put_alias", "prod", 1), call("put_alias", "prod", 2, 1, 5)),
-    Race("put_alias, delete_alias", aliased, call("put_alias", "prod", 1), call("delete_alias", "prod")),
+    Race(
+        "put_alias, put_alias", publish_two, call("put_alias", "prod", 1), call("put_alias", "prod", 2, 1, 5)
+    ),
+    Race("put_alias, delete_alias", put_prod, call("put_alias", "prod", 1), call("delete_alias", "prod")),
     Race(
         "publish after 2, publish after 2",
-        published,
+        publish_two,
         call("publish", force=True, expect_version=2),
         call("publish", force=True, expect_version=2),
         one_wins,
@@ -207,7 +212,7 @@ RACES = [
     ),
     Race("reindex, put", emptied, reindex, call("put", TWO)),
     Race("reindex, publish", put_one, reindex, call("publish")),
-    Race("reindex, purge all", published, reindex, call("purge")),
+    Race("reindex, purge all", publish_two, reindex, call("purge")),
     Race("put directory, put", directory, tree("second"), call("put", ONE)),
     Race("put directory, put directory", directory, tree("second"), tree("second")),
     Race("put directory, put another", nothing, tree("first"), tree("second")),
@@ -221,8 +226,8 @@ EXPECTED = (ArtifactNotFoundError, ArtifactInUseError, ContentionError, Artifact
 
 
 @contextmanager
-def staged(like_s3: bool) -> Iterator[Stage]:
-    with storing("memory") as store:
+def open_stage(like_s3: bool) -> Iterator[Stage]:
+    with open_store("memory") as store:
         trees(store.directory)
         if like_s3:
             store = replace(store, service=ContentEtags())
@@ -236,14 +241,14 @@ on_both = pytest.mark.parametrize("like_s3", [False, True], ids=["unique etags",
 @pytest.mark.parametrize("race", RACES, ids=str)
 def test_in_every_order_nothing_is_lost(race: Race, like_s3: bool) -> None:
     for schedule in schedules(race, like_s3, ROUNDS, short=like_s3):
-        with staged(like_s3) as stage:
+        with open_stage(like_s3) as stage:
             played(stage, race, schedule)
 
 
 @pytest.mark.parametrize("race", RACES, ids=str)
 def test_when_one_dies_on_the_way_the_other_loses_nothing(race: Race) -> None:
     for number, schedule in enumerate(schedules(race, True, (ROUNDS + 1) // 2)):
-        with staged(like_s3=True) as stage:
+        with open_stage(like_s3=True) as stage:
             played(stage, race, schedule, dying=number % 2)
 
 
@@ -279,7 +284,7 @@ def schedules(race: Race, like_s3: bool, some: int, *, short: bool = False) -> l
 def lengths(race: Race, like_s3: bool) -> tuple[int, int]:
     found = []
     for flow in (race.first, race.second):
-        with staged(like_s3) as stage:
+        with open_stage(like_s3) as stage:
             race.before(stage)
             actor = stage.enter(flow)
             actor.run()

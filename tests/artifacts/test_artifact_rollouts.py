@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 from rig.colour import Awaited
 from rig.files import bucket_service
-from rig.jobs import Rig, Way, lost_after, opening
+from rig.jobs import Rig, Way, lose_after, open_rig
 
 from holdall import Database
 from holdall.artifacts import AsyncArtifacts
@@ -89,7 +89,7 @@ def shop_on(way: Way, directory: Path) -> Iterator[Shop]:
         service = DiskService(directory / "files")
     elif way.store == "ministack":
         service = bucket_service(f"rollouts/{uuid4().hex}")
-    with opening(way, files={"main": service}) as rig:
+    with open_rig(way, files={"main": service}) as rig:
         yield Shop(rig)
 
 
@@ -695,7 +695,7 @@ async def test_who_starts_a_rollout_and_dies_after_any_request_has_started_all_o
 @in_both
 async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
     await shop.start()
-    shop.rig.meddler.after = lost_after(TransactWrite)
+    shop.rig.meddler.after = lose_after(TransactWrite)
     shop.rig.clock.forward(61)
     assert (await shop.rig.drain(lease=LEASE)).failed == 1
     assert await shop.weights() == {"1": 50, "2": 50}
@@ -707,7 +707,7 @@ async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
 
 @in_one
 async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None:
-    shop.rig.meddler.after = lost_after(TransactWrite)
+    shop.rig.meddler.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await shop.start()
     assert (await shop.after(61), await shop.after(3601)) == (1, 1)

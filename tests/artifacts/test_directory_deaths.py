@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from directory_rig import DAYS, Dead, Rig, opened, send
+from directory_rig import DAYS, Dead, Rig, open_rig, send
 from rig.torture import TORTURE
 
 from holdall.artifacts.directory.hold import hold_files, redeem_hold
@@ -58,7 +58,7 @@ def prepared(rig: Rig) -> tuple[Directory, Directory]:
 
 def requests_of(step: Step) -> int:
     """How many requests a step sends."""
-    with opened() as rig:
+    with open_rig() as rig:
         old, new = prepared(rig)
         run(step(rig, old, new))
         return len(rig.port.requests)
@@ -77,7 +77,7 @@ def all_gone(rig: Rig, *names: str) -> None:
 @pytest.mark.parametrize("step", [forget, replace_and_sweep])
 def test_after_a_death_at_any_request_it_can_be_done_again(step: Step, how: str) -> None:
     for number in range(1, requests_of(step) + 1):
-        with opened() as rig:
+        with open_rig() as rig:
             old, new = prepared(rig)
             setattr(rig.port, how, number)
             try:
@@ -99,7 +99,7 @@ def test_after_a_death_at_any_request_it_can_be_done_again(step: Step, how: str)
 @pytest.mark.parametrize("step", [forget, replace_and_sweep])
 def test_after_a_death_at_any_request_a_sweep_leaves_nothing(step: Step) -> None:
     for number in range(1, requests_of(step) + 1):
-        with opened() as rig:
+        with open_rig() as rig:
             old, new = prepared(rig)
             rig.port.dies_after = number
             with suppress(Dead):
@@ -156,7 +156,7 @@ def test_whoever_comes_in_between_loses_nothing(step: Step, other: Callable[[Rig
     # every day at every second request: what one of them does not meet, the next does
     first, stride = (1, 1) if TORTURE else (1 + OTHERS.index(other) % 2, 2)
     for number in range(first, requests_of(step) + 1, stride):
-        with opened() as rig:
+        with open_rig() as rig:
             old, new = prepared(rig)
             between(rig, number, other)
             ours = rig.port
@@ -182,7 +182,7 @@ def test_a_put_goes_on_wherever_a_sweep_died_meanwhile(which: str) -> None:
             number + death
         ) % stride:  # each request of the one meets some deaths of the other, and the reverse
             continue
-        with opened() as rig:
+        with open_rig() as rig:
             old, new = prepared(rig)
             swept = (old if which == "the old" else new).sha256
             between(rig, number, partial(forget_and_die, swept=swept, death=death))
@@ -205,7 +205,7 @@ def forget_and_die(rig: Rig, *, swept: str, death: int) -> None:
 
 def test_a_put_whose_hold_was_swept_away_leaves_nothing_when_it_dies_later() -> None:
     for number in range(1, requests_of(replace) + 1):
-        with opened() as rig:
+        with open_rig() as rig:
             old, new = prepared(rig)
             between(rig, number, sweep_all)
             rig.port.dies_after = number
@@ -217,7 +217,7 @@ def test_a_put_whose_hold_was_swept_away_leaves_nothing_when_it_dies_later() -> 
 
 
 def test_an_upload_counts_only_in_the_life_of_the_record_that_it_was_for() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         directory = run(rig.gathered(OLD))
         stores = 0
 
@@ -249,7 +249,7 @@ def test_an_upload_counts_only_in_the_life_of_the_record_that_it_was_for() -> No
 
 def test_two_that_share_a_file_are_swept_at_once() -> None:
     for number in range(1, 20):
-        with opened() as rig:
+        with open_rig() as rig:
             old, new = prepared(rig)
             run(rig.put("z", new))
             for name in ("x", "z"):
@@ -265,7 +265,7 @@ def test_two_that_share_a_file_are_swept_at_once() -> None:
 
 
 def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         prepared(rig)
         run(rig.drop("x"))
         original, late = rig.service.send_blocking, list[Any]()
@@ -286,7 +286,7 @@ def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
 
 
 def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         prepared(rig)
         run(rig.drop("x"))
         original = rig.service.send_blocking
@@ -305,7 +305,7 @@ def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
 
 
 def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         home, directory = run(rig.home()), run(rig.gathered(OLD))
         hold = run(hold_files(rig.context, home, directory))
         run(rig.sweep_later())
@@ -320,7 +320,7 @@ def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None
 @pytest.mark.parametrize("seed", range(3))
 def test_faults_of_the_table_do_no_harm(seed: int) -> None:
     rates = {Fault.THROTTLE: 0.03, Fault.LOST_BEFORE: 0.03, Fault.LOST_AFTER: 0.03}
-    with opened() as rig:
+    with open_rig() as rig:
         old, new = prepared(rig)
         port = rig.db._context.port
         backend = port._backend
@@ -336,7 +336,7 @@ def test_faults_of_the_table_do_no_harm(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_puts_drops_and_sweeps_at_the_same_time_lose_nothing(kind: str) -> None:
-    with opened("blocking", kind) as rig:
+    with open_rig("blocking", kind) as rig:
         contents = [b"%d" % number for number in range(5)]
         directories = []
         for leave in range(5):

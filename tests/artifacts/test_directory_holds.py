@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from directory_rig import DAYS, Rig, everywhere, opened, send
+from directory_rig import DAYS, Rig, everywhere, open_rig, send
 
 from holdall.artifacts.directory.hold import (
     count_versions,
@@ -64,7 +64,7 @@ async def test_a_directory_is_gathered_into_its_manifest(rig: Rig) -> None:
 
 
 def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         linked = rig.folder({"in/target": b"x"})
         (linked / "in" / "link").symlink_to(linked / "in" / "target")
         with pytest.raises(InvalidArtifactError, match="'in/link' is a symbolic link"):
@@ -76,12 +76,12 @@ def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
 
 
 def test_what_is_no_directory_is_refused() -> None:
-    with opened() as rig, pytest.raises(InvalidArtifactError, match="is not a directory"):
+    with open_rig() as rig, pytest.raises(InvalidArtifactError, match="is not a directory"):
         run(gather_directory(rig.context, rig.root / "missing"))
 
 
 def test_names_that_cannot_be_everywhere_are_refused() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         for files in ({"Read": b"1", "read": b"2"}, {"back\\slash": b""}, {"line\nbreak": b""}):
             with pytest.raises(InvalidArtifactError):
                 run(gather_directory(rig.context, rig.folder(files)))
@@ -93,7 +93,7 @@ def test_names_that_cannot_be_everywhere_are_refused() -> None:
 
 @pytest.mark.parametrize("change", ["appended", "gone"])
 def test_a_file_that_changes_while_it_is_read_is_noticed(change: str) -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         folder = rig.folder({"a": b"x"})
 
         def meddle(done: int, total: int | None) -> None:
@@ -107,7 +107,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(change: str) -> None:
 
 
 def test_a_file_that_changes_after_it_was_gathered_is_not_stored() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         directory = run(rig.gathered({"a": b"x"}))
         directory.places[digest(b"x")].write_bytes(b"y")
         with pytest.raises(IntegrityError):
@@ -146,7 +146,7 @@ async def test_a_second_directory_with_the_same_files_uploads_nothing(rig: Rig) 
 
 def test_known_files_cost_few_requests() -> None:
     many: dict[str, bytes | None] = {f"{number}": b"%d" % number for number in range(196)}
-    with opened() as rig:
+    with open_rig() as rig:
         run(rig.put("x", run(rig.gathered(many))))
         rig.fresh()
         home = run(rig.home())
@@ -182,7 +182,7 @@ async def test_progress_is_told_up_to_the_whole(rig: Rig) -> None:
 
 
 def test_an_object_that_is_there_already_is_taken_if_it_is_the_right_one() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         home = run(rig.home())
         run(rig.db._context.port.send(PutObject("main", home.file_key(digest(b"x")), b"x")))
         run(rig.put("x", run(rig.gathered({"a": b"x"}))))
@@ -194,7 +194,7 @@ def test_an_object_that_is_there_already_is_taken_if_it_is_the_right_one() -> No
 
 
 def test_a_hold_is_renewed_while_it_fills() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         directory = run(rig.gathered({f"{number}": b"%d" % number for number in range(70)}))
 
         def slow(number: int) -> None:
@@ -268,7 +268,7 @@ async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
 
 
 def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         home, directory = run(rig.home()), run(rig.gathered(ONE))
         for kind in ("more", "fewer"):
             with pytest.raises(ContentionError, match="refused: manifest"):
@@ -298,7 +298,7 @@ async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is
 
 
 def test_two_holds_of_one_directory_are_independent() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         home, directory = run(rig.home()), run(rig.gathered(ONE))
         first = run(hold_files(rig.context, home, directory))
         second = run(hold_files(rig.context, home, directory))
@@ -311,7 +311,7 @@ def test_two_holds_of_one_directory_are_independent() -> None:
 
 
 def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         for number in range(3):
             run(rig.put(f"{number}", run(rig.gathered({"a": b"%d" % number}))))
             run(rig.drop(f"{number}"))
@@ -332,7 +332,7 @@ def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
 
 
 def test_many_marks_are_swept_page_by_page() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         for number in range(105):
             run(rig.put("x", run(rig.gathered({"a": b"%d" % number}))))
         assert run(rig.sweep()).objects == 104

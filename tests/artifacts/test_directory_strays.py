@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from directory_rig import DAYS, Dead, Rig, everywhere, opened
+from directory_rig import DAYS, Dead, Rig, everywhere, open_rig
 
 from holdall.artifacts.directory.hold import fetch_file_keys
 from holdall.artifacts.directory.sweep import sweep_strays
@@ -53,7 +53,7 @@ async def test_what_records_know_is_left_alone(rig: Rig) -> None:
 
 
 def test_an_upload_that_goes_through_too_late_is_found() -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         directory = run(rig.gathered({"a": b"one"}))
         ours = rig.port
 
@@ -78,7 +78,7 @@ def test_an_upload_that_goes_through_too_late_is_found() -> None:
 @pytest.mark.parametrize("how", ["dies_before", "dies_after"])
 def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
     for number in range(1, 6):
-        with opened() as rig:
+        with open_rig() as rig:
             directory = run(rig.gathered({"a": b"one"}))
             home = run(rig.home())
             (sha256,) = directory.sizes
@@ -98,7 +98,7 @@ def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
 
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_put_while_a_stray_is_deleted_loses_nothing(number: int) -> None:
-    with opened() as rig:
+    with open_rig() as rig:
         directory = run(rig.gathered({"a": b"one"}))
         home = run(rig.home())
         (sha256,) = directory.sizes

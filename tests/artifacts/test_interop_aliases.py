@@ -8,7 +8,7 @@ import pytest
 from interop_versioned import VersionedError
 from interop_world import (
     World,
-    opened,
+    open_world,
     our_history,
 )
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.torture  # it takes long: it is among the first to be r
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[World]:
-    with opened() as made:
+    with open_world() as made:
         yield made
 
 

@@ -22,8 +22,8 @@ from interop_world import (
     alias_rows,
     digest,
     iso,
-    listed,
-    opened,
+    list_versions,
+    open_world,
     rows,
     without_times,
 )
@@ -40,7 +40,7 @@ assert (DUMP["config"]["suffix"], DUMP["config"]["hybrid_prefix"]) == (SUFFIX, P
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with opened() as made:
+    with open_world() as made:
         yield made
 
 
@@ -164,7 +164,7 @@ def test_a_version_that_the_dump_has_deleted_is_found_only_when_asked_for(world:
         world.ours.get(NAME, 1)
     found = world.ours.get(NAME, 1, deleted=True)
     assert (found.is_deleted, found.deleted_at) == (True, None)  # versioned does not say when
-    assert listed(world.ours.versions(NAME, where={"deleted": True})) == [
+    assert list_versions(world.ours.versions(NAME, where={"deleted": True})) == [
         ("1", digest(b"content of version 1"))
     ]
 

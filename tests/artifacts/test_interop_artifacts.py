@@ -15,8 +15,8 @@ from interop_world import (
     alias_rows,
     digest,
     iso,
-    listed,
-    opened,
+    list_versions,
+    open_world,
     our_history,
     rows,
     their_history,
@@ -27,7 +27,7 @@ from holdall.errors import ArtifactNotFoundError
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[World]:
-    with opened() as made:
+    with open_world() as made:
         yield made
 
 
@@ -40,7 +40,7 @@ def turns(shared: World) -> World:
 def test_what_the_package_wrote_is_read(turns: World) -> None:
     their_history(turns)
     ours = turns.ours
-    assert listed(ours.versions(turns.name)) == [
+    assert list_versions(ours.versions(turns.name)) == [
         ("LATEST", digest(b"their latest")),
         ("3", digest(b"their latest")),
         ("2", digest(b"their 2")),
@@ -123,7 +123,9 @@ def test_the_package_reads_what_we_wrote(turns: World) -> None:
     theirs = turns.theirs
     assert turns.name in theirs("list_artifact_names")
     found = theirs("list_artifact_versions", name=turns.name)
-    assert [(each["version"], each["sha256"]) for each in found] == listed(turns.ours.versions(turns.name))
+    assert [(each["version"], each["sha256"]) for each in found] == list_versions(
+        turns.ours.versions(turns.name)
+    )
     assert [each["version"] for each in found] == ["LATEST", "3", "2"]
     assert [theirs("content", name=turns.name, version=each) for each in (None, 2, "000003")] == [
         "our latest",

@@ -43,7 +43,7 @@ __all__ = [
     "file",
     "in_memory",
     "names_of",
-    "opening",
+    "open_rig",
     "row_of",
 ]
 
@@ -175,7 +175,7 @@ def row_of(attachment: Attachment) -> tuple[str, str, str]:
 
 
 @contextmanager
-def opening(way: Way) -> Iterator[Rig]:
+def open_rig(way: Way) -> Iterator[Rig]:
     """A database of its own for a test, in a table of the mode."""
     with tempfile.TemporaryDirectory() as directory:
         address = find_address(way.store, directory, "attached")
@@ -214,5 +214,5 @@ def _everywhere(name: str) -> list[Way]:
     return [Way(MODES[(turn + (store == "memory")) % 2], store, colour) for store, colour in ways]
 
 
-everywhere = run_in(_everywhere, opening)
-in_memory = run_in(_in_memory, opening)
+everywhere = run_in(_everywhere, open_rig)
+in_memory = run_in(_in_memory, open_rig)

@@ -201,9 +201,9 @@ async def test_many_owners_load_with_a_query_each_and_their_blobs_in_one_batch(d
     if db.way.colour == "awaiting":
         await loading
     assert all(each.avatar.attached and len(each.documents) == 2 for each in plain)
-    assert len(db.recorder.sent(Query)) == 10
+    assert len(db.recorder.list_sent(Query)) == 10
     batches = 1 if db.way.mode == "A" else 3  # in mode B slots with the queries, and the rows once more
-    assert len(db.recorder.sent(BatchGet)) == batches
+    assert len(db.recorder.list_sent(BatchGet)) == batches
     assert len(db.recorder.requests) == 10 + batches
 
 

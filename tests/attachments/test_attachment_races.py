@@ -104,7 +104,7 @@ async def test_a_file_is_uploaded_once_in_a_run_and_a_later_attempt_takes_it_ove
 
     await db.db.run(body)
     assert await db.blobs.download((await db.load(person)).avatar.blob) == b"read once"
-    bodies = [request.body for request in db.recorder.sent(PutObject)]
+    bodies = [request.body for request in db.recorder.list_sent(PutObject)]
     assert bodies.count(b"read once") == 1
     await db.drain()
     await db.check()
@@ -124,7 +124,7 @@ async def test_an_upload_that_is_too_old_is_done_again_before_it_is_committed(db
         (await tx.get_one(db.model, person.id)).avatar.attach(b"slow", filename="slow.txt")
 
     await db.db.run(body)
-    bodies = [request.body for request in db.recorder.sent(PutObject)]
+    bodies = [request.body for request in db.recorder.list_sent(PutObject)]
     assert bodies.count(b"slow") == 2
     db.clock.forward(GRACE.total_seconds() * 0.6)
     await db.blobs.sweep()
@@ -141,7 +141,7 @@ async def test_a_commit_that_fails_deletes_the_bytes_again(db: Rig) -> None:
     with pytest.raises(HoldallError):
         await db.create(avatar=file())
     db.recorder.before = lambda request: None
-    assert db.recorder.sent(DeleteObject)
+    assert db.recorder.list_sent(DeleteObject)
     report = await db.blobs.check()
     assert (report.findings, report.blobs) == ((), 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attachments_rig import Rig, Way, everywhere, file, in_memory, names_of, opening
+from attachments_rig import Rig, Way, everywhere, file, in_memory, names_of, open_rig
 from gem import Gem
 from rig.colour import COLOURS, run_in
 
@@ -17,7 +17,7 @@ from holdall.core.port import run
 from holdall.core.requests import BatchWrite, Query, Scan, TransactWrite, UpdateItem
 from holdall.errors import ConditionFailedError, TransactionFailedError
 
-in_mode_b = run_in(lambda _: [Way("B", "memory", colour) for colour in COLOURS], opening)
+in_mode_b = run_in(lambda _: [Way("B", "memory", colour) for colour in COLOURS], open_rig)
 
 
 class LateIndex:
@@ -111,7 +111,7 @@ async def test_what_is_detached_by_itself_is_read_by_its_key_alone(db: Rig) -> N
         again = await tx.get(db.model, person.id, include=["documents"])
         db.recorder.forget()
         again.documents.detach(again.documents.attachments[1])
-    assert db.recorder.sent(Query) == []
+    assert db.recorder.list_sent(Query) == []
     assert names_of(again.documents) == ["0.txt", "2.txt"]
     assert await db.count(loaded.documents.blobs[1]) == 0
     assert names_of((await db.load(person)).documents) == ["0.txt", "2.txt"]
@@ -317,7 +317,7 @@ async def test_a_change_that_fails_leaves_no_intent(db: Rig) -> None:
 
 def _parts(db: Rig) -> list[Any]:
     """The parts of intents that were sent."""
-    puts = [put for batch in db.recorder.sent(BatchWrite) for put in batch.actions]
+    puts = [put for batch in db.recorder.list_sent(BatchWrite) for put in batch.actions]
     return [put for put in puts if getattr(put, "item", {}).get("_type") == {"S": "holdall.AttachmentIntent"}]
 
 

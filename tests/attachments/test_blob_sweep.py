@@ -37,7 +37,7 @@ async def leave_things(db: Rig) -> list[Any]:
     with pytest.raises(ContentionError):
         await db.blobs.create_and_upload(b"broken", filename="a.txt")
     db.recorder.after = lambda request: None
-    return [held, loose, db.recorder.sent(PutObject)[-1]]
+    return [held, loose, db.recorder.list_sent(PutObject)[-1]]
 
 
 async def count_markers(db: Rig) -> int:
@@ -60,8 +60,8 @@ async def test_what_was_not_attached_goes_after_two_days(db: Rig) -> None:
     assert await db.blobs.sweep(older_than=timedelta(days=3)) == NOTHING
     db.recorder.forget()
     assert await db.blobs.sweep() == SweepReport(1, 1, 1)
-    assert db.recorder.sent(Scan) == []
-    assert {request.key for request in db.recorder.sent(DeleteObject)} == {loose.key, broken.key}
+    assert db.recorder.list_sent(Scan) == []
+    assert {request.key for request in db.recorder.list_sent(DeleteObject)} == {loose.key, broken.key}
     assert await db.find(loose) is None
     assert [await db.blobs.download(each) for each in (held, young)] == [b"held", b"young"]
     assert await db.blobs.sweep() == NOTHING

@@ -51,7 +51,7 @@ async def test_a_file_reaches_the_service_with_what_it_is_served_with(db: Rig) -
         filename="Ada Ö.png",
         metadata={"identified": "no", "analyzed": True, "width": 7, "custom": {"Colour": "red", "n": 5}},
     )
-    (put,) = db.recorder.sent(PutObject)
+    (put,) = db.recorder.list_sent(PutObject)
     assert (put.key, put.headers.content_type) == (blob.key, "image/png")
     assert put.headers.disposition.startswith("inline; ")
     assert put.headers.disposition.endswith("Ada%20%C3%96.png")
@@ -81,7 +81,7 @@ async def test_a_type_can_be_kept_as_it_was_given_but_not_made_harmless(db: Rig)
     kept = await db.blobs.create_and_upload(page, filename="a.txt", content_type="text/plain", identify=False)
     by_name = await db.blobs.create_and_upload(b"a,b", filename="a.csv", identify=False)
     assert [each.content_type for each in (told, kept, by_name)] == ["text/html", "text/plain", "text/csv"]
-    put = db.recorder.sent(PutObject)[0]
+    put = db.recorder.list_sent(PutObject)[0]
     assert put.headers.content_type == "application/octet-stream"
     assert put.headers.disposition.startswith("attachment; ")
 
@@ -131,13 +131,13 @@ async def test_a_client_s_upload_is_identified_when_it_is_attached(db: Rig) -> N
     await put_to(db, signed, data)
     db.recorder.forget()
     person = await db.create(avatar=await db.blobs.signed_id(blob, purpose="attach"))
-    (read,) = db.recorder.sent(GetObject)
+    (read,) = db.recorder.list_sent(GetObject)
     assert (read.start, read.size) == (0, 4096)
     found = (await db.load(person)).avatar.blob
     assert (found.content_type, found.metadata) == ("image/png", {**sent, "identified": True})
     db.recorder.forget()
     await db.create(avatar=blob)
-    assert db.recorder.sent(GetObject) == []
+    assert db.recorder.list_sent(GetObject) == []
     await db.check()
 
 
@@ -171,7 +171,7 @@ async def test_a_size_or_time_that_cannot_be_is_refused_before_anything_is_writt
     for expires in (0, timedelta(days=1, seconds=1)):  # bytes that came after the sweep would stay for good
         with pytest.raises(InvalidOptionsError, match="expires"):
             await create_direct(db, b"bytes", expires=expires)
-    assert db.recorder.sent(PutItem, BatchWrite) == []
+    assert db.recorder.list_sent(PutItem, BatchWrite) == []
 
 
 def test_in_a_bucket_a_client_puts_the_bytes_by_the_url_alone() -> None:
@@ -472,7 +472,7 @@ async def test_the_same_file_is_stored_once(db: Rig) -> None:
         await dedupe(db, content_type="text/csv", identify=False),
     ]
     assert len({first, *others}) == 6
-    bodies = [request.key for request in db.recorder.sent(PutObject)]
+    bodies = [request.key for request in db.recorder.list_sent(PutObject)]
     keys = [each.key for each in (first, *others) if each.service_name == "default"]
     stored = [key for key in bodies if await db.files.exists(key)]
     assert sorted(stored) == sorted(keys)
@@ -517,7 +517,7 @@ async def test_of_two_same_files_at_once_one_is_stored(db: Rig) -> None:
 
     db.in_between(meddle)
     assert await dedupe(db) == others[0]
-    kept = [each.key for each in db.recorder.sent(PutObject) if await db.files.exists(each.key)]
+    kept = [each.key for each in db.recorder.list_sent(PutObject) if await db.files.exists(each.key)]
     assert kept == [others[0].key]
-    assert len(db.recorder.sent(HeadObject)) < 10
+    assert len(db.recorder.list_sent(HeadObject)) < 10
     await db.check()

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from attachments_rig import Rig, SmallParts, Way, everywhere, in_memory, opening
+from attachments_rig import Rig, SmallParts, Way, everywhere, in_memory, open_rig
 from gem import Gem
 from rig.clock import Clock, TimedPort
 from rig.colour import run_in
@@ -68,7 +68,7 @@ class Broken:
 
 @contextmanager
 def small(way: Way) -> Iterator[Rig]:
-    with opening(way) as db:
+    with open_rig(way) as db:
         db.service.inner = SmallParts(db.service.inner)
         yield db
 
@@ -123,10 +123,10 @@ async def test_a_file_of_many_parts_is_joined_by_the_service_and_never_held_whol
     upload = await start(db)
     upload = await db.blobs.continue_upload(upload, 0, BytesIO(DATA[:23]))
     upload = await db.blobs.continue_upload(upload, 23, iter([DATA[23:24], DATA[24:36]]))
-    assert (upload.offset, len(db.recorder.sent(UploadPart))) == (36, 3)
+    assert (upload.offset, len(db.recorder.list_sent(UploadPart))) == (36, 3)
     upload = await db.blobs.continue_upload(upload, 36, DATA[36:])
     assert upload.is_complete
-    bodies = [request.body for request in db.recorder.sent(PutObject, UploadPart)]
+    bodies = [request.body for request in db.recorder.list_sent(PutObject, UploadPart)]
     assert max(map(len, bodies)) == 10
     blob = await db.blobs.find(upload.id)
     assert await db.blobs.download(blob) == DATA
@@ -173,7 +173,7 @@ async def test_many_small_requests_are_merged(db: Rig) -> None:
     upload = await start(db, 90)
     for at in range(90):
         upload = await db.blobs.continue_upload(upload, at, bytes([at]))
-    sizes = [len(request.body) for request in db.recorder.sent(PutObject, UploadPart)]
+    sizes = [len(request.body) for request in db.recorder.list_sent(PutObject, UploadPart)]
     assert sizes == [*[1] * 32, 33, *[1] * 26, 60, *[1] * 30, 30]
     assert await db.blobs.download(upload.id) == bytes(range(90))
     assert await leftovers(db) == ({(await db.blobs.find(upload.id)).key}, 0)
@@ -495,7 +495,7 @@ def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> No
         upload = db.blobs.continue_upload(upload, upload.offset, iter([data[upload.offset :]]))
         blob = db.blobs.find(upload.id)
         assert (blob.checksum, blob.is_composed) == (checksum_of(data), False)
-        assert [part.number for part in service.sent(CompleteUpload)[0].parts] == [2, 3, 4]
+        assert [part.number for part in service.list_sent(CompleteUpload)[0].parts] == [2, 3, 4]
         assert db.blobs.download(blob) == data
         assert [each.key for each in db.files.list()] == [blob.key]
         for cancels in (True, False):
@@ -509,7 +509,7 @@ def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> No
         assert db.blobs.sweep() == SweepReport(1, 2, 0)
         assert list(db.files.list()) == []
         assert service.send_blocking(ListUploads("default")) == ()
-    assert max(len(request.body) for request in service.sent(PutObject, UploadPart)) == 5 * 1024**2
+    assert max(len(request.body) for request in service.list_sent(PutObject, UploadPart)) == 5 * 1024**2
 
 
 # --- ids and sources ------------------------------------------------------------------------------------------

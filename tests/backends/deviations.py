@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from differential_outcome import Look, PageContent, exactly, numbers_by_value
-from differential_pair import Adapt, Disagreement, unchanged
+from differential_pair import Adapt, Disagreement, keep
 from differential_strategies import TABLE
 
 from holdall.core.change import apply_update
@@ -97,7 +97,7 @@ class Server:
 
     deviations: tuple[Deviation, ...] = ()
     look: Look = exactly
-    adapt: Adapt = unchanged
+    adapt: Adapt = keep
     judges: bool = True
 
     def excuse(self, disagreement: Disagreement) -> Deviation | None:

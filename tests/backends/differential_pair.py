@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from differential_outcome import Look, Outcome, PageContent, Send, outcome
 from hypothesis import settings
-from rig.servers import ENVIRONMENT, GIVEN, started
+from rig.servers import ENVIRONMENT, GIVEN, start_server
 
 from holdall.backends.aws.blocking import BlockingPace
 from holdall.backends.aws.connection import Target, tls_context
@@ -50,18 +50,18 @@ __all__ = [
     "Disagreement",
     "Pair",
     "acceptable",
-    "checked_wire",
+    "check_wire",
     "examples",
-    "paired",
+    "open_pair",
     "raw_wire",
-    "unchanged",
+    "keep",
 ]
 
 Adapt: TypeAlias = Callable[[TableSchema, Any], Any]
 """A request or item in the form in which a server is asked; both sides are asked in that form."""
 
 
-def unchanged(schema: TableSchema, asked: Any) -> Any:
+def keep(schema: TableSchema, asked: Any) -> Any:
     """As it is."""
     return asked
 
@@ -76,11 +76,11 @@ def examples(count: int) -> settings:
 
 def _endpoint(server: str) -> tuple[Endpoint, Mapping[str, str]]:
     environment = os.environ if server == GIVEN else ENVIRONMENT
-    return resolve_endpoint("dynamodb", endpoint=started(server), environment=environment), environment
+    return resolve_endpoint("dynamodb", endpoint=start_server(server), environment=environment), environment
 
 
 @contextmanager
-def checked_wire(server: str, single_writes: SingleWrites = "auto") -> Iterator[Send]:
+def check_wire(server: str, single_writes: SingleWrites = "auto") -> Iterator[Send]:
     """Requests to a server as an application sends them."""
     endpoint, environment = _endpoint(server)
     backend = DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
@@ -222,7 +222,7 @@ def _unordered(items: Iterable[Item]) -> list[str]:
 
 
 @contextmanager
-def paired(schema: TableSchema, wire: Send, look: Look, initial: Sequence[Item] = ()) -> Iterator[Pair]:
+def open_pair(schema: TableSchema, wire: Send, look: Look, initial: Sequence[Item] = ()) -> Iterator[Pair]:
     """A fresh table on both sides with some items in it."""
     schema = replace(schema, name=f"{uuid4().hex[:24]}-holdall-differential")
     embedded = EmbeddedBackend(None)

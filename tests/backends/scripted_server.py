@@ -28,7 +28,7 @@ __all__ = [
     "http",
     "refuses",
     "says",
-    "scripted",
+    "serve_script",
     "silence",
 ]
 
@@ -280,7 +280,7 @@ def _read_request(reader: Any, number: int) -> Asked | None:
 
 
 @contextmanager
-def scripted(
+def serve_script(
     *steps: Step, answer: Callable[[Asked], Step] | None = None, tls: ssl.SSLContext | None = None
 ) -> Iterator[ScriptedServer]:
     """A server for the block; at its end the script must have been played."""

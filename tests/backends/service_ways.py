@@ -15,7 +15,7 @@ from functools import cache
 from typing import TypeVar
 
 from rig.colour import take_turns
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 from rig.torture import TORTURE
 
 from holdall.backends.aws.credentials import find_credentials
@@ -142,7 +142,7 @@ class HeldClaims:
 def in_a_bucket(prefix: str = "", *, claimed: bool = False) -> Opening:
     @contextmanager
     def opened() -> Iterator[S3Service]:
-        url = started("ministack")
+        url = start_server("ministack")
         _bucket(url)
         service = _s3_service(url, prefix, claimed)
         try:

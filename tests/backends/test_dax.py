@@ -22,7 +22,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
 from botocore.session import get_session
 from rig.machine import strip_machine
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import Database, Index, Key, Model, SortKey, col
 from holdall.backends.dax import DaxBackend, dax
@@ -453,7 +453,7 @@ class Shaped:
 
 
 def test_models_are_read_through_it_and_written_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = started("ministack")
+    server = start_server("ministack")
     for name, setting in ENVIRONMENT.items():
         monkeypatch.setenv(name, setting)
     client = get_session().create_client("dynamodb", region_name="us-east-1", endpoint_url=server)

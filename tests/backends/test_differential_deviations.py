@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deviations import SERVERS, Deviation
-from differential_pair import checked_wire, paired, raw_wire
+from differential_pair import check_wire, open_pair, raw_wire
 
 from holdall.core.requests import CreateTable, DeleteTable, Request
 
@@ -16,12 +16,12 @@ LISTED = [(name, deviation) for name, server in SERVERS.items() for deviation in
 )
 def test_a_listed_deviation_is_still_there(name: str, deviation: Deviation) -> None:
     server, example = SERVERS[name], deviation.example
-    with checked_wire(name) as checked, raw_wire(name) as raw:
+    with check_wire(name) as checked, raw_wire(name) as raw:
 
         def send(request: Request[object]) -> object:
             return (checked if isinstance(request, CreateTable | DeleteTable) else raw)(request)
 
-        with paired(example.schema, send, server.look, example.stored) as pair:
+        with open_pair(example.schema, send, server.look, example.stored) as pair:
             for request in example.earlier:
                 assert pair.ask(request) is None
             seen = pair.ask(example.request)

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from deviations import SERVERS, Server
 from differential_outcome import Send, exactly, outcome
-from differential_pair import checked_wire, examples, paired, raw_wire
+from differential_pair import check_wire, examples, open_pair, raw_wire
 from differential_spoiling import spoiled_requests, spoiled_tables
 from differential_strategies import TABLE, items, requests, tables
 from hypothesis import given
@@ -68,7 +68,7 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def wire(name: str) -> Iterator[Send]:
     """Tables are made with care, everything else goes out unchecked."""
-    with checked_wire(name) as checked, raw_wire(name) as raw:
+    with check_wire(name) as checked, raw_wire(name) as raw:
 
         def send(request: Request[Any]) -> Any:
             return (checked if isinstance(request, CreateTable | DeleteTable) else raw)(request)
@@ -94,7 +94,7 @@ def spoiled_cases(draw: st.DrawFn) -> Case:
 def agree(name: str, wire: Send, case: Case) -> None:
     schema, held, request = case
     server = SERVERS.get(name, Server())
-    with paired(schema, wire, server.look, held) as pair:
+    with open_pair(schema, wire, server.look, held) as pair:
         seen = pair.ask(request)
     assert seen is None or server.excuse(seen) is not None, str(seen)
 
@@ -225,7 +225,7 @@ LIMITS: dict[str, tuple[int, int, Callable[[int], Request[Any]]]] = {
 @pytest.mark.parametrize("limit", LIMITS)
 def test_our_limits_are_a_servers(name: str, wire: Send, limit: str) -> None:
     most, over, request = LIMITS[limit]
-    with paired(SORTED, wire, SERVERS.get(name, Server()).look) as pair:
+    with open_pair(SORTED, wire, SERVERS.get(name, Server()).look) as pair:
         for asked, fine in ((request(most), True), (request(over), False)):
             ours, theirs = pair.answers(asked)
             assert (ours.ok, theirs.ok) == (fine, fine), f"embedded: {ours.words}\nserver: {theirs.words}"

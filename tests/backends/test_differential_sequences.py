@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from deviations import SERVERS, Server
 from differential_outcome import Send, exactly
-from differential_pair import acceptable, checked_wire, examples, paired
+from differential_pair import acceptable, check_wire, examples, open_pair
 from differential_strategies import TABLE, items, numbers, requests, tables
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +46,7 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 @pytest.fixture(scope="module")
 def wire(way: Way) -> Iterator[Send]:
-    with checked_wire(way.name, way.single_writes) as send:
+    with check_wire(way.name, way.single_writes) as send:
         yield send
 
 
@@ -71,7 +71,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 def test_the_embedded_engine_and_a_server_agree(way: Way, wire: Send, scenario: Scenario) -> None:
     schema, server = scenario.schema, way.server
     held = [server.adapt(schema, item) for item in scenario.items]
-    with paired(schema, wire, server.look, held) as pair:
+    with open_pair(schema, wire, server.look, held) as pair:
         for request in scenario.requests:
             if not acceptable(request, schema):
                 continue  # refused on both sides by the same text of ours
@@ -85,7 +85,7 @@ def test_the_embedded_engine_and_a_server_agree(way: Way, wire: Send, scenario: 
 @given(st.lists(numbers, min_size=1, max_size=8))
 def test_numbers_come_back_in_one_text(way: Way, wire: Send, sent: list[Attribute]) -> None:
     item = {"pk": {"S": "a"}, **{f"n{place}": number for place, number in enumerate(sent)}}
-    with paired(TableSchema(TABLE, KeyAttribute("pk")), wire, exactly) as pair:
+    with open_pair(TableSchema(TABLE, KeyAttribute("pk")), wire, exactly) as pair:
         seen = pair.ask(PutItem(TABLE, item))
         assert seen is None, str(seen)
 
@@ -93,7 +93,7 @@ def test_numbers_come_back_in_one_text(way: Way, wire: Send, sent: list[Attribut
 @examples(10)
 @given(tables())
 def test_a_table_is_described_alike(way: Way, wire: Send, schema: TableSchema) -> None:
-    with paired(schema, wire, exactly) as pair:
+    with open_pair(schema, wire, exactly) as pair:
         ours, theirs = (
             described(send(DescribeTable(pair.schema.name))) for send in (pair.embedded, pair.wire)
         )

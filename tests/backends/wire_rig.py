@@ -40,7 +40,7 @@ __all__ = [
     "Client",
     "Colour",
     "client",
-    "described",
+    "describe_things",
     "lane_of",
     "request",
     "send",
@@ -134,7 +134,7 @@ class TimedAwaitingPace(Timed, AwaitingPace):
         return super().exchange(*args)
 
 
-def timed_pace(colour: Colour) -> TimedBlockingPace | TimedAwaitingPace:
+def make_pace(colour: Colour) -> TimedBlockingPace | TimedAwaitingPace:
     return TimedBlockingPace() if colour == "blocking" else TimedAwaitingPace()
 
 
@@ -143,7 +143,7 @@ class TimedClient:
 
     def __init__(self, colour: Colour, flow: Any) -> None:
         self.colour = colour
-        self.pace = timed_pace(colour)
+        self.pace = make_pace(colour)
         self._flow = flow
 
     async def send(self, request: Request[R]) -> R:
@@ -202,7 +202,7 @@ def client(colour: Colour, url: str, **options: Any) -> Iterator[Client]:
         opened.transport.close()
 
 
-def described(name: str = "things", **options: Any) -> Step:
+def describe_things(name: str = "things", **options: Any) -> Step:
     """The answer to DescribeTable for a table with the key ``pk``."""
     table = {
         "TableName": name,

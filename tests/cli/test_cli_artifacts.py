@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from cli_rig import INSTALLED, bare_environment, call, enter, start
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import Database
 from holdall.artifacts import Artifact, encode_alias_pk
@@ -89,7 +89,7 @@ def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
     for name, text in ENVIRONMENT.items():
         monkeypatch.setenv(name, text)
     main, backup = f"cli-{uuid4().hex[:12]}", f"cli-{uuid4().hex[:12]}"
-    place = f"?region=eu-central-1&endpoint={started('ministack')}"
+    place = f"?region=eu-central-1&endpoint={start_server('ministack')}"
     (folder / "holdall.toml").write_text(
         'default_service = "safe"\n[files]\nsafe = "mirror:main, backup"\n'
         f'main = "s3://{main}/below{place}"\nbackup = "s3://{backup}{place}"\n'

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 from cli_rig import call
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import Database, job
 from holdall.cli.progress import run_progress
@@ -47,7 +47,7 @@ def test_a_target_without_files_is_refused_with_the_option_that_names_them(
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     ended = call(
-        "copy", SOURCE, f"dynamodb://copy-without-files?endpoint={started('ministack')}", "--dry-run"
+        "copy", SOURCE, f"dynamodb://copy-without-files?endpoint={start_server('ministack')}", "--dry-run"
     )
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.splitlines() == [

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from cli_rig import call, enter
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import Database, Key, Model, col
 from holdall.cli.module import load_module
@@ -102,7 +102,7 @@ def test_the_model_reads_and_changes_the_items(store: str, monkeypatch: pytest.M
     if store == "ministack":
         for name, text in ENVIRONMENT.items():
             monkeypatch.setenv(name, text)
-        url = f"dynamodb://unused?region=x{uuid4().hex[:8]}&endpoint={started('ministack')}"
+        url = f"dynamodb://unused?region=x{uuid4().hex[:8]}&endpoint={start_server('ministack')}"
     fill(url)
     ended = call("models", "inspect", "order-lines", "--output", "lines.py", "--url", url)
     assert ended.stderr == "lines.py: a model of table order-lines, from 5 items\n"

@@ -16,7 +16,7 @@ from uuid import uuid4
 import click
 import pytest
 from cli_rig import INSTALLED, bare_environment, call, enter, every_command, start
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 from rig.warm import USERS_PATH, WarmProgram
 
 from holdall import Database, Key, Model
@@ -498,7 +498,7 @@ def test_a_recurring_job_is_enqueued_for_its_time(begin: Callable[..., Running])
 def test_it_works_over_the_wire(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, setting in ENVIRONMENT.items():
         monkeypatch.setenv(name, setting)
-    url = f"dynamodb://worker-{uuid4().hex}?endpoint={started('ministack')}"
+    url = f"dynamodb://worker-{uuid4().hex}?endpoint={start_server('ministack')}"
     with Database(url) as db:
         db.table.create()
         try:

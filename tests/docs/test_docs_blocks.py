@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 PEER_LANGUAGES = {"PynamoDB": "python", "dyntastic": "python", "boto3": "python", "ElectroDB": "js"}
 """Libraries whose code some pages show beside ours; ``test_docs_peers`` runs it."""
@@ -104,7 +104,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     for name in ("HOLDALL_URL", "HOLDALL_DURABILITY"):
         monkeypatch.delenv(name, raising=False)
     if on_dynamodb(page):
-        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", started("ministack"))
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", start_server("ministack"))
         for name, setting in ENVIRONMENT.items():
             monkeypatch.setenv(name, setting)
     module = types.ModuleType("page")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig.browser import opened_browser
+from rig.browser import open_browser
 from rig.torture import TORTURE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ def test_a_browser_shows_the_page_without_a_request_and_nothing_sticks_out(folde
     wide = (
         "[...document.querySelectorAll('html, pre')].filter(box => box.scrollWidth > box.clientWidth).length"
     )
-    with opened_browser() as browser:
+    with open_browser() as browser:
         asked: list[str] = []
         shown = browser.new_page(viewport={"width": 1440, "height": 860}, color_scheme="dark")
         shown.on("request", lambda request: asked.append(request.url))

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 from rig.electrodb import electrodb
 from rig.peers import peers_interpreter
-from rig.servers import ENVIRONMENT, sign_in, started
+from rig.servers import ENVIRONMENT, sign_in, start_server
 from test_docs_blocks import PEER_LANGUAGES, ROOT, Block, blocks_of, run_block
 
 from holdall import Database
@@ -40,7 +40,7 @@ def of_python() -> Iterator[Run]:
         **ENVIRONMENT,
         "PATH": os.environ["PATH"],
         "AWS_DEFAULT_REGION": ENVIRONMENT["AWS_REGION"],
-        "AWS_ENDPOINT_URL_DYNAMODB": started("ministack"),
+        "AWS_ENDPOINT_URL_DYNAMODB": start_server("ministack"),
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }
@@ -150,7 +150,7 @@ def page_and_peer(request: pytest.FixtureRequest, of_python: Run) -> Iterator[tu
 
 
 def region(table: str) -> str:
-    return f"dynamodb://{table}?endpoint={started('ministack')}&region={ENVIRONMENT['AWS_REGION']}"
+    return f"dynamodb://{table}?endpoint={start_server('ministack')}&region={ENVIRONMENT['AWS_REGION']}"
 
 
 def test_both_programs_leave_the_same_items(

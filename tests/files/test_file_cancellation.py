@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from rig.files import PART, Rig, Way, opening, pattern
+from rig.files import PART, Rig, Way, open_rig, pattern
 
 from holdall.core.objects import BeginUpload, CompleteUpload, GetObject, UploadPart
 
@@ -77,7 +77,7 @@ def test_a_put_cancelled_at_any_moment_leaves_all_or_nothing_and_no_upload(way: 
 
         assert "cancelled" in await cancelled_somewhere(files, put, check)
 
-    with opening(way) as files:
+    with open_rig(way) as files:
         asyncio.run(main(files))
 
 
@@ -101,7 +101,7 @@ def test_a_composition_cancelled_at_any_moment_leaves_all_or_nothing_and_no_uplo
 
         assert "cancelled" in await cancelled_somewhere(files, compose, check)
 
-    with opening(way) as files:
+    with open_rig(way) as files:
         asyncio.run(main(files))
 
 
@@ -123,7 +123,7 @@ def test_a_download_cancelled_at_any_moment_leaves_all_or_nothing(way: Way) -> N
 
         assert "cancelled" in await cancelled_somewhere(files, download, check)
 
-    with opening(way) as files:
+    with open_rig(way) as files:
         asyncio.run(main(files))
 
 
@@ -139,11 +139,11 @@ def test_a_cancelled_put_sends_no_more_parts_than_were_on_their_way(way: Way) ->
         files.service.before = cancel
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert len(files.service.sent(UploadPart)) <= 2 + (way.parallel or 1)
-        assert not files.service.sent(CompleteUpload)
+        assert len(files.service.list_sent(UploadPart)) <= 2 + (way.parallel or 1)
+        assert not files.service.list_sent(CompleteUpload)
         assert files.uploads_now() == ()
 
-    with opening(way) as files:
+    with open_rig(way) as files:
         asyncio.run(main(files))
 
 
@@ -164,7 +164,7 @@ def test_what_was_begun_while_the_caller_was_cancelled_is_given_up() -> None:
         assert began.is_set()
         assert files.uploads_now() == ()
 
-    with opening(Way("memory", "awaiting", 1)) as files:
+    with open_rig(Way("memory", "awaiting", 1)) as files:
         asyncio.run(main(files))
 
 
@@ -196,7 +196,7 @@ def test_in_a_bucket_a_cancelled_upload_is_gone() -> None:
             await reading
         assert [path for path in files.directory.iterdir() if "target" in path.name] == []
 
-    with opening(Way("S3", "awaiting")) as files:
+    with open_rig(Way("S3", "awaiting")) as files:
         asyncio.run(main(files))
 
 
@@ -215,5 +215,5 @@ def test_a_put_with_a_time_limit_is_given_up_when_it_is_over() -> None:
         assert files.uploads_now() == ()
         assert await files.keys() == []
 
-    with opening(Way("memory", "awaiting", 1)) as files:
+    with open_rig(Way("memory", "awaiting", 1)) as files:
         asyncio.run(main(files))

@@ -39,7 +39,7 @@ async def test_objects_of_any_sizes_make_one(files: Rig, sizes: list[int]) -> No
     files.service.requests.clear()
     info = await files.files.compose([f"source/{number}" for number in range(len(bodies))], "it")
     assert info.size == sum(sizes)
-    parts = files.service.sent(UploadPart) + files.service.sent(CopyPart)
+    parts = files.service.list_sent(UploadPart) + files.service.list_sent(CopyPart)
     by_number = {part.number: part.size if isinstance(part, CopyPart) else len(part.body) for part in parts}
     assert all(size >= LEAST for number, size in by_number.items() if number < len(by_number)), (
         "as S3 demands"
@@ -56,12 +56,12 @@ async def test_large_objects_are_copied_by_the_service(files: Rig) -> None:
         await files.files.put(name, pattern(size))
     files.service.requests.clear()
     await files.files.compose(["large", "larger"], "it")
-    assert [request.size for request in files.service.sent(CopyPart)] == [3 * LEAST, 4 * LEAST + 5]
-    assert not files.service.sent(GetObject)
+    assert [request.size for request in files.service.list_sent(CopyPart)] == [3 * LEAST, 4 * LEAST + 5]
+    assert not files.service.list_sent(GetObject)
     files.service.requests.clear()
     await files.files.compose(["small", "large", "larger"], "it")
     assert files.service.bytes_in == LEAST, "as much as the first part lacked"
-    assert len(files.service.sent(UploadPart)) == 1
+    assert len(files.service.list_sent(UploadPart)) == 1
 
 
 @everywhere
@@ -103,5 +103,5 @@ async def test_what_cannot_be_composed_is_refused_before_anything_is_written(fil
             await files.files.compose(given, "it")
     with pytest.raises(ObjectNotFoundError):
         await files.files.compose(["source", "missing"], "it")
-    assert len(files.service.sent(PutObject)) == 1
+    assert len(files.service.list_sent(PutObject)) == 1
     assert await files.keys() == ["source"]

@@ -53,8 +53,8 @@ async def test_when_a_part_fails_the_upload_is_given_up(files: Rig, at: int) -> 
             await files.files.put("it", source)
         files.service.before = lambda request: None
         assert await files.is_clean()
-        assert len(files.service.sent(AbortUpload)) == 1
-        assert len(files.service.sent(UploadPart)) < at + (files.way.parallel or 1)
+        assert len(files.service.list_sent(AbortUpload)) == 1
+        assert len(files.service.list_sent(UploadPart)) < at + (files.way.parallel or 1)
 
 
 @in_small_parts
@@ -79,7 +79,7 @@ async def test_when_the_end_may_have_happened_nothing_is_given_up(files: Rig) ->
     files.service.after = failing(CompleteUpload, error=OutcomeUnknown("the reply was lost"))
     with pytest.raises(OutcomeUnknown):
         await files.files.put("it", DATA)
-    assert not files.service.sent(AbortUpload)
+    assert not files.service.list_sent(AbortUpload)
     files.service.after = lambda request: None
     assert await files.files.get("it") == DATA
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
+from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
 
 from holdall.core.objects import GetObject, ServiceTraits
 from holdall.errors import (
@@ -105,7 +105,7 @@ async def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(files: R
 @pytest.mark.parametrize("size", [10, 9_000_000])
 def test_a_flipped_byte_on_disk_is_found_when_all_is_read(size: int) -> None:
     data = pattern(size)
-    with opening(Way("disk", "blocking")) as files:
+    with open_rig(Way("disk", "blocking")) as files:
         files.db.files.put("it", data)
         path = files.object_file(data)
         times = path.stat()
@@ -291,7 +291,7 @@ async def test_a_download_that_was_broken_off_is_gone_on_with(files: Rig) -> Non
     info = await files.files.download("it", target, resume=True, progress=lambda *call: calls.append(call))
     assert info.size == len(data)
     assert target.read_bytes() == data
-    assert sorted(request.start for request in files.service.sent(GetObject)) == list(
+    assert sorted(request.start for request in files.service.list_sent(GetObject)) == list(
         range(have, 9 * PART, PART)
     )
     assert (calls[0], calls[-1]) == ((have, 9 * PART), (9 * PART, 9 * PART))
@@ -336,7 +336,7 @@ async def test_a_download_that_was_complete_but_for_its_name_only_gets_its_name(
     files.service.requests.clear()
     await files.files.download("it", target, resume=True)
     assert target.read_bytes() == data
-    assert [request.start for request in files.service.sent(GetObject)] == [len(data)]
+    assert [request.start for request in files.service.list_sent(GetObject)] == [len(data)]
 
 
 @in_small_parts

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
+from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
 
 from holdall.core.objects import GetObject
 from holdall.errors import (
@@ -30,7 +30,7 @@ DATA = pattern(5 * PART + 7)
 @in_small_parts
 async def test_a_handle_reads_seeks_and_tells(files: Rig) -> None:
     await files.files.put("it", DATA, content_type="text/plain")
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         assert handle.info.size == len(DATA)
         assert handle.info.headers.content_type == "text/plain"
         assert (handle.readable(), handle.seekable(), handle.tell()) == (True, True, 0)
@@ -54,12 +54,12 @@ async def test_a_handle_reads_seeks_and_tells(files: Rig) -> None:
 async def test_a_handle_gives_the_whole_in_pieces(files: Rig) -> None:
     data = pattern(11_000_000)
     await files.files.put("it", data)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         pieces = [piece async for piece in handle]
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= 1024 * 1024
     await files.files.put("empty", b"")
-    async with files.opened("empty") as handle:
+    async with files.open_handle("empty") as handle:
         assert await handle.read() == b""
         assert [piece async for piece in handle] == []
 
@@ -67,10 +67,10 @@ async def test_a_handle_gives_the_whole_in_pieces(files: Rig) -> None:
 @in_small_parts
 async def test_small_reads_cost_no_requests_of_their_own(files: Rig) -> None:
     await files.files.put("it", DATA)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         for _ in range(len(DATA)):
             await handle.read(1)
-    assert len(files.service.sent(GetObject)) == 6
+    assert len(files.service.list_sent(GetObject)) == 6
     assert files.service.largest_get == PART
 
 
@@ -78,7 +78,7 @@ async def test_small_reads_cost_no_requests_of_their_own(files: Rig) -> None:
     steps=st.lists(st.tuples(st.integers(0, 2), st.integers(-300, 600), st.integers(-1, 300)), max_size=12)
 )
 def test_a_handle_does_what_a_file_does(steps: list[tuple[int, int, int]]) -> None:
-    with opening(Way("memory", "blocking", 1)) as files:
+    with open_rig(Way("memory", "blocking", 1)) as files:
         files.db.files.put("it", DATA)
         model = BytesIO(DATA)
         with files.db.files.open("it") as handle:
@@ -96,13 +96,13 @@ def test_a_handle_does_what_a_file_does(steps: list[tuple[int, int, int]]) -> No
 @in_small_parts
 async def test_an_object_that_is_replaced_while_it_is_open_is_not_read_on(files: Rig) -> None:
     await files.files.put("it", DATA)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         assert await handle.read(5) == DATA[:5]
         await files.files.put("it", bytes(len(DATA)))
         assert await handle.read(PART - 5) == DATA[5:PART], "what it holds is still good"
         with pytest.raises(PreconditionFailedError):
             await handle.read(1)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         assert await handle.read(5) == bytes(5)
         await files.files.delete("it")
         with pytest.raises(ObjectNotFoundError):
@@ -112,7 +112,7 @@ async def test_an_object_that_is_replaced_while_it_is_open_is_not_read_on(files:
 @in_memory
 async def test_a_handle_is_read_in_its_block_alone(files: Rig) -> None:
     await files.files.put("it", DATA)
-    handle = files.opened("it")
+    handle = files.open_handle("it")
     with pytest.raises(InvalidRequestError, match="not open"):
         await handle.read(1)
     async with handle:
@@ -123,19 +123,19 @@ async def test_a_handle_is_read_in_its_block_alone(files: Rig) -> None:
         _ = handle.info
     with pytest.raises(InvalidRequestError, match="not open"):
         await handle.read(1)
-    async with files.opened("it") as another:
+    async with files.open_handle("it") as another:
         await another.close()
         with pytest.raises(InvalidRequestError, match="not open"):
             await another.read(1)
     with pytest.raises(ObjectNotFoundError):
-        async with files.opened("missing"):
+        async with files.open_handle("missing"):
             pass
 
 
 @in_memory
 async def test_places_that_do_not_exist_are_refused(files: Rig) -> None:
     await files.files.put("it", DATA)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         for offset, whence in ((-1, 0), (-1, 1), (-len(DATA) - 1, 2), (0, 3)):
             with pytest.raises(InvalidOptionsError):
                 handle.seek(offset, whence)
@@ -161,14 +161,14 @@ async def test_a_service_that_gives_nothing_is_not_asked_for_ever(files: Rig) ->
         def close(self) -> None:
             original.close()
 
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         files.service.inner = Silent()
         with pytest.raises(IntegrityError, match="returned no bytes"):
             await handle.read()
 
 
 def test_libraries_for_files_read_from_handles() -> None:
-    with opening(Way("memory", "blocking")) as files:
+    with open_rig(Way("memory", "blocking")) as files:
         zipped, tarred = BytesIO(), BytesIO()
         with zipfile.ZipFile(zipped, "w") as archive:
             archive.writestr("a.txt", DATA)
@@ -191,7 +191,7 @@ def test_libraries_for_files_read_from_handles() -> None:
 
 
 def test_a_handle_is_a_source_to_put_from() -> None:
-    with opening(Way("disk", "blocking", 1)) as files:
+    with open_rig(Way("disk", "blocking", 1)) as files:
         files.db.files.put("it", DATA)
         with files.db.files.open("it") as handle:
             handle.seek(7)
@@ -206,7 +206,7 @@ def test_a_handle_is_a_source_to_put_from() -> None:
 async def test_pieces_come_in_order_a_few_at_a_time(files: Rig) -> None:
     data = pattern(2_500_000)
     await files.files.put("it", data)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         pieces = [piece async for piece in handle.pieces()]
         assert b"".join(pieces) == data
         assert [len(piece) for piece in pieces] == [1024**2, 1024**2, 2_500_000 - 2 * 1024**2]
@@ -232,13 +232,13 @@ async def test_a_slow_or_absent_reader_makes_it_fetch_no_further_than_the_bound(
         nonlocal under_way
         under_way -= 1
 
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         files.service.before, files.service.after = begin, end
         taken = 0
         async for piece in handle.pieces(piece_size=PART, ahead=2):
             taken += 1
             assert len(piece) <= PART
-            assert len(files.service.sent(GetObject)) == min(6, taken + taken % 2)
+            assert len(files.service.list_sent(GetObject)) == min(6, taken + taken % 2)
             assert under_way == 0
             if taken == 5:
                 break
@@ -247,7 +247,7 @@ async def test_a_slow_or_absent_reader_makes_it_fetch_no_further_than_the_bound(
 
 def test_pieces_are_fetched_side_by_side() -> None:
     both = Barrier(2)
-    with opening(Way("memory", "blocking")) as files:
+    with open_rig(Way("memory", "blocking")) as files:
         files.db.files.put("it", DATA)
         with files.db.files.open("it") as handle:
             files.service.before = lambda request: both.wait(120)
@@ -267,7 +267,7 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
         if fails and request.start == PART:
             raise ServiceUnavailableError("it is away")
 
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         files.service.before = fail
         given = handle.pieces(piece_size=PART)
         pieces = given if files.colour == "awaiting" else handle._inner.pieces(piece_size=PART)
@@ -289,7 +289,7 @@ def _stepping(pieces: Any) -> Any:
 @in_memory
 async def test_pieces_are_of_the_object_that_was_opened_while_it_is_open(files: Rig) -> None:
     await files.files.put("it", DATA)
-    async with files.opened("it") as handle:
+    async with files.open_handle("it") as handle:
         await files.files.put("it", DATA[::-1])
         with pytest.raises(PreconditionFailedError):
             _ = [piece async for piece in handle.pieces()]

@@ -46,9 +46,9 @@ async def test_thousands_of_objects_are_listed_and_deleted_page_by_page(files: R
         put(PutObject("main", name, b"x"))
     assert await files.keys("many/") == names
     pages = -(-count // 1000)
-    assert len(files.service.sent(ListObjects)) == pages
+    assert len(files.service.list_sent(ListObjects)) == pages
     assert await files.files.delete_many(names[:1_005]) == 1_005
-    assert len(files.service.sent(DeleteObjects)) == 2
+    assert len(files.service.list_sent(DeleteObjects)) == 2
     assert await files.keys("many/") == names[1_005:]
     assert await files.files.delete_prefix("many/") == count - 1_005
     assert await files.keys() == ["manyfold"]

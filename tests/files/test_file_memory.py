@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from rig.files import bucket_service
-from rig.servers import started
+from rig.servers import start_server
 from rig.torture import TORTURE, run_script
 
 SIZE = 1_000_000_000 if TORTURE else 50_000_000
@@ -33,7 +33,7 @@ def test_on_disk_any_transfer_takes_less_than_32_mib(tmp_path: Path) -> None:
 
 @pytest.mark.torture
 def test_in_a_bucket_any_transfer_takes_less_than_32_mib() -> None:
-    url, prefix = started("ministack"), f"memory/{uuid4().hex}"
+    url, prefix = start_server("ministack"), f"memory/{uuid4().hex}"
     bucket_service(prefix).close()
     for way in ("path", "stream", "async path", "download", "handle", "pieces"):
         assert grown(f"{url} {prefix}", SIZE, way) <= LIMIT_KIB, way

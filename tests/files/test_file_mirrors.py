@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig.files import Meddler, Rig, Way, bucket_service, opening, pattern
+from rig.files import Meddler, Rig, Way, bucket_service, open_rig, pattern
 from rig.torture import started_source
 
 from holdall import Database
@@ -36,7 +36,7 @@ LARGE = 9_000_000
 
 def on(way: Way, test: Any) -> None:
     """Run a test in its colour."""
-    with opening(way) as files:
+    with open_rig(way) as files:
         if way.colour == "blocking":
             run(test(files))
         else:
@@ -80,7 +80,7 @@ def test_what_is_put_is_read_at_once_and_copied_by_a_worker(way: Way) -> None:
         for key, body in bodies.items():
             assert await files.at("copy").get(key) == body
             assert (await files.at("copy").head(key)).headers == headers
-        assert not copy_of(files).sent(ListUploads)
+        assert not copy_of(files).list_sent(ListUploads)
         assert await files.uploads("copy") == ()
 
     on(way, test)
@@ -249,7 +249,7 @@ def test_one_mirror_that_is_down_does_not_keep_the_others_from_theirs() -> None:
 
 @pytest.mark.parametrize("size", [5, LARGE])
 def test_an_object_that_is_deleted_while_it_is_copied_does_not_survive_in_the_mirror(size: int) -> None:
-    with opening(WAYS[0]) as files:
+    with open_rig(WAYS[0]) as files:
         files.db.files.put("it", pattern(size))
 
         def delete(request: Any) -> None:
@@ -264,7 +264,7 @@ def test_an_object_that_is_deleted_while_it_is_copied_does_not_survive_in_the_mi
 
 @pytest.mark.parametrize("size", [5, LARGE])
 def test_an_object_that_is_replaced_while_it_is_copied_arrives_as_it_is_then(size: int) -> None:
-    with opening(WAYS[0]) as files:
+    with open_rig(WAYS[0]) as files:
         files.db.files.put("it", pattern(size))
         replaced: list[int] = []
 
@@ -280,7 +280,7 @@ def test_an_object_that_is_replaced_while_it_is_copied_arrives_as_it_is_then(siz
 
 
 def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
-    with opening(WAYS[0]) as files:
+    with open_rig(WAYS[0]) as files:
         for key, size in (("small", 5), ("large", LARGE)):
             data = pattern(size)
             files.db.files.put(key, data)
@@ -292,7 +292,7 @@ def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         assert run(files.drain()).failed == 2
         assert list(files.db.files["copy"].list()) == []
-        assert not copy_of(files).sent(CompleteUpload)
+        assert not copy_of(files).list_sent(CompleteUpload)
         assert copy_of(files).inner.send_blocking(ListUploads("copy")) == ()
 
 
@@ -373,7 +373,7 @@ def test_two_memories_that_count_alike_are_not_taken_for_the_same() -> None:
 
 
 def test_thousands_are_compared_page_by_page_and_told_of() -> None:
-    with opening(WAYS[0]) as files:
+    with open_rig(WAYS[0]) as files:
         main, copy = MemoryService(), MemoryService()
         files.service.inner = main
         copy_of(files).inner = copy
@@ -393,8 +393,8 @@ def test_a_service_without_mirrors_cannot_be_checked() -> None:
 
 
 def test_a_mirrored_service_answers_as_its_primary_does() -> None:
-    with opening(WAYS[0]) as files:
+    with open_rig(WAYS[0]) as files:
         files.db.files.put("it", pattern(LARGE))
-        assert files.service.sent(UploadPart)
+        assert files.service.list_sent(UploadPart)
         assert files.db.files.head("it") == files.db.files["main"].head("it")
-        assert not copy_of(files).sent(HeadObject)
+        assert not copy_of(files).list_sent(HeadObject)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, opening, pattern
+from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
 
 from holdall.core.object_rules import MAX_OBJECT
 from holdall.core.objects import (
@@ -108,9 +108,9 @@ async def test_up_to_the_limit_one_request_is_sent_and_beyond_it_parts_of_their_
     for source in (pattern(3 * PART + 1), io.BufferedReader(io.BytesIO(pattern(3 * PART + 1)))):
         files.service.requests.clear()
         await files.files.put("large", source)
-        parts = {part.number: len(part.body) for part in files.service.sent(UploadPart)}
+        parts = {part.number: len(part.body) for part in files.service.list_sent(UploadPart)}
         assert parts == {1: PART, 2: PART, 3: PART, 4: 1}
-        assert not files.service.sent(PutObject)
+        assert not files.service.list_sent(PutObject)
 
 
 @everywhere
@@ -173,7 +173,7 @@ async def test_other_bytes_than_expected_leave_nothing(
     with pytest.raises(IntegrityError):
         await files.files.put("it", SOURCES[kind](files, pattern(size)), **wrong)
     assert await files.is_clean()
-    assert not files.service.sent(CompleteUpload)
+    assert not files.service.list_sent(CompleteUpload)
 
 
 @everywhere
@@ -216,12 +216,12 @@ async def test_a_stream_that_gives_too_much_is_not_read_to_its_end(files: Rig) -
 @pytest.mark.parametrize("parallel", [1, 3])
 def test_with_a_size_there_are_no_more_parts_than_there_may_be(parallel: int) -> None:
     size = 12_345 * 10
-    with opening(Way("memory", "blocking")) as files:
+    with open_rig(Way("memory", "blocking")) as files:
         files.service.traits = ServiceTraits(5, 5, parallel)
         for source in (Trickle(pattern(size), 10_000), pattern(size)):
             files.service.requests.clear()
             files.db.files.put("it", source, size=size)
-            parts = files.service.sent(UploadPart)
+            parts = files.service.list_sent(UploadPart)
             assert {len(part.body) for part in parts if part.number < len(parts)} == {13}
             assert len(parts) == -(-size // 13)
         files.service.traits = None
@@ -233,7 +233,7 @@ async def test_parts_of_a_stream_of_unknown_size_grow_so_that_ten_thousand_are_e
     files.service.traits = ServiceTraits(1, 1, 1)
     size = 1000 * 1 + 1000 * 2 + 5
     await files.files.put("it", Trickle(pattern(size), size))
-    sizes = [len(part.body) for part in files.service.sent(UploadPart)]
+    sizes = [len(part.body) for part in files.service.list_sent(UploadPart)]
     assert sizes == [1] * 1000 + [2] * 1000 + [4, 1]
     files.service.traits = None
     assert await files.files.get("it") == pattern(size)
@@ -278,7 +278,7 @@ async def test_where_there_is_one_no_part_is_sent_and_one_that_comes_meanwhile_i
     for source in (pattern(5 * PART), Trickle(pattern(5 * PART))):
         with pytest.raises(PreconditionFailedError):
             await files.files.put("there", source, if_absent=True)
-    assert not files.service.sent(BeginUpload)
+    assert not files.service.list_sent(BeginUpload)
 
     def come_first(request: Any) -> None:
         if isinstance(request, CompleteUpload):
@@ -368,7 +368,7 @@ async def test_nothing_is_begun_for_a_stream_that_fails_and_what_was_begun_is_gi
         with pytest.raises(ConnectionResetError):
             await files.files.put("it", Broken(after))
         assert await files.is_clean()
-    assert len(files.service.sent(BeginUpload)) == 1
+    assert len(files.service.list_sent(BeginUpload)) == 1
 
 
 # --- a source that changes ------------------------------------------------------------------------------

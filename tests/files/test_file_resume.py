@@ -6,8 +6,8 @@ import signal
 from typing import Any
 
 import pytest
-from rig.files import PART, Rig, Way, in_small_parts, opening, pattern
-from rig.servers import started
+from rig.files import PART, Rig, Way, in_small_parts, open_rig, pattern
+from rig.servers import start_server
 from rig.torture import Child
 
 from holdall.core.objects import AbortUpload, BeginUpload, UploadPart
@@ -27,11 +27,11 @@ def broken_off(files: Rig, at: int) -> Any:
 @pytest.mark.parametrize("kind", ["disk", "S3"])
 def test_after_a_kill_another_process_goes_on_and_sends_only_what_is_missing(kind: str) -> None:
     data = pattern(26_000_000)
-    with opening(Way(kind, "blocking")) as files:
+    with open_rig(Way(kind, "blocking")) as files:
         path = files.file(data)
         where = f"file:{files.root}"
         if kind == "S3":
-            where = f"{started('ministack')} {files.prefix}"
+            where = f"{start_server('ministack')} {files.prefix}"
         with Child("dying_putter.py", where, "it", path, 2) as putter:
             putter.end()
             assert putter.returncode == -signal.SIGKILL
@@ -42,11 +42,11 @@ def test_after_a_kill_another_process_goes_on_and_sends_only_what_is_missing(kin
 
         info = files.db.files.put("it", path, resume=True)
         assert info.size == len(data)
-        sent = {request.number for request in files.service.sent(UploadPart)}
+        sent = {request.number for request in files.service.list_sent(UploadPart)}
         assert sent.isdisjoint(there)
         assert sent | there.keys() == set(range(1, len(sent) + len(there) + 1))
         assert files.service.bytes_in == len(data) - sum(there.values())
-        assert not files.service.sent(BeginUpload)
+        assert not files.service.list_sent(BeginUpload)
         assert files.db.files.get("it") == data
         assert files.db.files.head("it").headers.content_type == "text/plain"
         assert files.uploads_now() == ()
@@ -78,7 +78,7 @@ async def test_an_upload_that_failed_is_left_and_gone_on_with(files: Rig, kind: 
     files.service.before = lambda request: None
     files.service.requests.clear()
     await put()
-    assert sorted(request.number for request in files.service.sent(UploadPart)) == [5, 6, 7, 8]
+    assert sorted(request.number for request in files.service.list_sent(UploadPart)) == [5, 6, 7, 8]
     assert await files.files.get("it") == data
     assert await files.uploads() == ()
 
@@ -93,7 +93,7 @@ async def test_parts_of_other_bytes_are_sent_anew(files: Rig) -> None:
     files.service.requests.clear()
     other = data[:PART] + bytes(PART) + data[2 * PART : 6 * PART]
     await files.files.put("it", other, resume=True)
-    assert sorted(request.number for request in files.service.sent(UploadPart)) == [2, 5, 6]
+    assert sorted(request.number for request in files.service.list_sent(UploadPart)) == [2, 5, 6]
     assert await files.files.get("it") == other
 
 
@@ -107,7 +107,7 @@ async def test_without_resume_a_new_upload_is_begun_and_the_other_stays(files: R
     files.service.before = lambda request: None
     files.service.requests.clear()
     await files.files.put("it", data)
-    assert len(files.service.sent(UploadPart)) == 7
+    assert len(files.service.list_sent(UploadPart)) == 7
     assert await files.uploads() == (left,)
     await files.files.put("it/beside", data, resume=True)
     assert await files.uploads() == (left,), "that of another key is not touched"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rig.files import SECRET, Meddler, bucket_service, pattern
 from rig.machine import strip_machine
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.disk import DiskService
@@ -199,7 +199,7 @@ def test_a_bucket_is_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
     bucket_service("urls").close()
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    url = f"s3://holdall-files/by%20url?endpoint={started('ministack')}&style=path"
+    url = f"s3://holdall-files/by%20url?endpoint={start_server('ministack')}&style=path"
     with Database("memory:", files={"main": url, "plain": "memory:"}) as db:
         db.files.put("it", b"bytes")
         assert db.files.get("it") == b"bytes"

@@ -43,8 +43,8 @@ async def test_a_stream_costs_one_request_for_each_piece_and_ends_if_the_object_
 ) -> None:
     old = await files.files.put("it", pattern(2 * NEAR + 1))
     assert [len(piece) for piece in await collect(files.db.files.stream("it"))] == [NEAR, NEAR, 1]
-    assert len(files.service.sent(GetObject)) == 3
-    assert files.service.sent(HeadObject) == []
+    assert len(files.service.list_sent(GetObject)) == 3
+    assert files.service.list_sent(HeadObject) == []
 
     def replace(request: Any) -> None:
         files.service.after = lambda request: None

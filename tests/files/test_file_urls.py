@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from urllib.request import Request, urlopen
 
 import pytest
-from rig.files import Rig, Way, everywhere, in_memory, opening
+from rig.files import Rig, Way, everywhere, in_memory, open_rig
 
 from holdall import Database
 from holdall.attachments import AttachmentSettings
@@ -56,7 +56,7 @@ async def test_a_url_to_put_to_is_bound_to_its_bytes(files: Rig) -> None:
 
 
 def test_in_a_bucket_anybody_can_get_by_a_url() -> None:
-    with opening(Way("S3", "blocking")) as files:
+    with open_rig(Way("S3", "blocking")) as files:
         files.db.files.put("a b/ü.txt", b"bytes", content_type="text/plain")
         status, body, headers = fetched(files.db.files.url("a b/ü.txt"))
         assert (status, body, headers["content-type"]) == (200, b"bytes", "text/plain")
@@ -69,7 +69,7 @@ def test_in_a_bucket_anybody_can_get_by_a_url() -> None:
 
 
 def test_in_a_bucket_anybody_can_put_by_a_url() -> None:
-    with opening(Way("S3", "blocking")) as files:
+    with open_rig(Way("S3", "blocking")) as files:
         signed = files.db.files.upload_url(
             "it", size=5, content_type="text/plain", metadata={"colour": "red"}
         )
@@ -113,6 +113,6 @@ def test_without_a_secret_there_are_no_urls() -> None:
 
 
 def test_the_urls_of_a_mirrored_service_are_its_primarys() -> None:
-    with opening(Way("mirror", "blocking")) as files:
+    with open_rig(Way("mirror", "blocking")) as files:
         token = files.db.files.url("it").rpartition("/")[2]
         assert files.service.inner.verified_download(token).service == "main"  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rig.jobs import Rig, everywhere, in_memory, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, lose_after, on_servers
 
 from holdall import Database, current_job, job
 from holdall.core.requests import DeleteItem, Query, TransactWrite, UpdateItem
@@ -339,7 +339,7 @@ async def test_a_job_is_ended_through_passing_trouble(db: Rig, kind: Any) -> Non
 @everywhere
 async def test_a_job_whose_end_has_no_reply_has_ended(db: Rig) -> None:
     await db.enqueue(note, "once")
-    db.meddler.after = lost_after(DeleteItem)
+    db.meddler.after = lose_after(DeleteItem)
     assert (await db.drain()).succeeded == 1
     db.clock.forward(3600)
     assert (await db.drain()).started == 0
@@ -349,7 +349,7 @@ async def test_a_job_whose_end_has_no_reply_has_ended(db: Rig) -> None:
 @in_memory
 async def test_a_failure_whose_reply_is_lost_is_written_once(db: Rig) -> None:
     await db.enqueue(never)
-    db.meddler.after = lost_after(TransactWrite)
+    db.meddler.after = lose_after(TransactWrite)
     await db.drain()
     assert db.kinds() == ["started", "failed"]
     record = await db.only()
@@ -359,7 +359,7 @@ async def test_a_failure_whose_reply_is_lost_is_written_once(db: Rig) -> None:
 @in_memory
 async def test_a_job_whose_claim_has_no_reply_is_run_after_its_lease(db: Rig) -> None:
     await db.enqueue(note, "late")
-    db.meddler.after = lost_after(UpdateItem)
+    db.meddler.after = lose_after(UpdateItem)
     await db.drain()
     assert done == []
     db.clock.forward(3600)

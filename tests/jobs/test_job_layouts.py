@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from rig.colour import COLOURS, elsewhere, take_turns
-from rig.jobs import Rig, Way, opening
+from rig.jobs import Rig, Way, open_rig
 from rig.servers import NAMES
 
 from holdall import job
@@ -67,7 +67,7 @@ def in_layouts(*layouts: str) -> Callable[[Test], Callable[..., None]]:
         @pytest.mark.parametrize(("way", "layout"), cases, ids=str)
         def run_it(way: Way, layout: str) -> None:
             done.clear()
-            with opening(way) as db:
+            with open_rig(way) as db:
                 prepared = prepare(db, layout, test)
                 if way.colour == "blocking":
                     run(prepared)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rig.jobs import Rig, Way, everywhere, in_memory, opening
+from rig.jobs import Rig, Way, everywhere, in_memory, open_rig
 
 from holdall.core.port import run
 from holdall.core.requests import BatchWrite, PutItem, Query, Scan
@@ -93,7 +93,7 @@ def test_pages_together_are_all_jobs_in_order(
         dead = sorted((each for each in stored if each.died is not None), key=place)
         assert await db.jobs.list(limit=limit) == [*alive, *dead][:limit]
 
-    with opening(Way("memory", "blocking")) as db:
+    with open_rig(Way("memory", "blocking")) as db:
         run(check(db))
 
 
@@ -107,7 +107,7 @@ async def test_a_list_of_a_few_reads_a_few_of_each_shard(db: Rig) -> None:
     assert page.read <= 400
     read = sum(reply.scanned for request, reply in db.meddler.exchanges if isinstance(request, Query))
     assert read == page.read + 1  # with the item of the queue
-    assert db.meddler.sent(Scan) == []
+    assert db.meddler.list_sent(Scan) == []
 
 
 @in_memory
@@ -133,7 +133,7 @@ async def test_a_job_whose_place_is_known_is_found_without_a_search(db: Rig) -> 
         db.meddler.forget()
         found = await db.jobs.get(record.id, queue="a", at=record.died or record.due)
         assert found == record
-        assert db.meddler.sent(Query) == []
+        assert db.meddler.list_sent(Query) == []
         moved = await db.jobs.get(record.id, queue="a", at=record.due + timedelta(days=1))
         assert moved == record
         assert await db.jobs.get(record.id, queue="b", at=record.due) is None

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from rig.jobs import Rig, everywhere, in_memory, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, lose_after, on_servers
 
 from holdall import Key, Model, job
 from holdall.core.requests import BatchGet, BatchWrite, TransactWrite
@@ -160,7 +160,7 @@ class Announced(Model):
 @everywhere
 async def test_a_commit_of_unknown_fate_that_happened_left_its_job(db: Rig) -> None:
     await db.enqueue(note, "before")
-    db.meddler.after = lost_after(TransactWrite)
+    db.meddler.after = lose_after(TransactWrite)
     handles: list[Any] = []
 
     def body(tx: Any) -> None:

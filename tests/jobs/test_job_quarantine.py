@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from rig.jobs import Rig, Way, everywhere, in_memory, in_one_colour, on_servers, opening
+from rig.jobs import Rig, Way, everywhere, in_memory, in_one_colour, on_servers, open_rig
 
 import holdall
 from holdall.core.frozen import replace
@@ -146,7 +146,7 @@ def test_a_change_of_one_job_moves_it_first(case: str) -> None:
         with pytest.raises(JobNotFoundError):
             await db.jobs.delete(listed.id)
 
-    with opening(Way("memory", "blocking")) as db:
+    with open_rig(Way("memory", "blocking")) as db:
         run(change(db))
 
 

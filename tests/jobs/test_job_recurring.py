@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from rig.jobs import Rig, everywhere, in_memory, in_one_colour, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, in_one_colour, lose_after, on_servers
 
 from holdall import job
 from holdall.core.requests import TransactWrite
@@ -119,7 +119,7 @@ async def test_a_changed_schedule_counts_from_its_own_beginning(db: Rig) -> None
 @in_memory
 async def test_an_occurrence_whose_write_has_no_reply_is_enqueued_once(db: Rig) -> None:
     await enqueue_next(db.context, nightly)
-    db.meddler.after = lost_after(TransactWrite)
+    db.meddler.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await enqueue_next(db.context, tick)
     await enqueue_next(db.context, tick)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from rig.jobs import Rig, everywhere, in_memory, lost_after, on_servers
+from rig.jobs import Rig, everywhere, in_memory, lose_after, on_servers
 
 from holdall import AsyncTransaction, Key, Model, Transaction, current_job, job
 from holdall.core.port import run
@@ -232,7 +232,7 @@ async def test_a_job_whose_handler_fails_has_succeeded_all_the_same(db: Rig) -> 
 async def test_a_commit_of_unknown_fate_that_happened_is_not_repeated(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
-    db.meddler.after = lost_after(TransactWrite)
+    db.meddler.after = lose_after(TransactWrite)
     await db.drain()
     assert db.kinds() == ["started", "lost"]
     db.clock.forward(3600)
@@ -247,7 +247,7 @@ async def test_a_commit_of_unknown_fate_that_did_not_happen_is_made_up_for_after
 ) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
-    lose = lost_after(TransactWrite)
+    lose = lose_after(TransactWrite)
     db.meddler.before = lose
     await db.drain()
     assert db.kinds() == ["started", "lost"]

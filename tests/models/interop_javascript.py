@@ -12,7 +12,7 @@ from typing import Any
 
 from rig.installation import install
 from rig.program import Program, once
-from rig.servers import started
+from rig.servers import start_server
 
 __all__ = ["PREFIX", "REGION", "Javascript", "JavascriptError", "javascript"]
 
@@ -57,7 +57,7 @@ def _whole(text: str) -> int | float:
 def javascript() -> Javascript:
     """The application, started now if it was not, with its tables."""
     packages = install(".venv-javascript")
-    url = started("ministack")
+    url = start_server("ministack")
     settings = {
         "NODE_PATH": str(packages),
         "DYNAMO_ENDPT": url,

@@ -13,9 +13,9 @@ from typing import Any
 
 from rig.peers import peers_interpreter
 from rig.program import Program
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
-__all__ = ["REGION", "Peers", "PeersError", "running_peers"]
+__all__ = ["REGION", "Peers", "PeersError", "start_peers"]
 
 HERE = Path(__file__).parent
 REGION = ENVIRONMENT["AWS_REGION"]
@@ -42,9 +42,9 @@ class Peers:
 
 
 @contextmanager
-def running_peers(prefix: str) -> Iterator[Peers]:
+def start_peers(prefix: str) -> Iterator[Peers]:
     """The program, with its tables under this prefix."""
-    url = started("ministack")
+    url = start_server("ministack")
     settings = {"AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL_DYNAMODB": url}
     program = Program(
         [str(peers_interpreter()), "-W", "ignore", str(HERE / "peers_application.py"), prefix], settings

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from interop_peers import REGION, Peers, PeersError, running_peers
+from interop_peers import REGION, Peers, PeersError, start_peers
 
 from holdall import Database, Key, Model, SortKey, Template, Transaction, col, field
 from holdall.core import GetItem, encode_item
@@ -53,7 +53,7 @@ class Dog(Animal, name="dog"):
 
 @pytest.fixture(scope="module")
 def peers() -> Iterator[Peers]:
-    with running_peers(f"peers-{uuid4().hex}-") as program:
+    with start_peers(f"peers-{uuid4().hex}-") as program:
         program("create_tables")
         yield program
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, everywhere, in_memory
-from rig.behaviour_models import contended, given, meanwhile
+from rig.behaviour_models import arrange, expect_contention, meanwhile
 
 from holdall import Database, Index, Key, Model, SortKey, Template, col, field
 from holdall.core import BatchGet, CreateTable, KeyAttribute, Query, TableSchema, encode_item
@@ -75,7 +75,7 @@ async def list_rows(rows: Any, name: str) -> list[Any]:
 @everywhere
 async def test_a_local_index_of_a_plain_table_is_the_tables_own(db: Db) -> None:
     orders = [Order(customer="ada", number=n, total=total) for n, total in enumerate((5, 1, 3, None))]
-    await given(db, *orders, Order(customer="bo", number=9, total=2))
+    await arrange(db, *orders, Order(customer="bo", number=9, total=2))
 
     async def find(**options: Any) -> list[int]:
         return await list_rows(db.query(Order, index="by_total", customer="ada", **options), "number")
@@ -98,7 +98,7 @@ async def test_a_local_index_of_a_plain_table_is_the_tables_own(db: Db) -> None:
 
 @everywhere
 async def test_conditions_can_use_the_tables_key_because_every_index_holds_it(db: Db) -> None:
-    await given(db, *(Order(customer="ada", number=n, total=n, day=DAYS[n]) for n in range(3)))
+    await arrange(db, *(Order(customer="ada", number=n, total=n, day=DAYS[n]) for n in range(3)))
     local = db.query(Order, index="by_day", customer="ada", where=Order.number >= 1)
     assert await list_rows(local, "number") == [1, 2]
     key = (Order.number < 2) & (Order.customer == "ada") & (col(Order.total) > 0)
@@ -111,7 +111,7 @@ async def test_conditions_can_use_the_tables_key_because_every_index_holds_it(db
 
 @everywhere
 async def test_a_template_has_local_indexes_of_texts_and_of_fields(db: Db) -> None:
-    await given(
+    await arrange(
         db,
         Event(tenant="a", number=1, status="new", at=DAYS[2], size=5),
         Event(tenant="a", number=2, status="new", at=DAYS[0], size=7),
@@ -140,7 +140,7 @@ async def test_a_template_has_local_indexes_of_texts_and_of_fields(db: Db) -> No
 
 @everywhere
 async def test_a_table_in_the_ancestors_layout_has_local_indexes(db: Db) -> None:
-    await given(
+    await arrange(
         db,
         Result(race=1, runner="Bo", seconds=61.5, club="b"),
         Result(race=1, runner="Ada", seconds=9.5, club="a"),
@@ -159,13 +159,13 @@ async def test_a_numeric_key_that_a_table_keeps_as_text_has_local_indexes(db: Db
     local = tuple(type(each)(each.name, text, each.sort, each.projection, True) for each in indexes)
     table = db.table_of(Result)
     await db.send(CreateTable(TableSchema(table, text, KeyAttribute("_sk"), local)))
-    await given(db, Result(race=1, runner="Bo", seconds=2), Result(race=1, runner="Ada", seconds=1))
+    await arrange(db, Result(race=1, runner="Bo", seconds=2), Result(race=1, runner="Ada", seconds=1))
     assert await list_rows(db.query(Result, index="bySeconds", race=1), "runner") == ["Ada", "Bo"]
 
 
 @everywhere
 async def test_a_local_index_can_hold_a_part_of_each_item(db: Db) -> None:
-    await given(db, Order(customer="ada", number=1, total=5, day=DAYS[0]))
+    await arrange(db, Order(customer="ada", number=1, total=5, day=DAYS[0]))
     order = await db.query(Order, index="by_day", customer="ada").one()
     assert (order.number, order.day, order.status) == (1, DAYS[0], "open")
     with pytest.raises(InvalidFieldError, match="it was not fetched"):
@@ -177,11 +177,11 @@ async def test_a_local_index_can_hold_a_part_of_each_item(db: Db) -> None:
 
 @everywhere
 async def test_a_local_index_is_read_with_strong_consistency_unless_the_caller_accepts_less(db: Db) -> None:
-    await given(db, Order(customer="ada", number=1, total=5))
+    await arrange(db, Order(customer="ada", number=1, total=5))
     for consistent, expected in ((None, True), (True, True), (False, False)):
         db.forget()
         await db.query(Order, index="by_total", customer="ada", consistent=consistent).all()
-        (sent,) = (request for request in db.sent() if isinstance(request, Query))
+        (sent,) = (request for request in db.list_sent() if isinstance(request, Query))
         assert (sent.index, sent.consistent) == ("by_total", expected)
 
 
@@ -190,13 +190,13 @@ async def test_a_global_index_cannot_be_read_with_strong_consistency(db: Db) -> 
     with pytest.raises(InvalidOptionsError, match="'by_status' cannot be read consistently") as caught:
         db.query(Order, index="by_status", status="open", consistent=True)
     assert "local index" in str(caught.value.hint)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @everywhere
 async def test_rows_of_a_local_index_are_locked_in_a_transaction(db: Db) -> None:
-    await given(db, Order(customer="ada", number=1, total=5), Order(customer="ada", number=2, total=6))
-    with contended():
+    await arrange(db, Order(customer="ada", number=1, total=5), Order(customer="ada", number=2, total=6))
+    with expect_contention():
         async with db.transaction() as tx:
             totals = await list_rows(tx.query(Order, index="by_total", customer="ada"), "total")
             tx.create(Order, customer="bo", number=1, total=sum(totals))
@@ -206,7 +206,7 @@ async def test_rows_of_a_local_index_are_locked_in_a_transaction(db: Db) -> None
 
 @everywhere
 async def test_a_transaction_that_runs_again_reads_the_local_index_strongly_and_not_the_table(db: Db) -> None:
-    await given(db, Order(customer="ada", number=1, total=5))
+    await arrange(db, Order(customer="ada", number=1, total=5))
     attempts = 0
 
     async def body(tx: Any) -> None:
@@ -221,14 +221,14 @@ async def test_a_transaction_that_runs_again_reads_the_local_index_strongly_and_
 
     await db.run(body)
     assert (await db.get_one(Order, customer="bo", number=1)).total == 6
-    (sent,) = (request for request in db.sent() if isinstance(request, Query))
+    (sent,) = (request for request in db.list_sent() if isinstance(request, Query))
     assert sent.consistent
-    assert not [request for request in db.sent() if isinstance(request, BatchGet)]
+    assert not [request for request in db.list_sent() if isinstance(request, BatchGet)]
 
 
 @everywhere
 async def test_items_found_by_a_local_index_can_all_be_changed(db: Db) -> None:
-    await given(db, *(Order(customer="ada", number=n, total=n, day=DAYS[n]) for n in range(4)))
+    await arrange(db, *(Order(customer="ada", number=n, total=n, day=DAYS[n]) for n in range(4)))
     await db.update_all(
         Order, {"status": "big"}, index="by_day", customer="ada", sort=col(Order.day) > DAYS[1]
     )
@@ -242,7 +242,7 @@ async def test_items_found_by_a_local_index_can_all_be_changed(db: Db) -> None:
 async def test_an_existing_table_without_the_local_index_is_refused_with_its_definition(db: Db) -> None:
     table = db.table_of(Order)
     await db.send(CreateTable(TableSchema(table, KeyAttribute("customer"), KeyAttribute("no", "N"))))
-    await given(db, Order(customer="ada", number=1, total=5))
+    await arrange(db, Order(customer="ada", number=1, total=5))
     with pytest.raises(ConfigurationError, match="has no index by_total") as caught:
         await db.query(Order, index="by_total", customer="ada").all()
     hint = str(caught.value.hint)
@@ -262,7 +262,7 @@ async def test_an_index_of_the_other_kind_is_refused(db: Db) -> None:
         number: SortKey[int] = field(name="no")
         total: int | None = None
 
-    await given(db, Order(customer="ada", number=1, total=5))
+    await arrange(db, Order(customer="ada", number=1, total=5))
     with pytest.raises(ConfigurationError, match=r"the index by_total of table .* is local"):
         await db.query(Global, index="by_total", customer="ada").all()
     with pytest.raises(ConfigurationError, match="declare the index by_total as local and as global"):
@@ -298,7 +298,7 @@ def test_the_template_of_a_table_has_its_local_indexes() -> None:
 
 @in_memory
 async def test_an_item_of_another_program_without_the_attribute_is_not_in_the_index(db: Db) -> None:
-    await given(db, Event(tenant="a", number=1, status="new"))
+    await arrange(db, Event(tenant="a", number=1, status="new"))
     other = encode_item({"pk": "T#a", "sk": "E#00002", "entity": "Event", "tenant": "a", "number": 2})
     from holdall.core import PutItem
 

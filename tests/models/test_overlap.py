@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import failing, given
+from rig.behaviour_models import arrange, expect_failure
 
 from holdall import Key, Model, SortKey, field
 from holdall.errors import ModelDefinitionError, ModelMismatchError, ModelTrackedTwiceError
@@ -62,7 +62,7 @@ both_layouts = pytest.mark.parametrize(
 @both_layouts
 async def test_a_query_over_the_base_gives_each_item_as_what_it_is(db: Db, family: Family) -> None:
     base, currency, weapon = family
-    await given(db, base(user="a"), currency(user="a", items={"usd": 5}), weapon(user="a", skill=3))
+    await arrange(db, base(user="a"), currency(user="a", items={"usd": 5}), weapon(user="a", skill=3))
     rows = await db.query(base, user="a").all()
     assert [type(row) for row in rows] == [base, currency, weapon]
     assert (rows[1].items, rows[2].skill) == ({"usd": 5}, 3)
@@ -72,7 +72,7 @@ async def test_a_query_over_the_base_gives_each_item_as_what_it_is(db: Db, famil
 @both_layouts
 async def test_each_class_finds_its_own_item_by_its_default(db: Db, family: Family) -> None:
     base, currency, weapon = family
-    await given(db, currency(user="a"), weapon(user="a", skill=3))
+    await arrange(db, currency(user="a"), weapon(user="a", skill=3))
     async with db.transaction() as tx:
         money, arms = await tx.get_one(currency, "a"), await tx.get_one(weapon, "a")
         assert (type(money), type(arms)) == (currency, weapon)
@@ -87,7 +87,7 @@ async def test_each_class_finds_its_own_item_by_its_default(db: Db, family: Fami
 @both_layouts
 async def test_an_item_read_through_the_base_is_the_derived_one(db: Db, family: Family) -> None:
     base, _, weapon = family
-    await given(db, weapon(user="a", skill=3))
+    await arrange(db, weapon(user="a", skill=3))
     async with db.transaction() as tx:
         arms = await tx.get_one(base, user="a", kind="weapon")
         assert type(arms) is weapon
@@ -105,7 +105,7 @@ async def test_several_classes_are_read_together_each_as_itself(
     db: Db, family: Family, consistent: bool
 ) -> None:
     base, currency, weapon = family
-    await given(db, base(user="a"), currency(user="a"), weapon(user="a", skill=3))
+    await arrange(db, base(user="a"), currency(user="a"), weapon(user="a", skill=3))
     keys = [weapon.key("a"), base.key("a"), currency.key("a"), weapon.key("b")]
     found = await db.get_all(keys, consistent=consistent)
     assert [type(item) for item in found] == [weapon, base, currency, type(None)]
@@ -126,7 +126,7 @@ async def test_one_item_has_one_role_whichever_class_names_it(db: Db, family: Fa
 
 @everywhere
 async def test_an_item_of_another_class_is_not_given_as_what_it_is_not(db: Db) -> None:
-    await given(db, Currency(user="a", kind="weapon"))
+    await arrange(db, Currency(user="a", kind="weapon"))
     with pytest.raises(ModelMismatchError, match="is a Currency, not a Weapon"):
         await db.get(Weapon, "a")
     async with db.transaction() as tx:
@@ -137,14 +137,14 @@ async def test_an_item_of_another_class_is_not_given_as_what_it_is_not(db: Db) -
 
 @everywhere
 async def test_unrelated_models_share_a_table_and_are_told_apart_by_their_keys(db: Db) -> None:
-    await given(db, OwnWeapon(user="a", skill=3), OwnStranger(user="a", n=5))
+    await arrange(db, OwnWeapon(user="a", skill=3), OwnStranger(user="a", n=5))
     found = await db.get_all([OwnStranger.key("a"), OwnWeapon.key("a")], consistent=False)
     assert [type(item) for item in found] == [OwnStranger, OwnWeapon]
 
 
 @in_memory
 async def test_unrelated_models_cannot_have_one_item_in_one_transaction(db: Db) -> None:
-    await given(db, OwnWeapon(user="a"))
+    await arrange(db, OwnWeapon(user="a"))
     async with db.transaction() as tx:
         await tx.get_one(OwnWeapon, "a")
         with pytest.raises(ModelMismatchError):
@@ -168,7 +168,7 @@ async def test_models_that_share_only_an_abstract_base_share_no_keys(db: Db) -> 
         id: Key[str]
         year: int = 2025
 
-    await given(db, Wine(id="a"), Cheese(id="a"))
+    await arrange(db, Wine(id="a"), Cheese(id="a"))
     wine, cheese = await db.get_one(Wine, "a"), await db.get_one(Cheese, "a")
     assert (wine.age(2030), cheese.age(2030)) == (4, 5)
     assert wine.key != cheese.key
@@ -188,7 +188,7 @@ class Reminder(Note):
 
 @everywhere
 async def test_items_of_a_family_expire_alike_whichever_class_reads_them(db: Db) -> None:
-    await given(db, Reminder(id="a", until=db.clock.epoch + 100), Note(id="b"))
+    await arrange(db, Reminder(id="a", until=db.clock.epoch + 100), Note(id="b"))
     db.clock.forward(200)
     assert await db.query(Note, id="a").all() == []
     async with db.transaction() as tx:
@@ -201,7 +201,7 @@ async def test_items_of_a_family_expire_alike_whichever_class_reads_them(db: Db)
 
 @in_memory
 async def test_a_derived_class_cannot_expire_where_its_base_does_not(db: Db) -> None:
-    with failing(ModelDefinitionError, "must expire by the same field"):
+    with expect_failure(ModelDefinitionError, "must expire by the same field"):
 
         class Wrong(Inventory, ttl="until"):
             until: int
@@ -209,7 +209,7 @@ async def test_a_derived_class_cannot_expire_where_its_base_does_not(db: Db) -> 
 
 @in_memory
 async def test_a_derived_class_has_the_key_of_its_base(db: Db) -> None:
-    with failing(TypeError, "must have exactly the key of Inventory"):
+    with expect_failure(TypeError, "must have exactly the key of Inventory"):
 
         class Wrong(Inventory):
             extra: Key[str]

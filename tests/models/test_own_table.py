@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, everywhere, in_memory
-from rig.behaviour_models import contended, failing, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile, put_raw
 
 from holdall import AsyncDatabase, AsyncTransaction, Key, Model, SortKey, field
 from holdall.core import (
@@ -71,7 +71,7 @@ YEAR = 365 * 24 * 3600
 
 @everywhere
 async def test_an_item_has_its_key_its_fields_and_nothing_hidden(db: Db) -> None:
-    await given(db, Guest(email="a@x", visits=2), RaceResult(race_id=99, runner_name="Bo", seconds=1.5))
+    await arrange(db, Guest(email="a@x", visits=2), RaceResult(race_id=99, runner_name="Bo", seconds=1.5))
     assert await db.raw(Guest.key("a@x")) == encode_item({"_id": "a@x", "visits": 2, "more": {}})
     result = await db.raw(RaceResult.key(race_id=99, runner_name="Bo"))
     assert result == encode_item({"_id": "99\x00Bo", "seconds": 1.5})
@@ -79,7 +79,7 @@ async def test_an_item_has_its_key_its_fields_and_nothing_hidden(db: Db) -> None
 
 @everywhere
 async def test_changes_leave_nothing_hidden_either(db: Db) -> None:
-    await given(db, Guest(email="a@x"))
+    await arrange(db, Guest(email="a@x"))
     await meanwhile(db, Guest.key("a@x"), visits=3, note="x")
     async with db.transaction() as tx:
         (await tx.get_one(Guest, "a@x")).field("visits").increment_by(1)
@@ -94,7 +94,7 @@ async def test_every_write_goes_by_a_token(db: Db) -> None:
         tx.create(Guest, email="a@x")
     await meanwhile(db, Guest.key("a@x"), visits=1)
     assert db.kinds() == ["TransactWrite", "GetItem", "TransactWrite"]
-    (put,), (update,) = (request.actions for request in db.sent() if request.writes)
+    (put,), (update,) = (request.actions for request in db.list_sent() if request.writes)
     assert isinstance(put, PutItem)
     assert isinstance(update, UpdateItem)
     assert put.stamp is update.stamp is None
@@ -102,7 +102,7 @@ async def test_every_write_goes_by_a_token(db: Db) -> None:
 
 @everywhere
 async def test_one_number_is_a_number_in_the_key(db: Db) -> None:
-    await given(db, Ticket(number=5, seat=-7), Ticket(number=5, seat=10), Ticket(number=5, seat=9))
+    await arrange(db, Ticket(number=5, seat=-7), Ticket(number=5, seat=10), Ticket(number=5, seat=9))
     assert await db.raw(Ticket.key(number=5, seat=-7)) == encode_item({"_id": 5, "_sk": -7, "price": 0})
     assert [ticket.seat for ticket in await db.query(Ticket, number=5).all()] == [-7, 9, 10]
     schema = (await db.send(DescribeTable(db.table_of(Ticket)))).schema
@@ -111,7 +111,7 @@ async def test_one_number_is_a_number_in_the_key(db: Db) -> None:
 
 @everywhere
 async def test_key_components_come_back_from_the_key(db: Db) -> None:
-    await given(db, RaceResult(race_id=99, runner_name="Bo"), Wrapped(id={"b": "\x00", "a": "x"}))
+    await arrange(db, RaceResult(race_id=99, runner_name="Bo"), Wrapped(id={"b": "\x00", "a": "x"}))
     result = await db.get_one(RaceResult, race_id=99, runner_name="Bo")
     assert (result.race_id, result.runner_name) == (99, "Bo")
     wrapped = await db.get_one(Wrapped, {"a": "x", "b": "\x00"})
@@ -134,11 +134,11 @@ async def test_a_string_with_a_nul_cannot_be_part_of_a_key(db: Db) -> None:
 
 @everywhere
 async def test_items_are_locked_created_and_counted_as_everywhere(db: Db) -> None:
-    await given(db, Guest(email="a@x", visits=1))
-    with failing(ModelAlreadyExistsError):
+    await arrange(db, Guest(email="a@x", visits=1))
+    with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.create(Guest, email="a@x")
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             guest = await tx.get_one(Guest, "a@x")
             guest.note = str(guest.visits)
@@ -181,17 +181,17 @@ async def test_unknown_attributes_are_left_alone(db: Db) -> None:
 @pytest.mark.parametrize("number", [2**53, -(2**53), 10**20])
 async def test_whole_numbers_beyond_the_safe_ones_are_refused(db: Db, number: int) -> None:
     for values in ({"visits": number}, {"more": {"deep": [number]}}):
-        with failing(InvalidFieldError, r"2\^53 - 1"):
+        with expect_failure(InvalidFieldError, r"2\^53 - 1"):
             async with db.transaction() as tx:
                 tx.create(Guest, email="a@x", **values)
-    await given(db, Guest(email="a@x"))
-    with failing(InvalidFieldError, r"2\^53 - 1"):
+    await arrange(db, Guest(email="a@x"))
+    with expect_failure(InvalidFieldError, r"2\^53 - 1"):
         async with db.transaction() as tx:
             (await tx.get_one(Guest, "a@x")).visits = number
-    with failing(InvalidFieldError, r"2\^53 - 1"):
+    with expect_failure(InvalidFieldError, r"2\^53 - 1"):
         async with db.transaction() as tx:
             tx.update(Guest, {"email": "a@x", "visits": 0}, {"visits": number})
-    with failing(InvalidFieldError, r"2\^53 - 1"):
+    with expect_failure(InvalidFieldError, r"2\^53 - 1"):
         async with db.transaction() as tx:
             (await tx.get_one(Guest, "a@x")).field("visits").increment_by(number)
     assert (await db.get_one(Guest, "a@x")).visits == 0
@@ -200,7 +200,7 @@ async def test_whole_numbers_beyond_the_safe_ones_are_refused(db: Db, number: in
 @everywhere
 async def test_the_largest_safe_numbers_are_stored_as_they_are(db: Db) -> None:
     largest = 2**53 - 1
-    await given(db, Guest(email="a@x", visits=largest, more={"least": -largest}))
+    await arrange(db, Guest(email="a@x", visits=largest, more={"least": -largest}))
     guest = await db.get_one(Guest, "a@x")
     assert (guest.visits, guest.more) == (largest, {"least": -largest})
 
@@ -239,7 +239,7 @@ async def test_a_number_is_text_in_a_table_that_was_made_when_keys_were_text(db:
 async def test_a_row_of_old_and_a_get_are_one_instance(db: Db) -> None:
     table = db.table_of(Ticket)
     await db.send(CreateTable(TableSchema(table, KeyAttribute("_id"), KeyAttribute("_sk", "N"))))
-    await given(db, Ticket(number=5, seat=1))
+    await arrange(db, Ticket(number=5, seat=1))
     async with db.transaction() as tx:
         (row,) = await tx.query(Ticket, number=5).all()
         assert await tx.get(Ticket, number=5, seat=1) is row
@@ -299,7 +299,7 @@ async def test_databases_of_one_process_know_nothing_of_each_other(db: Db) -> No
 @everywhere
 async def test_the_field_itself_says_when_an_item_is_gone(db: Db) -> None:
     now = db.clock.epoch
-    await given(db, Session(id="a", until=now + 100))
+    await arrange(db, Session(id="a", until=now + 100))
     assert await db.raw(Session.key("a")) == encode_item({"_id": "a", "until": now + 100, "n": 0})
     assert await db.get(Session, "a") is not None
     db.clock.forward(101)
@@ -312,7 +312,7 @@ async def test_the_field_itself_says_when_an_item_is_gone(db: Db) -> None:
 @everywhere
 async def test_zero_and_more_than_five_years_ago_are_never(db: Db) -> None:
     now = db.clock.epoch
-    await given(db, Session(id="zero", until=0), Session(id="none"), Session(id="soon", until=now + 10))
+    await arrange(db, Session(id="zero", until=0), Session(id="none"), Session(id="soon", until=now + 10))
     await db.send(
         PutItem(db.table_of(Session), encode_item({"_id": "old", "until": now - 5 * YEAR - 10, "n": 0}))
     )
@@ -320,19 +320,19 @@ async def test_zero_and_more_than_five_years_ago_are_never(db: Db) -> None:
     found = await db.get_all([Session.key(id) for id in ("zero", "none", "old", "soon")])
     assert [item and item.id for item in found] == ["zero", "none", "old", None]
     for id in ("zero", "old"):
-        with failing(ModelAlreadyExistsError):
+        with expect_failure(ModelAlreadyExistsError):
             async with db.transaction() as tx:
                 tx.create(Session, id=id)
         async with db.transaction() as tx:
             tx.update(Session, {"id": id, "n": 0}, {"n": 1})
-    with failing(InvalidModelUpdateError):
+    with expect_failure(InvalidModelUpdateError):
         async with db.transaction() as tx:
             tx.update(Session, {"id": "soon", "n": 0}, {"n": 1})
 
 
 @everywhere
 async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> None:
-    await given(db, Session(id="a", until=db.clock.epoch + 100, note="stale", n=5))
+    await arrange(db, Session(id="a", until=db.clock.epoch + 100, note="stale", n=5))
     db.clock.forward(200)
     async with db.transaction() as tx:
         tx.create(Session, id="a", until=db.clock.epoch + 100)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as some
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
 from holdall.core import encode, encode_item
@@ -67,7 +67,7 @@ async def test_every_value_has_the_form_of_the_other_program(db: Db) -> None:
         place=Place(city="Rome", tags={"b", "a"}),
         extra={"b": [1, None, 0.5], "a": "ü"},
     )
-    await given(db, visit)
+    await arrange(db, visit)
     stored = {
         "user": "ada",
         "at": SECONDS * 1000,
@@ -114,8 +114,8 @@ async def test_other_spellings_and_nulls_are_read_and_stay_until_they_are_change
 
 @everywhere
 async def test_what_was_read_is_locked_in_its_stored_form(db: Db) -> None:
-    await given(db, Visit(user="ada", at=NOON, extra={"n": 1}))
-    with contended():
+    await arrange(db, Visit(user="ada", at=NOON, extra={"n": 1}))
+    with expect_contention():
         async with db.transaction() as tx:
             visit = await tx.get_one(Visit, user="ada", at=NOON)
             visit.page = str(visit.extra["n"])
@@ -125,7 +125,7 @@ async def test_what_was_read_is_locked_in_its_stored_form(db: Db) -> None:
 @everywhere
 async def test_a_time_in_seconds_lets_items_expire(db: Db) -> None:
     soon = db.clock.now() + timedelta(seconds=10)
-    await given(db, Visit(user="a", at=NOON, until=soon), Visit(user="b", at=NOON))
+    await arrange(db, Visit(user="a", at=NOON, until=soon), Visit(user="b", at=NOON))
     db.clock.forward(12)
     assert await db.get(Visit, user="a", at=NOON) is None
     assert await db.get(Visit, user="b", at=NOON) is not None
@@ -221,7 +221,7 @@ def test_what_would_come_back_as_another_value_is_refused() -> None:
 
 @everywhere
 async def test_without_reading_a_value_is_set_as_a_whole(db: Db) -> None:
-    await given(db, Visit(user="ada", at=NOON, extra={"n": [1]}))
+    await arrange(db, Visit(user="ada", at=NOON, extra={"n": [1]}))
     async with db.transaction() as tx:
         tx.update(Visit.key(user="ada", at=NOON), col(Visit.extra).set({"n": 2}), col(Visit.told).set(NOON))
     raw = await db.raw(Visit.key(user="ada", at=NOON))
@@ -238,7 +238,7 @@ async def test_without_reading_a_value_is_set_as_a_whole(db: Db) -> None:
 async def test_ranges_and_conditions_compare_the_stored_form_exactly(db: Db) -> None:
     millis = [NOON + timedelta(milliseconds=n) for n in range(4)]
     half = timedelta(microseconds=500)
-    await given(
+    await arrange(
         db, *(Visit(user="a", at=at, page="p", seen=at, until=at + timedelta(days=9999)) for at in millis)
     )
 
@@ -262,7 +262,7 @@ async def test_ranges_and_conditions_compare_the_stored_form_exactly(db: Db) -> 
 @everywhere
 async def test_a_template_pads_seconds_and_sorts_times_of_pynamodb(db: Db) -> None:
     days = [NOON + timedelta(days=n) for n in range(4)]
-    await given(db, *(Stage(name="a", at=day, day=NOON) for day in days))
+    await arrange(db, *(Stage(name="a", at=day, day=NOON) for day in days))
     raw = await db.raw(Stage.key(name="a", at=NOON, day=NOON))
     assert raw is not None
     assert raw["sk"] == {"S": f"AT#{SECONDS:012d}#2026-01-02T12:00:00.000000+0000"}
@@ -369,7 +369,7 @@ async def test_a_subclass_inherits_the_form(db: Db) -> None:
         id: Key[str]
         at = field(description="when it happened")
 
-    await given(db, Derived(id="a"))
+    await arrange(db, Derived(id="a"))
     raw = await db.raw(Derived.key("a"))
     assert raw is not None
     assert raw["at"] == {"N": str(SECONDS)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, everywhere, in_memory
-from rig.behaviour_models import contended, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey, col, field
 from holdall.core import (
@@ -57,7 +57,7 @@ class Note(Model, table="notes", layout="plain"):
 
 @everywhere
 async def test_an_item_has_its_fields_and_nothing_hidden(db: Db) -> None:
-    await given(db, Product(sku=7, kind="tea", price=1.5), Reading(sensor=b"\0a", at=NOON))
+    await arrange(db, Product(sku=7, kind="tea", price=1.5), Reading(sensor=b"\0a", at=NOON))
     assert await db.raw(Product.key(7)) == encode_item({"SKU": 7, "kind": "tea", "price": 1.5})
     found = await db.raw(Reading.key(sensor=b"\0a", at=NOON))
     assert found == encode_item({"sensor": b"\0a", "_at": "2026-01-02T12:00:00.000000Z", "value": 0})
@@ -79,7 +79,7 @@ async def test_items_of_other_programs_are_read_changed_and_deleted_and_keep_wha
 
 @everywhere
 async def test_a_key_that_another_program_spelt_otherwise_is_kept_as_it_is(db: Db) -> None:
-    await given(db, Reading(sensor=b"a", at=NOON, value=1))
+    await arrange(db, Reading(sensor=b"a", at=NOON, value=1))
     spelt = encode_item({"sensor": b"a", "_at": "2026-01-02T12:00:00Z", "value": 1})
     await put_raw(db, Reading, spelt)
     async with db.transaction() as tx:
@@ -109,7 +109,7 @@ class Tagged(Model, table="tagged", layout="plain"):
 
 @everywhere
 async def test_an_empty_set_is_stored_as_absence(db: Db) -> None:
-    await given(db, Tagged(id="a"), Tagged(id="b", tags={"x"}, sizes=frozenset([1])))
+    await arrange(db, Tagged(id="a"), Tagged(id="b", tags={"x"}, sizes=frozenset([1])))
     async with db.bulk(Tagged) as bulk:
         await bulk.put(Tagged(id="c"))
     for id in "ac":
@@ -126,13 +126,13 @@ async def test_an_empty_set_is_stored_as_absence(db: Db) -> None:
         tx.update(Tagged.key("c"), col(Tagged.tags).discard("z"))
     assert [(await db.raw(Tagged.key(id)) or {}).get("tags") for id in "ac"] == [None, None]
     with pytest.raises(InvalidFieldError, match=r"no empty set[\s\S]*assign None"):
-        await given(db, Tagged(id="d", sizes=frozenset()))
+        await arrange(db, Tagged(id="d", sizes=frozenset()))
 
 
 @everywhere
 async def test_what_was_read_is_locked(db: Db) -> None:
-    await given(db, Product(sku=1, price=1))
-    with contended() as caught:
+    await arrange(db, Product(sku=1, price=1))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             product = await tx.get_one(Product, 1)
             product.price += 1
@@ -142,7 +142,7 @@ async def test_what_was_read_is_locked(db: Db) -> None:
 
 @everywhere
 async def test_an_item_that_is_there_is_not_created_again(db: Db) -> None:
-    await given(db, Product(sku=1))
+    await arrange(db, Product(sku=1))
     with pytest.raises(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.create(Product, sku=1, price=5)
@@ -151,7 +151,7 @@ async def test_an_item_that_is_there_is_not_created_again(db: Db) -> None:
 
 @everywhere
 async def test_every_write_goes_with_a_token_because_a_stamp_would_be_hidden_in_the_item(db: Db) -> None:
-    await given(db, Product(sku=1))
+    await arrange(db, Product(sku=1))
     async with db.transaction() as tx:
         (await tx.get_one(Product, 1)).price = 4
     (write,) = (each for each in db.recorder.requests if isinstance(each, TransactWrite | UpdateItem))
@@ -162,7 +162,7 @@ async def test_every_write_goes_with_a_token_because_a_stamp_would_be_hidden_in_
 @everywhere
 async def test_expired_items_are_gone(db: Db) -> None:
     soon = int(db.clock.now().timestamp()) + 10
-    await given(db, Reading(sensor=b"a", at=NOON, until=soon), Reading(sensor=b"b", at=NOON))
+    await arrange(db, Reading(sensor=b"a", at=NOON, until=soon), Reading(sensor=b"b", at=NOON))
     db.clock.forward(11)
     assert await db.get(Reading, sensor=b"a", at=NOON) is None
     assert await db.get(Reading, sensor=b"b", at=NOON) is not None
@@ -174,8 +174,8 @@ async def test_expired_items_are_gone(db: Db) -> None:
 @everywhere
 async def test_sort_keys_of_every_type_have_ranges(db: Db) -> None:
     days = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
-    await given(db, *(Reading(sensor=b"a", at=day, value=day.day) for day in days))
-    await given(db, *(Note(book="b", page=bytes([page])) for page in (1, 2, 200)))
+    await arrange(db, *(Reading(sensor=b"a", at=day, value=day.day) for day in days))
+    await arrange(db, *(Note(book="b", page=bytes([page])) for page in (1, 2, 200)))
 
     async def values(sort: Any) -> list[float]:
         return [reading.value async for reading in db.query(Reading, sensor=b"a", sort=sort)]
@@ -191,7 +191,7 @@ async def test_sort_keys_of_every_type_have_ranges(db: Db) -> None:
 
 @everywhere
 async def test_an_index_is_the_tables_own(db: Db) -> None:
-    await given(db, *(Product(sku=n, kind="tea", price=n) for n in range(4)), Product(sku=9))
+    await arrange(db, *(Product(sku=n, kind="tea", price=n) for n in range(4)), Product(sku=9))
 
     async def found(sort: Any = None) -> list[int]:
         return [p.sku async for p in db.query(Product, index="by_kind", kind="tea", sort=sort)]
@@ -205,7 +205,7 @@ async def test_an_index_is_the_tables_own(db: Db) -> None:
 
 @everywhere
 async def test_the_fields_of_an_index_change_alone_and_without_being_read(db: Db) -> None:
-    await given(db, Product(sku=1, kind="tea", price=1))
+    await arrange(db, Product(sku=1, kind="tea", price=1))
     async with db.transaction() as tx:
         tx.update(Product.key(1), col(Product.price).increment_by(1))
     async with db.transaction() as tx:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as some
-from rig.behaviour import Db, Way, in_memory, opening
-from rig.behaviour_models import contended, given, meanwhile
+from rig.behaviour import Db, Way, in_memory, open_database
+from rig.behaviour_models import arrange, expect_contention, meanwhile
 from rig.colour import COLOURS, elsewhere, finish, run_in
 
 from holdall import Database, Index, Key, Model, SortKey, Template, col, field
@@ -35,7 +35,7 @@ def ways(name: str) -> list[Way]:
     ]
 
 
-where_it_can_run = run_in(ways, opening)
+where_it_can_run = run_in(ways, open_database)
 
 
 class Match(
@@ -79,7 +79,7 @@ async def play(db: Db, *more: Match) -> None:
         Match(id="cup", cup="w2", round=1),
         Match(id="none", cup="w"),
     ]
-    await given(db, *matches, *others, *more)
+    await arrange(db, *matches, *others, *more)
 
 
 async def rows(db: Any, **options: Any) -> list[tuple[int, str]]:
@@ -151,7 +151,7 @@ def test_pages_continue_and_their_tokens_belong_to_one_query() -> None:
 @where_it_can_run
 async def test_rows_are_locked_and_read_from_the_table_when_the_transaction_runs_again(db: Db) -> None:
     await play(db)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             for match in [m async for m in tx.query(Match, index="by_round", cup="w", region=1)]:
                 match.bracket += "!"
@@ -161,7 +161,7 @@ async def test_rows_are_locked_and_read_from_the_table_when_the_transaction_runs
 
 @where_it_can_run
 async def test_a_part_of_each_item_and_the_fields_of_the_keys_are_held(db: Db) -> None:
-    await given(db, Match(id="a", cup="w", round=3, player="ada"), Match(id="b", cup="w", player="ada"))
+    await arrange(db, Match(id="a", cup="w", round=3, player="ada"), Match(id="b", cup="w", player="ada"))
     match = await db.query(Match, index="by_player", player="ada").one()
     assert (match.id, match.cup, match.round) == ("a", "w", 3)
     with pytest.raises(InvalidFieldError, match="it was not fetched"):
@@ -170,7 +170,7 @@ async def test_a_part_of_each_item_and_the_fields_of_the_keys_are_held(db: Db) -
 
 @where_it_can_run
 async def test_a_table_of_a_template_has_them_too(db: Db) -> None:
-    await given(
+    await arrange(
         db,
         *(Event(id=f"{size}", city="a#b", street="c", size=size) for size in (10, 9)),
         Event(id="other", city="a", street="b#c", size=1),
@@ -193,7 +193,7 @@ async def test_the_index_is_created_with_the_table_or_added_to_it_and_verified(d
         round: int
 
     await db.table.create(models=[Slim])
-    await given(db, Slim(id="old"))
+    await arrange(db, Slim(id="old"))
     await db.table.create(models=[Match])
     assert (await db.table.plan(models=[Match])).ok
     (planned,) = (await db.table.plan(models=[Wrong])).tables
@@ -208,7 +208,7 @@ async def test_the_index_is_created_with_the_table_or_added_to_it_and_verified(d
 @in_memory
 async def test_a_request_has_every_fixed_attribute(db: Db) -> None:
     await rows(db, sort=(col(Match.round) == 2) & (col(Match.bracket) > "a"))
-    (sent,) = (request for request in db.sent() if isinstance(request, Query))
+    (sent,) = (request for request in db.list_sent() if isinstance(request, Query))
     assert [name for name, _ in sent.key.equalities] == ["tournamentId", "region", "round"]
     assert dict(sent.key.equalities) == encode_item({"tournamentId": "w", "region": 1, "round": 2})
 
@@ -322,5 +322,5 @@ def test_a_range_is_what_a_list_in_python_has(fixed: int, place: Any, operator: 
         found = db.query(Cell, index="by_all", p="p", q=b"q", sort=clause)
         assert [cell.id async for cell in found] == [cell.id for cell in wanted]
 
-    with opening(Way("memory", "blocking")) as db:
+    with open_database(Way("memory", "blocking")) as db:
         finish("blocking", ask(db))

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import botocore.session
 import pytest
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, start_server
 
 from holdall import Database, Key, Model, SortKey, field
 from holdall.models import StreamChange, stream_changes
@@ -38,7 +38,7 @@ class Server:
     """A server's own clients, and a prefix that nobody else's tables have."""
 
     def __init__(self, name: str) -> None:
-        self.url = started(name)
+        self.url = start_server(name)
         self.prefix = f"streams-{uuid4().hex}-"
         session = botocore.session.get_session()
         session.set_credentials(ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as some
 from rig.behaviour import Db, awaiting, everywhere, in_memory
-from rig.behaviour_models import given, put_raw
+from rig.behaviour_models import arrange, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
 from holdall.core import CreateTable, IndexSchema, KeyAttribute, Scan, TableSchema, encode_item
@@ -65,7 +65,7 @@ class Event(
 
 @everywhere
 async def test_keys_and_index_attributes_are_texts_and_fields_are_attributes(db: Db) -> None:
-    await given(db, Order(customer="ada", number=7, status="open"), Customer(name="ada", city="London"))
+    await arrange(db, Order(customer="ada", number=7, status="open"), Customer(name="ada", city="London"))
     assert await db.raw(Order.key(customer="ada", number=7)) == encode_item(
         {
             "pk": "CUSTOMER#ada",
@@ -84,7 +84,7 @@ async def test_keys_and_index_attributes_are_texts_and_fields_are_attributes(db:
 
 @everywhere
 async def test_models_of_one_partition_are_told_apart(db: Db) -> None:
-    await given(db, Customer(name="ada"), *(Order(customer="ada", number=n) for n in (1, 2)))
+    await arrange(db, Customer(name="ada"), *(Order(customer="ada", number=n) for n in (1, 2)))
     assert [order.number async for order in db.query(Order, customer="ada")] == [1, 2]
     assert [customer.name async for customer in db.query(Customer, name="ada")] == ["ada"]
     assert [customer.name async for customer in db.scan(Customer)] == ["ada"]
@@ -101,7 +101,7 @@ async def test_models_of_one_partition_are_told_apart(db: Db) -> None:
 
 @everywhere
 async def test_a_change_of_a_field_moves_its_item_in_the_index(db: Db) -> None:
-    await given(db, *(Order(customer="ada", number=n, status="open", placed_at=DAYS[n]) for n in (1, 2, 3)))
+    await arrange(db, *(Order(customer="ada", number=n, status="open", placed_at=DAYS[n]) for n in (1, 2, 3)))
 
     async def numbers(status: str, sort: Any = None) -> list[int]:
         found = db.query(Order, index="gsi1", status=status, sort=sort)
@@ -134,7 +134,7 @@ class Invoice(
 @everywhere
 async def test_several_attributes_can_identify_the_items_of_a_model(db: Db) -> None:
     invoice = Invoice(customer="Ada", at=DAYS[0])
-    await given(db, invoice)
+    await arrange(db, invoice)
     stored = {
         "pk": "$shop#customer_ada",
         "sk": "$invoice_1#at_2026-01-01t00:00:00.000z",
@@ -172,7 +172,7 @@ class Dog(Animal, name="a-dog"):
 
 @everywhere
 async def test_a_key_attribute_can_be_a_field_itself_beside_a_type(db: Db) -> None:
-    await given(db, Dog(id="rex", tricks={"sit"}), Animal(id="tom"))
+    await arrange(db, Dog(id="rex", tricks={"sit"}), Animal(id="tom"))
     assert await db.raw(Dog.key("rex")) == {
         "id": {"S": "rex"},
         "cls": {"S": "a-dog"},
@@ -216,8 +216,8 @@ class Chunk(Model, table="chunks", layout=Template({"hash": "{hash}", "sk": "CHU
 
 @everywhere
 async def test_a_key_attribute_can_be_a_number_or_binary_that_is_a_field(db: Db) -> None:
-    await given(db, *(Signal(sensor="a", at=day, value=-number) for number, day in enumerate(DAYS)))
-    await given(db, Alarm(sensor="a", at=DAYS[4].replace(hour=1), text="hot"), Chunk(hash=b"\0", number=7))
+    await arrange(db, *(Signal(sensor="a", at=day, value=-number) for number, day in enumerate(DAYS)))
+    await arrange(db, Alarm(sensor="a", at=DAYS[4].replace(hour=1), text="hot"), Chunk(hash=b"\0", number=7))
     stored = {"PK": "SENSOR#a", "SK": 1767225600000, "kind": "Signal", "sensor": "a", "unit": "V"}
     stored |= {"UNIT": "U#V", "value": 0}
     assert await db.raw(Signal.key(sensor="a", at=DAYS[0])) == encode_item(stored)
@@ -276,7 +276,7 @@ def test_a_number_with_a_fraction_is_refused_in_a_key() -> None:
 
 @everywhere
 async def test_a_padded_number_has_ranges(db: Db) -> None:
-    await given(db, *(Order(customer="ada", number=n) for n in (5, 10, 200)), Customer(name="ada"))
+    await arrange(db, *(Order(customer="ada", number=n) for n in (5, 10, 200)), Customer(name="ada"))
 
     async def numbers(sort: Any) -> list[int]:
         return [order.number async for order in db.query(Order, customer="ada", sort=sort)]
@@ -292,7 +292,7 @@ async def test_a_padded_number_has_ranges(db: Db) -> None:
 
 @everywhere
 async def test_first_parts_are_fixed_and_the_next_one_compared(db: Db) -> None:
-    await given(
+    await arrange(
         db,
         *(Event(tenant="Ada", day=day, kind=kind) for day in DAYS[:3] for kind in ("In", "out", "overdue")),
     )
@@ -358,7 +358,7 @@ class Desk(Model, table="desk", layout=Template(pk="DAY#{day}", sk="DESK")):
 
 @everywhere
 async def test_models_without_a_type_are_told_apart_by_their_keys(db: Db) -> None:
-    await given(db, Desk(day="mon"), *(Ticket(day="mon", number=number) for number in (1, 2)))
+    await arrange(db, Desk(day="mon"), *(Ticket(day="mon", number=number) for number in (1, 2)))
     for sort in ("T#mon#x", "T#mon#\u0663", "T#tue#3", "T#mon#1#NOTE"):
         await put_raw(db, Ticket, encode_item({"pk": "DAY#mon", "sk": sort, "day": "mon", "number": 9}))
     await put_raw(db, Ticket, encode_item({"pk": "DAY#mon", "sk": "T#mon#007"}))
@@ -572,7 +572,7 @@ async def test_fields_that_another_program_stores_only_in_the_key_are_parsed_fro
 
 @everywhere
 async def test_an_item_whose_fields_do_not_make_its_key_is_changed_and_deleted_where_it_is(db: Db) -> None:
-    await given(db, Order(customer="eve", number=7))
+    await arrange(db, Order(customer="eve", number=7))
     for name, number in (("EVE", 7), ("e#ve", 8)):
         key = {"pk": "CUSTOMER#eve", "sk": f"ORDER#000000{number}"}
         await put_raw(db, Order, encode_item({**key, "entity": "Order", "customer": name, "number": 7}))
@@ -594,7 +594,7 @@ async def test_an_index_may_use_fields_of_the_key(db: Db) -> None:
         id: Key[str]
         size: int
 
-    await given(db, Ticket(id="a", size=1), Ticket(id="b", size=2))
+    await arrange(db, Ticket(id="a", size=1), Ticket(id="b", size=2))
     assert [ticket.id async for ticket in db.query(Ticket, index="gsi1", size=2, id="b")] == ["b"]
 
 

@@ -41,7 +41,7 @@ from holdall.testing import Fault, FaultyBackend
 from rig.clock import Clock, TimedPort
 from rig.colour import AsyncView, Colour, Test, Way, finish_body, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, start_server
 from rig.slots import create_with_slots
 
 __all__ = [
@@ -53,7 +53,7 @@ __all__ = [
     "blocking",
     "everywhere",
     "in_memory",
-    "opening",
+    "open_database",
     "raw_key",
     "store_address",
 ]
@@ -93,13 +93,13 @@ class Looking:
     _context: Context
     send: Callable[..., Any]
 
-    def sent(self) -> list[Any]:
-        """The requests for items since the beginning, or since `forget`."""
+    def list_sent(self) -> list[Any]:
+        """List the requests for items since the beginning, or since `forget`."""
         return [request for request in self.recorder.requests if not isinstance(request, ADMINISTRATIVE)]
 
     def kinds(self) -> list[str]:
         """What kinds of requests those were."""
-        return [type(request).__name__ for request in self.sent()]
+        return [type(request).__name__ for request in self.list_sent()]
 
     def forget(self) -> None:
         """Count requests from here."""
@@ -181,7 +181,7 @@ def raw_key(key: ModelKey[Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def opening(way: Way, rates: Mapping[Fault, float] | None = None) -> Iterator[Db]:
+def open_database(way: Way, rates: Mapping[Fault, float] | None = None) -> Iterator[Db]:
     with tempfile.TemporaryDirectory() if way.store == "file" else _nowhere() as directory:
         url, credentials, settings = store_address(way.store, directory)
         backend, *_ = open_backend(url, None, None, credentials, settings)
@@ -211,7 +211,7 @@ def store_address(store: str, directory: str) -> tuple[str, Callable[[], Any] | 
     credentials = None if store == GIVEN else sign_in
     region = None if store == GIVEN else ENVIRONMENT["AWS_REGION"]
     settings = SettingArguments(
-        endpoint=started(store), region=region, manage_table=True, table_prefix=f"behaviour-{unique}-"
+        endpoint=start_server(store), region=region, manage_table=True, table_prefix=f"behaviour-{unique}-"
     )
     return f"dynamodb://behaviour-{unique}", credentials, settings
 
@@ -228,7 +228,7 @@ def _everywhere(name: str) -> list[Way]:
 
 
 def _on(ways: Ways, faults: Mapping[Fault, float] | None = None) -> Callable[[Test], Callable[..., None]]:
-    return run_in(ways, lambda way: opening(way, faults))
+    return run_in(ways, lambda way: open_database(way, faults))
 
 
 everywhere = _on(_everywhere)

@@ -14,7 +14,17 @@ from holdall.core import PutItem
 from holdall.errors import ContentionError, TransactionFailedError
 from rig.behaviour import Db
 
-__all__ = ["Line", "Mark", "Order", "User", "contended", "failing", "given", "meanwhile", "put_raw"]
+__all__ = [
+    "Line",
+    "Mark",
+    "Order",
+    "User",
+    "expect_contention",
+    "expect_failure",
+    "arrange",
+    "meanwhile",
+    "put_raw",
+]
 
 E = TypeVar("E", bound=BaseException)
 
@@ -45,7 +55,7 @@ class User(Model):
     name: str
 
 
-async def given(db: Db, *items: Model) -> None:
+async def arrange(db: Db, *items: Model) -> None:
     """Have these items stored; requests are counted from here on."""
     async with db.transaction() as tx:
         for item in items:
@@ -71,14 +81,14 @@ async def put_raw(db: Db, model: type[Model], item: dict[str, Any]) -> None:
 
 
 @contextmanager
-def failing(error: type[E], match: str | None = None) -> Iterator[pytest.ExceptionInfo[E]]:
+def expect_failure(error: type[E], match: str | None = None) -> Iterator[pytest.ExceptionInfo[E]]:
     """The transaction inside fails with this error."""
     with pytest.raises(error, match=match) as caught:
         yield caught
 
 
 @contextmanager
-def contended() -> Iterator[pytest.ExceptionInfo[TransactionFailedError]]:
+def expect_contention() -> Iterator[pytest.ExceptionInfo[TransactionFailedError]]:
     """The one attempt inside fails because what it read has changed."""
     with pytest.raises(TransactionFailedError) as caught:
         yield caught

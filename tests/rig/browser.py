@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from rig.installation import NotHereError, install
 
-__all__ = ["browser_package", "opened_browser"]
+__all__ = ["browser_package", "open_browser"]
 
 
 def browser_package(name: str) -> Path:
@@ -27,7 +27,7 @@ def browser_package(name: str) -> Path:
 
 
 @contextmanager
-def opened_browser() -> Iterator[Browser]:
+def open_browser() -> Iterator[Browser]:
     """Chromium."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:

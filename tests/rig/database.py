@@ -19,7 +19,7 @@ from holdall.core.requests import TransactWrite
 from rig.clock import Clock, TimedPort
 from rig.colour import AsyncView, Awaited, Colour
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, GIVEN, sign_in, started
+from rig.servers import ENVIRONMENT, GIVEN, sign_in, start_server
 
 __all__ = ["FeatureRig", "die", "find_address", "open_directory", "open_recorded"]
 
@@ -37,7 +37,7 @@ def find_address(store: str, directory: str | Path, name: str) -> Address:
         return f"embedded:{Path(directory, 'store.db')}", None, {"durability": "normal"}
     unique = f"{name}-{uuid4().hex}"
     settings = {
-        "endpoint": started(store),
+        "endpoint": start_server(store),
         "region": None if store == GIVEN else ENVIRONMENT["AWS_REGION"],
         "manage_table": True,
         "table_prefix": f"{unique}-",

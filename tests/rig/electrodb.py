@@ -12,7 +12,7 @@ from typing import Any
 
 from rig.installation import install
 from rig.program import Program, once
-from rig.servers import started
+from rig.servers import start_server
 
 __all__ = ["ElectroDB", "ElectroDBError", "electrodb"]
 
@@ -44,6 +44,6 @@ class ElectroDB:
 def electrodb() -> ElectroDB:
     """The program, started now if it was not."""
     packages = install(".venv-electrodb")
-    url = started("ministack")
+    url = start_server("ministack")
     settings = {"NODE_PATH": str(packages), "AWS_ENDPOINT_URL_DYNAMODB": url}
     return ElectroDB(Program(["node", str(HERE / "program.cjs")], settings), url)

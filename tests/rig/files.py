@@ -45,7 +45,7 @@ from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
 from rig.colour import COLOURS, AsyncView, Awaited, Colour, here_and_elsewhere, in_turn, run_in, take_turns
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 __all__ = [
     "PART",
@@ -56,7 +56,7 @@ __all__ = [
     "everywhere",
     "in_memory",
     "in_small_parts",
-    "opening",
+    "open_rig",
     "pattern",
     "s3_service",
     "service_at",
@@ -99,12 +99,12 @@ class Meddler(Recorder):
     @property
     def bytes_in(self) -> int:
         """How many bytes were sent to be kept."""
-        return sum(len(request.body) for request in [*self.sent(PutObject), *self.sent(UploadPart)])
+        return sum(len(request.body) for request in [*self.list_sent(PutObject), *self.list_sent(UploadPart)])
 
     @property
     def largest_get(self) -> int:
         """The most bytes that were asked for at once."""
-        return max(int(request.size) for request in self.sent(GetObject))
+        return max(int(request.size) for request in self.list_sent(GetObject))
 
 
 # --- the rig --------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Rig:
         """Whether nothing is there: no object, and no upload."""
         return await self.keys() == [] and await self.uploads() == ()
 
-    def opened(self, key: str) -> Any:
+    def open_handle(self, key: str) -> Any:
         """A handle, for ``async with`` in both colours."""
         handle = self.db.files.open(key)
         return DressedHandle(handle) if self.colour == "blocking" else handle
@@ -232,7 +232,7 @@ class Way:
 
 
 @contextmanager
-def opening(way: Way, **more: Any) -> Iterator[Rig]:
+def open_rig(way: Way, **more: Any) -> Iterator[Rig]:
     """A rig with a new, empty service."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -255,7 +255,7 @@ def _service(kind: str, directory: Path, prefix: str) -> Backend:
 
 def bucket_service(prefix: str) -> S3Service:
     """A service of objects in S3 on ministack, below a prefix."""
-    url = started("ministack")
+    url = start_server("ministack")
     _make_bucket(url)
     return s3_service(url, prefix)
 
@@ -294,6 +294,6 @@ def _small(name: str) -> list[Way]:
     ]
 
 
-in_memory = run_in(lambda name: [Way("memory", colour) for colour in in_turn(name)], opening)
-everywhere = run_in(_all_kinds, opening)
-in_small_parts = run_in(_small, opening)
+in_memory = run_in(lambda name: [Way("memory", colour) for colour in in_turn(name)], open_rig)
+everywhere = run_in(_all_kinds, open_rig)
+in_small_parts = run_in(_small, open_rig)

@@ -74,7 +74,7 @@ def _install_pypi(home: Path, arguments: list[str]) -> Path:
 
 def _install_npm(home: Path, wanted: str) -> Path:
     _require("node", "npm")
-    with _installing(home, wanted) as needed:
+    with _lock_installation(home, wanted) as needed:
         if needed:
             (home / "package.json").write_text(wanted, encoding="utf-8")
             quickly = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
@@ -85,7 +85,7 @@ def _install_npm(home: Path, wanted: str) -> Path:
 def _install_maven(home: Path, library: tuple[str, str, str]) -> Path:
     _require("java", "mvn")
     libraries = home / "lib"
-    with _installing(home, library[-1]) as needed:
+    with _lock_installation(home, library[-1]) as needed:
         if needed:
             pom = home / "pom.xml"
             pom.write_text(POM.format(*library), encoding="utf-8")
@@ -101,7 +101,7 @@ def _require(*programs: str) -> None:
 
 
 @contextmanager
-def _installing(home: Path, wanted: str) -> Iterator[bool]:
+def _lock_installation(home: Path, wanted: str) -> Iterator[bool]:
     """Whether ``wanted`` must be installed into that directory, while no other process does so."""
     home.mkdir(exist_ok=True)
     mark = home / "installed.txt"  # written last: an interrupted installation starts again

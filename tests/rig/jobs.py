@@ -47,9 +47,9 @@ __all__ = [
     "everywhere",
     "in_memory",
     "in_one_colour",
-    "lost_after",
+    "lose_after",
     "on_servers",
-    "opening",
+    "open_rig",
 ]
 
 R = TypeVar("R")
@@ -92,7 +92,7 @@ class TimedDatabase(Database):
 
     @property
     def aio(self) -> AsyncDatabase:
-        return timed(super().aio, self.clock)
+        return set_clock(super().aio, self.clock)
 
 
 class TimedAsyncDatabase(AsyncDatabase):
@@ -100,13 +100,13 @@ class TimedAsyncDatabase(AsyncDatabase):
 
     @property
     def sync(self) -> Database:
-        return timed(super().sync, self.clock)
+        return set_clock(super().sync, self.clock)
 
 
 D = TypeVar("D", Database, AsyncDatabase)
 
 
-def timed(db: D, clock: JobClock) -> D:
+def set_clock(db: D, clock: JobClock) -> D:
     """The database with another clock, and its twin too."""
     kind: Any = TimedDatabase if isinstance(db, Database) else TimedAsyncDatabase
     db.__class__ = kind
@@ -130,7 +130,7 @@ class Meddler(Recorder):
         return reply
 
 
-def lost_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], None]:
+def lose_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], None]:
     """For `Meddler.after`: the replies to the next requests of a kind are lost."""
     left = times
 
@@ -154,7 +154,7 @@ class Rig:
         self.clock = clock
         self.meddler = meddler
         kind: Any = Database if colour == "blocking" else AsyncDatabase
-        self.db: Any = timed(kind(url, backend=meddler, **settings), clock)
+        self.db: Any = set_clock(kind(url, backend=meddler, **settings), clock)
         self.events: list[JobEvent] = []
 
     @property
@@ -171,7 +171,7 @@ class Rig:
     def other(self) -> Database:
         """The same database, for somebody else who comes in between: its requests are not seen by the meddler."""
         settings = _layout_settings(self.context.settings)
-        return timed(Database("memory:", backend=self.meddler.inner, **settings), self.clock)
+        return set_clock(Database("memory:", backend=self.meddler.inner, **settings), self.clock)
 
     async def now(self, given: Any) -> Any:
         """What was given, once it is there."""
@@ -275,7 +275,7 @@ def _layout_settings(settings: Settings) -> dict[str, Any]:
 
 
 @contextmanager
-def opening(way: Way, **given: Any) -> Iterator[Rig]:
+def open_rig(way: Way, **given: Any) -> Iterator[Rig]:
     """A rig with a new, empty store."""
     with tempfile.TemporaryDirectory() as directory:
         url, credentials, settings = find_address(way.store, directory, "jobs")
@@ -286,10 +286,10 @@ def opening(way: Way, **given: Any) -> Iterator[Rig]:
 
 
 def _on(others: list[str]) -> Callable[[Test], Callable[..., None]]:
-    return run_in(lambda name: [Way(*way) for way in here_and_elsewhere(others, name)], opening)
+    return run_in(lambda name: [Way(*way) for way in here_and_elsewhere(others, name)], open_rig)
 
 
 in_memory = _on([])
-in_one_colour = run_in(lambda name: [Way("memory", "blocking")], opening)
+in_one_colour = run_in(lambda name: [Way("memory", "blocking")], open_rig)
 everywhere = _on(["file", "ministack"])
 on_servers = _on(NAMES)

@@ -119,7 +119,7 @@ class LossyProxy:
         upstream = http.client.HTTPConnection(*self._upstream, timeout=PATIENCE_SECONDS)
         with suppress(OSError), connection.makefile("rb") as stream:
             while (request := _read(stream)) is not None:
-                if not self._treated(connection, upstream, request):
+                if not self._treat(connection, upstream, request):
                     break
         upstream.close()
         with self._lock:
@@ -128,7 +128,7 @@ class LossyProxy:
 
     # --- fates ---
 
-    def _drawn(self, request: _Request) -> Fate:
+    def _draw(self, request: _Request) -> Fate:
         with self._lock:
             fate = self._random.choice([Fate.PASSED, Fate.PASSED, Fate.SLOW, Fate.LAST])
             if self._random.random() < self._rate and self._in_a_row[request.body] < MOST_IN_A_ROW:
@@ -145,11 +145,11 @@ class LossyProxy:
         with self._lock:
             return self._random.random()
 
-    def _treated(
+    def _treat(
         self, connection: socket.socket, upstream: http.client.HTTPConnection, request: _Request
     ) -> bool:
         """Let the request have its fate; whether the connection goes on."""
-        fate = self._drawn(request)
+        fate = self._draw(request)
         if fate is Fate.SLOW:
             threading.Event().wait(self._chance() * LONGEST_DELAY)
         if fate is Fate.LATE:
@@ -159,7 +159,7 @@ class LossyProxy:
         elif fate is Fate.FAILED_BEFORE:
             connection.sendall(_answer(500, "InternalServerError"))
         elif fate not in (Fate.LOST, Fate.RESET):
-            status, reply = _forwarded(upstream, request)
+            status, reply = _forward(upstream, request)
             self._reply(connection, fate, status, reply)
         if fate in (Fate.RESET, Fate.REPLY_RESET):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -187,7 +187,7 @@ class LossyProxy:
     def _afterwards(self, request: _Request) -> None:
         threading.Event().wait(self._chance() * 5 * LONGEST_DELAY)
         upstream = http.client.HTTPConnection(*self._upstream, timeout=PATIENCE_SECONDS)
-        _forwarded(upstream, request)
+        _forward(upstream, request)
         upstream.close()
 
 
@@ -219,7 +219,7 @@ def _read(stream: BinaryIO) -> _Request | None:
     return _Request(head, body) if len(body) == size else None
 
 
-def _forwarded(upstream: http.client.HTTPConnection, request: _Request) -> tuple[int, bytes]:
+def _forward(upstream: http.client.HTTPConnection, request: _Request) -> tuple[int, bytes]:
     upstream.request("POST", "/", request.body, dict(request.headers))
     reply = upstream.getresponse()
     return reply.status, reply.read()

@@ -58,8 +58,8 @@ class Recorder:
             await said
         return reply
 
-    def sent(self, *kinds: type[Any]) -> list[Any]:
-        """The requests of these kinds so far."""
+    def list_sent(self, *kinds: type[Any]) -> list[Any]:
+        """List the requests of these kinds so far."""
         return [request for request in self.requests if isinstance(request, kinds)]
 
     def forget(self) -> None:

@@ -98,7 +98,7 @@ def film(
     return data.getvalue()
 
 
-def turned(data: bytes) -> bytes:
+def turn(data: bytes) -> bytes:
     """A film in MP4 that is to be shown turned by 90 degrees clockwise, as telephones write it."""
     unit = (1 << 16).to_bytes(4, "big")
     upright = unit + bytes(12) + unit + bytes(12) + (1 << 30).to_bytes(4, "big")

@@ -5,8 +5,8 @@
   option for it and so listens on every interface, without telemetry, with nothing but our tests' tables in memory.
 - ``HOLDALL_TEST_DYNAMODB``: any endpoint named by that variable, besides those two.
 
-`started` gives a server's URL. What cannot run here skips the test, with the reason. Tables have names of their own
-in every test, and no others are touched. The processes of one parallel run share their servers: the first that needs
+`start_server` returns a server's URL. A server that cannot run here skips the test, with the reason. Every test has its
+own tables and touches no others. The processes of one parallel run share their servers: the first that needs
 one starts it and writes its URL into the run's directory; each that uses it holds the server's leash.
 """
 
@@ -29,7 +29,7 @@ import pytest
 
 from rig.installation import ROOT, NotHereError, install
 
-__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "sign_in", "started"]
+__all__ = ["ENVIRONMENT", "GIVEN", "NAMES", "free_port", "serve", "share", "sign_in", "start_server"]
 
 LEASH = ROOT / "scripts" / "servers" / "leash.py"
 
@@ -48,7 +48,7 @@ def sign_in() -> tuple[str, str, None, None]:
 PATIENCE_SECONDS = 180.0
 
 
-def started(name: str) -> str:
+def start_server(name: str) -> str:
     """The URL of a server, started now if it was not."""
     if name == GIVEN:
         return os.environ[GIVEN]
@@ -135,7 +135,7 @@ _held: list[int] = []
 """Our ends of the servers' leashes: a server ends when the last process that holds its leash has ended."""
 
 _processes: list[subprocess.Popen[bytes]] = []
-"""The servers that this process has started, kept so that nobody takes them for forgotten."""
+"""The servers that this process has started, referenced so that Python does not warn about them."""
 
 
 def serve(

@@ -17,12 +17,12 @@ def audit(path: Path, said: str) -> None:
     with Database(f"embedded:{path}") as db:
         for table in _tables(path):
             schema = db.send(DescribeTable(table)).schema
-            items = scanned(db, table)
+            items = scan_table(db, table)
             for index in schema.indexes:
                 _check_index(db, schema, index, items, said)
 
 
-def scanned(db: Database, table: str, index: str | None = None) -> list[Item]:
+def scan_table(db: Database, table: str, index: str | None = None) -> list[Item]:
     """All items of a table or index."""
     return [
         item for page in db.pages(Scan(table, index=index, consistent=index is None)) for item in page.items
@@ -57,7 +57,7 @@ def _check_index(db: Database, schema: TableSchema, index: IndexSchema, items: l
         if all(part.name in item for part in index.keys)
     ]
     complaint = f"index {index.name} of {schema.name} disagrees with its items {said}"
-    assert _texts(scanned(db, schema.name, index.name)) == _texts(expected), complaint
+    assert _texts(scan_table(db, schema.name, index.name)) == _texts(expected), complaint
     name = index.partition.name
     for value in {json.dumps(item[name]) for item in expected}:
         query = Query(schema.name, KeyCondition(name, json.loads(value)), index=index.name)

@@ -188,7 +188,7 @@ def strace_missing() -> str | None:
     return None if tried.returncode == 0 else "tracing processes (ptrace) is not permitted here"
 
 
-def traced(trace: Path, *options: str) -> list[str]:
+def trace_command(trace: Path, *options: str) -> list[str]:
     """The words before a command that record its system calls, with the paths behind its descriptors."""
     return [
         "strace",

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, start_server
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -158,7 +158,7 @@ def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
 
 
 @contextmanager
-def opened_on(store: str, count: int = 1) -> Iterator[list[Database]]:
+def open_databases(store: str, count: int = 1) -> Iterator[list[Database]]:
     """Databases on one store with nothing in it; none of them creates anything unasked."""
     with ExitStack() as stack:
         if store == "memory":
@@ -178,7 +178,7 @@ def _on_server(server: str, count: int) -> list[Database]:
     return [
         Database(
             f"dynamodb://tables-{unique}",
-            endpoint=started(server),
+            endpoint=start_server(server),
             region=None if theirs else ENVIRONMENT["AWS_REGION"],
             credentials=None if theirs else sign_in,
             table_prefix=f"tables-{unique}-",

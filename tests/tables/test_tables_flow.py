@@ -313,7 +313,7 @@ def test_items_are_counted_only_for_a_description() -> None:
         assert db.query(Errand, index="by_place", place="here").all() != []
         assert db.jobs.list() == []
         assert db.table.plan(models=[Errand]).ok
-        assert {request.counts for request in recorder.sent(DescribeTable)} == {False}
+        assert {request.counts for request in recorder.list_sent(DescribeTable)} == {False}
         assert db.send(DescribeTable("holdall", counts=False)).item_count == -1
         assert db.table.describe().item_count == 1
 

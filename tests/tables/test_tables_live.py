@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from tables_rig import STORES, opened_on
+from tables_rig import STORES, open_databases
 
 from holdall import Index, Key, Model, SortKey
 from holdall.core import DescribeTable, DescribeTtl, IndexSchema, KeyAttribute, Query, SetTtl
@@ -54,7 +54,7 @@ class Renamed(Model, table="Payouts", indexes=[Index("byAdmin", ["admin"], ["pla
 
 @pytest.mark.parametrize("store", STORES)
 def test_an_index_of_the_databases_table_is_added_beside_items_that_are_there(store: str) -> None:
-    with opened_on(store, 2) as (old, db):
+    with open_databases(store, 2) as (old, db):
         old.table.create(models=[OldOrder])
         with old.transaction() as tx:
             tx.create(OldOrder, number=1, product="tea")
@@ -75,7 +75,7 @@ def test_an_index_of_the_databases_table_is_added_beside_items_that_are_there(st
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_table_of_a_models_own_gets_its_indexes_and_expiry_beside_items_that_are_there(store: str) -> None:
-    with opened_on(store) as (db,):
+    with open_databases(store) as (db,):
         db.table.create(models=[OldPayout])
         with db.transaction() as tx:
             for turn in (1, 2, 3):
@@ -94,7 +94,7 @@ def test_a_table_of_a_models_own_gets_its_indexes_and_expiry_beside_items_that_a
 
 @pytest.mark.parametrize("store", STORES)
 def test_what_is_there_and_wrong_is_left_as_it_is(store: str) -> None:
-    with opened_on(store) as (db,):
+    with open_databases(store) as (db,):
         db.table.create(models=[Payout])
         before = [db.send(DescribeTable(each.name)).schema for each in db.table.plan(models=[Payout]).tables]
         with pytest.raises(ConfigurationError, match="does not fit Renamed: its keys are"):
@@ -106,7 +106,7 @@ def test_what_is_there_and_wrong_is_left_as_it_is(store: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_an_expiry_that_is_there_is_kept(store: str) -> None:
-    with opened_on(store) as (db,):
+    with open_databases(store) as (db,):
         db.table.create(models=[OldPayout])
         (table,) = db.table.plan(models=[Payout]).tables
         db.send(SetTtl(table.name, "turn"))
@@ -117,7 +117,7 @@ def test_an_expiry_that_is_there_is_kept(store: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_many_creators_at_once_all_get_the_tables_with_every_index(store: str) -> None:
-    with opened_on(store, 4) as databases:
+    with open_databases(store, 4) as databases:
         databases[0].table.create(models=[OldOrder])
         start = Barrier(len(databases), timeout=60)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tables_rig import STORES, Staged, opened_on, settings, table_on
+from tables_rig import STORES, Staged, open_databases, settings, table_on
 
 from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey
 from holdall.core import AddIndex, CreateTable, IndexSchema, KeyAttribute, RemoveIndex, TableSchema
@@ -44,7 +44,7 @@ class NewPayout(Model, table="Payouts", name="Payout"):
 
 @pytest.mark.parametrize("store", STORES)
 def test_an_index_that_no_model_needs_is_removed_and_the_items_stay(store: str) -> None:
-    with opened_on(store) as (db,):
+    with open_databases(store) as (db,):
         db.table.create(models=[Order, Payout])
         with db.transaction() as tx:
             tx.create(Payout, player="ada", turn=1, admin="bo")

@@ -19,7 +19,7 @@ from holdall import Database, Index, Key, Model, SortKey
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.testing import FaultyBackend
 
-__all__ = ["COLOURS", "QUICK", "Account", "Entry", "Told", "faulty", "ran", "telling"]
+__all__ = ["COLOURS", "QUICK", "Account", "Entry", "Told", "faulty", "ran", "set_up_telemetry"]
 
 COLOURS = ["blocking", "awaiting"]
 QUICK: Any = {"initial_backoff": 0.0}
@@ -90,7 +90,7 @@ class Told:
 
 
 @contextmanager
-def telling(*, traces: bool = True, measures: bool = True) -> Iterator[Told]:
+def set_up_telemetry(*, traces: bool = True, measures: bool = True) -> Iterator[Told]:
     """A program that has set up OpenTelemetry, which can really be done only once in a process."""
     told = Told()
     with pytest.MonkeyPatch.context() as patch:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from telemetry_rig import COLOURS, Account, Told, faulty, ran, telling
+from telemetry_rig import COLOURS, Account, Told, faulty, ran, set_up_telemetry
 
 from holdall.core import GetItem
 from holdall.errors import ServiceUnavailableError, TransactionFailedError
@@ -31,7 +31,7 @@ def counted(told: Told, name: str, attribute: str) -> dict[Any, float]:
 @pytest.mark.parametrize("traces", [True, False])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_requests_are_counted_timed_and_billed_by_operation(colour: str, traces: bool) -> None:
-    with faulty() as (db, _), telling(traces=traces) as told:
+    with faulty() as (db, _), set_up_telemetry(traces=traces) as told:
         ran(colour, db, open_account)
         for _ in range(3):
             if colour == "blocking":
@@ -53,7 +53,7 @@ def test_requests_are_counted_timed_and_billed_by_operation(colour: str, traces:
 
 
 def test_errors_are_counted_by_their_codes() -> None:
-    with faulty() as (db, backend), telling() as told:
+    with faulty() as (db, backend), set_up_telemetry() as told:
         backend.inject(Fault.UNAVAILABLE)
         with pytest.raises(ServiceUnavailableError):
             db.send(GetItem("holdall", KEY))
@@ -67,7 +67,7 @@ def test_errors_are_counted_by_their_codes() -> None:
 @pytest.mark.parametrize("traces", [True, False])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_attempts_retries_and_outcomes_of_transactions_are_counted(colour: str, traces: bool) -> None:
-    with faulty() as (db, backend), telling(traces=traces) as told:
+    with faulty() as (db, backend), set_up_telemetry(traces=traces) as told:
         backend.inject(Fault.THROTTLE, Fault.THROTTLE)
         ran(colour, db, open_account)
         backend.inject(Fault.UNAVAILABLE)
@@ -89,14 +89,14 @@ def test_contention_is_counted() -> None:
             db.run(lambda other: setattr(other.get_one(Account, "ada"), "cents", 7))
         account.cents += 1
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         db.run(open_account)
         db.run(body, initial_backoff=0.0)
         assert counted(told, "holdall.transaction.retries", "error.type") == {"contention": 1}
 
 
 def test_spans_alone_need_no_measurements() -> None:
-    with faulty() as (db, _), telling(measures=False) as told:
+    with faulty() as (db, _), set_up_telemetry(measures=False) as told:
         db.run(open_account)
         assert len(told.spans) == 2
         assert told.reader.get_metrics_data() is None

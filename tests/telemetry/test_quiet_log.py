@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from annotated_types import Ge
-from telemetry_rig import QUICK, Told, telling
+from telemetry_rig import QUICK, Told, set_up_telemetry
 
 from holdall import Database, Index, Key, Model, SortKey, col, field
 from holdall.backends.embedded import EmbeddedBackend
@@ -171,7 +171,7 @@ def everything(told: Told) -> str:
 
 def test_nothing_of_the_data_reaches_the_log_or_opentelemetry(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with ward() as (db, backend), telling() as told:
+    with ward() as (db, backend), set_up_telemetry() as told:
         busy(db, backend)
         asyncio.run(busy_awaiting(db, backend))
         texts = [*map(whole, caplog.records), everything(told)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
-from telemetry_rig import COLOURS, Account, Entry, faulty, telling
+from telemetry_rig import COLOURS, Account, Entry, faulty, set_up_telemetry
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -84,7 +84,7 @@ def sent(colour: str, db: Database, request: Request[Any]) -> Any:
 def test_a_span_names_operation_and_table_and_says_what_it_cost(
     request_: Request[Any], name: str, more: dict[str, Any], colour: str
 ) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         capacity = sent(colour, db, request_).capacity
     (span,) = told.spans
     assert span.name == name
@@ -121,7 +121,7 @@ def test_work_on_tables_has_dynamodbs_names(request_: Request[Any], name: str) -
     with Database("memory:") as db:
         db.table.create()
         db.send(SetTtl(TABLE, None))
-        with telling() as told:
+        with set_up_telemetry() as told:
             db.send(request_)
     (span,) = told.spans
     assert span.name == name
@@ -133,7 +133,7 @@ def test_a_request_to_several_tables_has_no_single_one_in_its_name() -> None:
     with Database("memory:") as db:
         db.table.create()
         db.send(CreateTable(OTHER))
-        with telling() as told:
+        with set_up_telemetry() as told:
             db.send(TransactGet((GET, GetItem("other", {"pk": {"S": "p"}}))))
     span = told.one("TransactGetItems")
     assert span.name == "TransactGetItems"
@@ -147,7 +147,7 @@ def test_a_request_to_several_tables_has_no_single_one_in_its_name() -> None:
 def test_an_error_is_told_by_its_code_alone(colour: str) -> None:
     with faulty() as (db, _):
         db.send(PUT)
-        with telling() as told, pytest.raises(ConditionFailedError):
+        with set_up_telemetry() as told, pytest.raises(ConditionFailedError):
             sent(colour, db, PutItem(TABLE, KEY, NotExists(path("pk"))))
     (span,) = told.spans
     assert span.attributes is not None
@@ -170,7 +170,7 @@ def test_a_service_is_asked_as_a_client_and_its_own_code_is_told() -> None:
             pass
 
     with (
-        telling() as told,
+        set_up_telemetry() as told,
         Database("dynamodb://my-app", backend=Refusing()) as db,
         pytest.raises(ThrottledError),
     ):
@@ -188,7 +188,7 @@ def test_a_read_from_the_backend_for_reads_says_so() -> None:
     Database(backend=cache).table.create()
     with Database("memory:", reads=cache) as db:
         db.table.create()
-        with telling() as told:
+        with set_up_telemetry() as told:
             db.send(GET)
             db.send(GetItem(TABLE, KEY, True))
             asyncio.run(db.aio.send(GET))
@@ -197,7 +197,7 @@ def test_a_read_from_the_backend_for_reads_says_so() -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_requests_are_children_of_what_the_program_was_doing(colour: str) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         with told.tracer.start_as_current_span("handle a request"):
             sent(colour, db, GET)
         sent(colour, db, GET)
@@ -208,7 +208,7 @@ def test_requests_are_children_of_what_the_program_was_doing(colour: str) -> Non
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_requests_that_run_side_by_side_are_children_of_the_one_who_gathers_them(colour: str) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         with told.tracer.start_as_current_span("count"):
             if colour == "blocking":
                 db.scan(Entry, segments=8).count()
@@ -227,7 +227,7 @@ def test_tasks_side_by_side_have_their_own_children() -> None:
     async def both(db: Database, told: Any) -> None:
         await asyncio.gather(*(read(db, told, name) for name in ("ada", "bo")))
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         asyncio.run(both(db, told))
     for name in ("ada", "bo"):
         assert told.children(told.one(name)) == ["GetItem holdall"] * 5
@@ -245,7 +245,7 @@ def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with telling() as told, Database(backend=Slow(None)) as db:
+    with set_up_telemetry() as told, Database(backend=Slow(None)) as db:
         asyncio.run(cancelled(db))
     (span,) = told.spans
     assert span.status.status_code is StatusCode.UNSET
@@ -254,7 +254,7 @@ def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None
 
 
 def test_the_fault_of_a_request_leaves_the_next_one_alone() -> None:
-    with faulty() as (db, backend), telling() as told:
+    with faulty() as (db, backend), set_up_telemetry() as told:
         backend.inject(Fault.UNAVAILABLE)
         with told.tracer.start_as_current_span("work"):
             with pytest.raises(Exception, match="on purpose"):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import sampling
-from telemetry_rig import Account, faulty, telling
+from telemetry_rig import Account, faulty, set_up_telemetry
 
 from holdall.core.telemetry import instruments
 
@@ -128,7 +128,7 @@ def test_the_stand_ins_of_opentelemetry_itself_count_as_nothing(monkeypatch: pyt
 
 
 def test_an_opentelemetry_that_keeps_its_provider_elsewhere_is_asked_for_it() -> None:
-    with telling(measures=False) as told, pytest.MonkeyPatch.context() as patch:
+    with set_up_telemetry(measures=False) as told, pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace, "get_tracer_provider", lambda: told.tracing)
         patch.delattr(trace, "_TRACER_PROVIDER")
         found = instruments()
@@ -138,7 +138,7 @@ def test_an_opentelemetry_that_keeps_its_provider_elsewhere_is_asked_for_it() ->
 
 
 def test_what_is_not_sampled_is_done_all_the_same() -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         told.tracing.sampler = sampling.ALWAYS_OFF
         db.run(lambda tx: tx.create(Account, owner="ada", cents=3))
         account = db.get(Account, "ada")

@@ -12,7 +12,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
-from telemetry_rig import COLOURS, QUICK, Account, Told, faulty, ran, telling
+from telemetry_rig import COLOURS, QUICK, Account, Told, faulty, ran, set_up_telemetry
 
 from holdall.core.telemetry import span
 from holdall.errors import (
@@ -39,7 +39,7 @@ def open_account(tx: Any) -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_run_is_a_span_and_its_requests_are_the_children(colour: str) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         ran(colour, db, open_account)
     found = told.one(NAME)
     assert said(found) == {"attempts": 1, "outcome": "committed"}
@@ -52,7 +52,7 @@ def test_a_run_is_a_span_and_its_requests_are_the_children(colour: str) -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_decorated_function_is_a_run(colour: str) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         if colour == "blocking":
             db.transactional(read_only=True)(read_ada)()
         else:
@@ -73,7 +73,7 @@ async def read_ada_awaiting(tx: Any) -> Any:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_block_is_a_span_from_its_beginning_to_its_end(colour: str) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         if colour == "blocking":
             with db.transaction() as tx:
                 read_ada(tx)
@@ -96,7 +96,7 @@ def test_a_block_is_a_span_from_its_beginning_to_its_end(colour: str) -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_each_attempt_that_was_not_the_last_is_an_event(colour: str) -> None:
-    with faulty() as (db, backend), telling() as told:
+    with faulty() as (db, backend), set_up_telemetry() as told:
         backend.inject(Fault.THROTTLE, Fault.UNAVAILABLE)
         ran(colour, db, open_account)
     found = told.one(NAME)
@@ -110,7 +110,7 @@ def test_each_attempt_that_was_not_the_last_is_an_event(colour: str) -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_one_that_is_given_up_has_failed(colour: str) -> None:
-    with faulty() as (db, backend), telling() as told:
+    with faulty() as (db, backend), set_up_telemetry() as told:
         backend.inject(Fault.THROTTLE, Fault.THROTTLE)
         with pytest.raises(TransactionFailedError):
             ran(colour, db, open_account, retries=1)
@@ -121,7 +121,7 @@ def test_one_that_is_given_up_has_failed(colour: str) -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_whether_it_was_committed_may_be_unknown(colour: str) -> None:
-    with faulty() as (db, backend), telling() as told:
+    with faulty() as (db, backend), set_up_telemetry() as told:
         backend.inject(Fault.LOST_AFTER)
         with pytest.raises(OutcomeUnknown):
             ran(colour, db, open_account)
@@ -134,7 +134,7 @@ def test_one_whose_handler_failed_is_committed(colour: str) -> None:
         open_account(tx)
         tx.after_commit(int, "no number")
 
-    with faulty() as (db, _), telling() as told, pytest.raises(AfterCommitError):
+    with faulty() as (db, _), set_up_telemetry() as told, pytest.raises(AfterCommitError):
         ran(colour, db, body)
     assert said(told.one(NAME)) == {"attempts": 1, "outcome": "committed", "type": "after-commit"}
 
@@ -147,7 +147,7 @@ def test_an_error_of_the_programs_is_told_by_its_class(colour: str) -> None:
     def body(tx: Any) -> None:
         raise Unhappy("about ada")
 
-    with faulty() as (db, _), telling() as told, pytest.raises(Unhappy):
+    with faulty() as (db, _), set_up_telemetry() as told, pytest.raises(Unhappy):
         ran(colour, db, body)
     found = told.one(NAME)
     assert said(found)["outcome"] == "failed"
@@ -157,7 +157,7 @@ def test_an_error_of_the_programs_is_told_by_its_class(colour: str) -> None:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_block_that_is_left_by_an_error_has_failed(colour: str) -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         db.run(open_account)
         told.clear()
         if colour == "blocking":
@@ -183,7 +183,7 @@ def test_a_block_that_is_left_by_an_error_has_failed(colour: str) -> None:
 
 
 def test_a_run_inside_of_a_run_is_its_child() -> None:
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         db.run(lambda tx: db.run(open_account))
     inner, outer = told.named(NAME)
     assert told.children(outer) == [NAME]
@@ -200,7 +200,7 @@ def test_runs_side_by_side_in_tasks_have_their_own_children() -> None:
             await asyncio.sleep(0)
             account.cents += 1
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         asyncio.run(both(told, db.aio))
     found = told.named(NAME)
     assert len(found) == 3
@@ -216,7 +216,7 @@ def test_runs_side_by_side_in_threads_have_their_own_children() -> None:
         tx.get(Account, owner, create_if_missing=True).cents += 1
         meeting.wait(120)
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         threads = [
             threading.Thread(target=lambda owner=owner: db.run(deposit, owner, retries=0))
             for owner in ("ada", "bo", "cy")
@@ -236,7 +236,7 @@ def test_reads_side_by_side_in_one_transaction_are_its_children() -> None:
         await asyncio.gather(*(tx.get(Account, owner) for owner in ("ada", "bo")))
         await tx.scan(Account, segments=4).all()
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         asyncio.run(db.aio.run(body))
         assert told.children(told.one(NAME)) == ["GetItem holdall"] * 2 + ["Scan holdall"] * 4
         told.clear()
@@ -254,7 +254,7 @@ def test_one_that_is_cancelled_after_its_commit_was_sent_is_committed_or_unknown
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         asyncio.run(cancelled(db.aio))
         found = told.one(NAME)
         assert said(found)["type"] == "asyncio.exceptions.CancelledError"
@@ -263,7 +263,7 @@ def test_one_that_is_cancelled_after_its_commit_was_sent_is_committed_or_unknown
 
 def test_a_block_may_begin_in_one_context_and_end_in_another(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         tx = db.transaction()
         contextvars.copy_context().run(tx.__enter__)
         tx.create(Account, owner="ada")
@@ -280,7 +280,7 @@ def test_whatever_takes_a_while_can_have_a_span(colour: str) -> None:
     def work(tx: Any) -> None:
         tx.create(Account, owner="ada")
 
-    with faulty() as (db, _), telling() as told:
+    with faulty() as (db, _), set_up_telemetry() as told:
         if colour == "blocking":
             with span("holdall.job", {"holdall.job.name": "greet"}) as found:
                 db.run(work, **QUICK)
@@ -305,7 +305,7 @@ def test_whatever_takes_a_while_can_have_a_span(colour: str) -> None:
 
 
 def test_an_error_that_leaves_such_a_span_is_told_by_its_type() -> None:
-    with telling() as told, pytest.raises(ValueError, match="secret"), span("holdall.job"):
+    with set_up_telemetry() as told, pytest.raises(ValueError, match="secret"), span("holdall.job"):
         raise ValueError("secret")
     found = told.one("holdall.job")
     assert (found.attributes or {})["error.type"] == "ValueError"

@@ -18,7 +18,7 @@ def take_one(tx: Transaction) -> None:
     tx.get_one(Stock, "coffee").bags -= 1
 
 
-def refused_of(db: Database, count: int) -> list[TransactionFailedError]:
+def collect_refusals(db: Database, count: int) -> list[TransactionFailedError]:
     """Have so many threads take one each, at a time; gives what those met that did not get it."""
     refused: list[TransactionFailedError] = []
     gate = threading.Barrier(count)
@@ -43,4 +43,4 @@ if __name__ == "__main__":
         db.get_one(Stock, "coffee")
         print("ready", flush=True)
         sys.stdin.readline()
-        print(len(refused_of(db, int(sys.argv[2]))), flush=True)
+        print(len(collect_refusals(db, int(sys.argv[2]))), flush=True)

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from histories import Append, Operation, Outcome, Read, Record, Transaction, Values
 
-__all__ = ["life_key", "unfolded"]
+__all__ = ["life_key", "unfold"]
 
 
 def life_key(key: str, ends: int) -> str:
@@ -30,7 +30,7 @@ def _parted(key: str) -> tuple[str, int]:
     return name, int(ends or 0)
 
 
-def unfolded(
+def unfold(
     history: Sequence[Transaction], final: Transaction, reached: Mapping[int, int]
 ) -> tuple[list[Transaction], Transaction]:
     """The same history and final read, with each key's lives in one list.

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from rig.colour import COLOURS, elsewhere
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, start_server
 
 from holdall import Database
 from holdall.backends.configuration import open_backend
@@ -59,7 +59,7 @@ def fresh_store(kind: str, directory: Path) -> Iterator[Store]:
     else:
         table = f"holdall-serial-{unique}"
         settings: SettingArguments = {
-            "endpoint": started(kind),
+            "endpoint": start_server(kind),
             "manage_table": True,
             "table_prefix": f"{unique}-",
         }

@@ -46,7 +46,7 @@ __all__ = [
     "final_read",
     "in_tasks",
     "in_threads",
-    "restored",
+    "restore",
 ]
 
 KEYS = ("a", "b", "c", "d")
@@ -312,7 +312,7 @@ def dumped(it: Transaction) -> str:
     return json.dumps([it.process, operations, it.outcome.value, it.invoked, it.completed])
 
 
-def restored(line: str) -> Transaction:
+def restore(line: str) -> Transaction:
     """The transaction that a line tells of."""
     process, operations, outcome, invoked, completed = json.loads(line)
     return Transaction(process, tuple(_operations(operations)), Outcome(outcome), invoked, completed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere
-from rig.behaviour_models import contended, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey
 from holdall.errors import FrozenItemError, InvalidFieldError, ModelDefinitionError
@@ -77,7 +77,7 @@ def take_loaded() -> list[str]:
 @everywhere
 async def test_it_is_called_once_for_each_way_to_read(db: Db) -> None:
     loaded.clear()
-    await given(db, Seat(room="x", number=1), Sofa(room="x", number=2), Plain(id="a", n=4))
+    await arrange(db, Seat(room="x", number=1), Sofa(room="x", number=2), Plain(id="a", n=4))
     assert take_loaded() == []
     seat = await db.get_one(Seat, room="x", number=1)
     assert (seat.label, take_loaded()) == ("x-1", ["Seat"])
@@ -105,7 +105,7 @@ async def test_it_is_called_once_for_each_way_to_read(db: Db) -> None:
 
 @everywhere
 async def test_it_is_not_called_for_a_part_of_an_item_or_by_a_migration(db: Db) -> None:
-    await given(db, Seat(room="x", number=1))
+    await arrange(db, Seat(room="x", number=1))
     loaded.clear()
     (row,) = await db.query(Seat, room="x", only=["taken"]).all()
     assert row.taken is False
@@ -115,8 +115,8 @@ async def test_it_is_not_called_for_a_part_of_an_item_or_by_a_migration(db: Db) 
 
 @everywhere
 async def test_what_it_reads_is_locked(db: Db) -> None:
-    await given(db, Restless(id="b"), Plain(id="a", n=4), Plain(id="b"))
-    with contended():
+    await arrange(db, Restless(id="b"), Plain(id="a", n=4), Plain(id="b"))
+    with expect_contention():
         async with db.transaction() as tx:
             (row,) = await tx.query(Plain, id="a").all()
             tx.create(Plain, id="c", n=row._twice)
@@ -138,7 +138,7 @@ async def test_it_sees_converted_values(db: Db) -> None:
 
 @everywhere
 async def test_assigning_a_stored_field_is_an_ordinary_change(db: Db) -> None:
-    await given(db, Restless(id="a"))
+    await arrange(db, Restless(id="a"))
     with pytest.raises(FrozenItemError):
         await db.get(Restless, "a")
     with pytest.raises(FrozenItemError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, blocking, in_memory
-from rig.behaviour_models import Order, contended, given, meanwhile
+from rig.behaviour_models import Order, arrange, expect_contention, meanwhile
 
 from holdall import AsyncTransaction, Database, Key, Model, Transaction, current_transaction, job
 from holdall.errors import InvalidOptionsError, NoTransactionError
@@ -90,7 +90,7 @@ async def test_an_inner_transaction_hides_the_outer_one_until_it_ends(db: Db) ->
 
 @in_memory
 async def test_each_attempt_finds_the_transaction_of_that_attempt(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     units = []
 
     async def body(tx: AsyncTransaction) -> None:
@@ -117,8 +117,8 @@ async def test_a_body_that_raises_leaves_nothing_behind(db: Db) -> None:
 
 @in_memory
 async def test_a_commit_that_fails_leaves_nothing_behind(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with contended():
+    await arrange(db, Order(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             await meanwhile(db, order.key, quantity=9)

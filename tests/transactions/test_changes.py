@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Order, given, put_raw
+from rig.behaviour_models import Order, arrange, put_raw
 
 from holdall.core import encode_item
 
@@ -14,7 +14,7 @@ def values(**changed: object) -> dict[str, object]:
 
 @everywhere
 async def test_changes_show_each_item_before_and_after(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"), Order(id="c"))
+    await arrange(db, Order(id="a"), Order(id="b"), Order(id="c"))
     async with db.transaction() as tx:
         changed, deleted = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
         await tx.get_one(Order, "c")
@@ -33,7 +33,7 @@ async def test_changes_show_each_item_before_and_after(db: Db) -> None:
 
 @everywhere
 async def test_changes_show_increments_as_their_sum(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.field("quantity").increment_by(4)
@@ -44,7 +44,7 @@ async def test_changes_show_increments_as_their_sum(db: Db) -> None:
 
 @everywhere
 async def test_changes_show_blind_writes_as_far_as_they_know(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
         tx.create_or_put(Order, {"id": "b"}, {"note": "x"})
@@ -58,7 +58,7 @@ async def test_changes_show_blind_writes_as_far_as_they_know(db: Db) -> None:
 
 @in_memory
 async def test_changes_are_a_copy(db: Db) -> None:
-    await given(db, Order(id="a", tags=["x"]))
+    await arrange(db, Order(id="a", tags=["x"]))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.quantity = 2
@@ -93,7 +93,7 @@ async def test_a_field_that_does_not_fit_does_not_hide_the_changes_of_others(db:
 
 @everywhere
 async def test_an_item_knows_its_values_as_they_were_loaded(db: Db) -> None:
-    await given(db, Order(id="a", tags=["x"]))
+    await arrange(db, Order(id="a", tags=["x"]))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.quantity = 2
@@ -107,7 +107,7 @@ async def test_an_item_knows_its_values_as_they_were_loaded(db: Db) -> None:
 
 @everywhere
 async def test_a_field_knows_what_was_done_to_it(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         quantity, note, tags = order.field("quantity"), order.field("note"), order.field("tags")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Order, contended, failing, given, meanwhile
+from rig.behaviour_models import Order, arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction
 from holdall.errors import (
@@ -27,8 +27,8 @@ from holdall.errors import (
 @everywhere
 @pytest.mark.parametrize("beside", [False, True], ids=["single write", "transaction"])
 async def test_contention_names_the_item_the_field_and_both_values(db: Db, beside: bool) -> None:
-    await given(db, Order(id="a", quantity=1, product="tea"))
-    with contended() as caught:
+    await arrange(db, Order(id="a", quantity=1, product="tea"))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             order.note = f"{order.quantity} {order.product}"
@@ -43,8 +43,8 @@ async def test_contention_names_the_item_the_field_and_both_values(db: Db, besid
 
 @everywhere
 async def test_contention_names_everything_that_differed(db: Db) -> None:
-    await given(db, *(Order(id=id, note="x") for id in "abcd"))
-    with contended() as caught:
+    await arrange(db, *(Order(id=id, note="x") for id in "abcd"))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             a, b, c = [await tx.get_one(Order, id) for id in "abc"]
             assert await tx.get(Order, "new") is None
@@ -70,8 +70,8 @@ async def test_contention_names_everything_that_differed(db: Db) -> None:
 
 @in_memory
 async def test_a_long_value_is_cut_in_the_message(db: Db) -> None:
-    await given(db, Order(id="a", note="x" * 10_000))
-    with contended() as caught:
+    await arrange(db, Order(id="a", note="x" * 10_000))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             order.note = "short"
@@ -84,7 +84,7 @@ async def test_a_long_value_is_cut_in_the_message(db: Db) -> None:
 
 @everywhere
 async def test_several_permanent_errors_are_one_group_and_are_not_tried_again(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"), Order(id="c", quantity=5))
+    await arrange(db, Order(id="a"), Order(id="b"), Order(id="c", quantity=5))
     attempts = []
 
     async def write(tx: AsyncTransaction) -> None:
@@ -113,7 +113,7 @@ async def test_several_permanent_errors_are_one_group_and_are_not_tried_again(db
 
 @in_memory
 async def test_the_errors_of_a_group_can_be_taken_apart(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     taken: list[BaseException] = []
 
     async def write(tx: AsyncTransaction) -> None:
@@ -131,8 +131,8 @@ async def test_the_errors_of_a_group_can_be_taken_apart(db: Db) -> None:
 
 @in_memory
 async def test_a_group_is_one_of_ours(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
-    with failing(HoldallError) as caught:
+    await arrange(db, Order(id="a"), Order(id="b"))
+    with expect_failure(HoldallError) as caught:
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.create(Order, id="b")
@@ -170,7 +170,7 @@ def cancelled(*codes: str) -> TransactionCanceledError:
     ids=str,
 )
 async def test_what_passes_is_tried_again(db: Db, error: HoldallError, beside: bool) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     calls: list[int] = []
     db.recorder.refusals.append(error)
     await db.run(count, calls, beside)
@@ -190,7 +190,7 @@ async def test_what_passes_is_tried_again(db: Db, error: HoldallError, beside: b
     ids=str,
 )
 async def test_what_stays_is_raised_at_once(db: Db, error: HoldallError) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     calls: list[int] = []
     db.recorder.refusals.append(error)
     with pytest.raises(HoldallError) as caught:
@@ -202,7 +202,7 @@ async def test_what_stays_is_raised_at_once(db: Db, error: HoldallError) -> None
 
 @in_memory
 async def test_a_permanent_reason_names_its_item(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     db.recorder.refusals.append(cancelled("None", "ValidationError"))
     with pytest.raises(ServiceError, match=r"Order\(id='b'\): because ValidationError"):
         await db.run(count, [], True)
@@ -210,7 +210,7 @@ async def test_a_permanent_reason_names_its_item(db: Db) -> None:
 
 @in_memory
 async def test_a_cancellation_without_reasons_is_told_as_it_came(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     error = TransactionCanceledError("the service gave no reasons", reasons=[])
     db.recorder.refusals.append(error)
     calls: list[int] = []

@@ -22,7 +22,7 @@ import pytest
 from fault_cases import CASES, REPLANNED, WRITES, Case
 from rig.colour import in_turn
 from rig.torture import TORTURE
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now, opened
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, open_database, open_driver
 
 from holdall import Database
 from holdall.core.port import Backend
@@ -95,7 +95,7 @@ def staged(
 ) -> Iterator[tuple[Driver, B, Database]]:
     """A driver on a store that something stands before, that thing, and the same store without it."""
     store = Watched()
-    with opened(store) as calm:
+    with open_database(store) as calm:
         calm.run(case.start)
         meddler = meddle(store)
         troubled = Database(backend=meddler)
@@ -107,7 +107,7 @@ def staged(
 def requests_of(case: Case) -> list[Request[Any]]:
     """What the case sends when nothing goes wrong."""
     watched = Watched()
-    with opened(watched) as db:
+    with open_database(watched) as db:
         db.run(case.start)
         begun = len(watched.requests)
         attempted(Driver("blocking", db), case)
@@ -276,7 +276,7 @@ def test_what_an_outdated_read_led_to_is_not_written_and_the_next_attempt_reads_
     colour: Colour, body: Any, read_only: bool, result: int
 ) -> None:
     stale = FaultyBackend(Watched(), {Fault.STALE: 1.0})
-    with driven(colour, stale) as driver:
+    with open_driver(colour, stale) as driver:
         driver.db.run(lambda tx: tx.create(Thing, name="a", n=10))
         driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 11))
         driver.db.run(lambda tx: tx.create(Thing, name="b", n=21))
@@ -299,7 +299,7 @@ def test_a_long_life_among_faults_leaves_a_ledger_that_agrees(colour: Colour) ->
     rates = {Fault.THROTTLE: 0.08, Fault.UNAVAILABLE: 0.08, Fault.LOST_BEFORE: 0.04, Fault.LOST_AFTER: 0.04}
     told: dict[str, set[int]] = {"done": set(), "not done": set(), "unknown": set()}
     store = Watched()
-    with opened(store) as calm:
+    with open_database(store) as calm:
         calm.run(lambda tx: [tx.create(Thing, name=name) for name in "abc"])
         faulty = FaultyBackend(store, rates, seed=random.randrange(2**32))
         troubled = Driver(colour, Database(backend=faulty))

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rig.behaviour import STORES, Colour, Db, Way, awaiting, blocking, opening
-from rig.behaviour_models import Order, given
+from rig.behaviour import STORES, Colour, Db, Way, awaiting, blocking, open_database
+from rig.behaviour_models import Order, arrange
 
 from holdall import AsyncTransaction, Key, Model, Transaction, col, field
 from holdall.core import GetItem, Request, run
@@ -47,7 +47,7 @@ class Gate:
 @on_every_store("awaiting")
 def test_gets_of_one_transaction_go_side_by_side(way: Way) -> None:
     async def test(db: Db) -> None:
-        await given(db, *(Order(id=str(n), quantity=n) for n in range(5)))
+        await arrange(db, *(Order(id=str(n), quantity=n) for n in range(5)))
         Gate(db, 6)
         async with db.transaction() as tx:
             orders = await asyncio.gather(*(tx.get(Order, str(n)) for n in range(6)))
@@ -57,17 +57,17 @@ def test_gets_of_one_transaction_go_side_by_side(way: Way) -> None:
                     order.quantity += 10
             db.forget()
         assert db.kinds() == ["TransactWrite"]
-        assert len(db.sent()[0].actions) == 6
+        assert len(db.list_sent()[0].actions) == 6
         found = await db.get_all([Order.key(str(n)) for n in range(5)])
         assert [order and order.quantity for order in found] == [10, 11, 12, 13, 14]
 
-    with opening(way) as db:
+    with open_database(way) as db:
         asyncio.run(test(db))
 
 
 @awaiting
 async def test_a_task_group_does_as_well(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     Gate(db, 2)
 
     async def add(tx: AsyncTransaction, id: str) -> None:
@@ -84,7 +84,7 @@ async def test_a_task_group_does_as_well(db: Db) -> None:
 
 @awaiting
 async def test_gets_of_the_same_item_give_the_same_instance(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     Gate(db, 3)
     async with db.transaction() as tx:
         first, second, third = await asyncio.gather(*(tx.get_one(Order, "a") for _ in range(3)))
@@ -106,7 +106,7 @@ async def test_the_same_item_is_made_once_if_it_is_missing(db: Db) -> None:
 
 @awaiting
 async def test_a_get_and_a_get_all_of_the_same_item_give_the_same_instance(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction() as tx:
         one, (two, other) = await asyncio.gather(
             tx.get(Order, "a"), tx.get_all([Order.key("a"), Order.key("b")])
@@ -153,7 +153,7 @@ async def test_two_gets_that_saw_different_things_are_contention(db: Db) -> None
 
 @awaiting
 async def test_an_error_in_a_task_group_is_tried_again_when_each_of_it_is_worth_it(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     attempts = []
 
     async def look(tx: AsyncTransaction) -> list[int]:
@@ -234,7 +234,7 @@ async def test_a_body_that_is_cancelled_writes_nothing(db: Db) -> None:
 @on_every_store("awaiting")
 def test_tasks_that_count_together_lose_nothing(way: Way) -> None:
     async def test(db: Db) -> None:
-        await given(db, Order(id="a", quantity=0))
+        await arrange(db, Order(id="a", quantity=0))
 
         async def count(tx: AsyncTransaction) -> None:
             order = await tx.get_one(Order, "a")
@@ -244,14 +244,14 @@ def test_tasks_that_count_together_lose_nothing(way: Way) -> None:
         await asyncio.gather(*(db.run(count, retries=1000) for _ in range(10)))
         assert (await db.get_one(Order, "a")).quantity == 10
 
-    with opening(way) as db:
+    with open_database(way) as db:
         asyncio.run(test(db))
 
 
 @on_every_store("blocking")
 def test_threads_that_count_together_lose_nothing(way: Way) -> None:
-    with opening(way) as db:
-        run(given(db, Order(id="a", quantity=0)))
+    with open_database(way) as db:
+        run(arrange(db, Order(id="a", quantity=0)))
 
         def count(tx: Transaction) -> None:
             tx.get_one(Order, "a").quantity += 1
@@ -274,8 +274,8 @@ class Wall(Model):
 @on_every_store("blocking")
 def test_threads_that_add_to_one_set_and_one_list_lose_nothing(way: Way) -> None:
     """One of them creates the item; its set is empty at times, and then stored in another way."""
-    with opening(way) as db:
-        run(given(db, Order(id="so that the table is there")))
+    with open_database(way) as db:
+        run(arrange(db, Order(id="so that the table is there")))
         key, turns = Wall.key("a"), iter(range(100))
 
         def sign(tx: Transaction, turn: int) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from contending_process import Stock, refused_of
+from contending_process import Stock, collect_refusals
 from rig.behaviour import Db, awaiting, in_memory, store_address
-from rig.behaviour_models import Order, given, meanwhile
+from rig.behaviour_models import Order, arrange, meanwhile
 from rig.clock import Clock, TimedPort
 from rig.torture import TORTURE, Child
 
@@ -58,7 +58,7 @@ def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("store", STORES if TORTURE else STORES[1:2])
 def test_each_of_a_hundred_threads_gets_through(store: str, tmp_path: Path) -> None:
     with stocked(store, tmp_path) as db:
-        assert refused_of(db, CROWD) == []
+        assert collect_refusals(db, CROWD) == []
         assert db.get_one(Stock, "coffee").bags == 0
         assert db._shared.turns.is_empty
 
@@ -105,7 +105,7 @@ def watched(db: Db) -> WatchedPort:
 
 @awaiting
 async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     port = watched(db)
     port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None)
 
@@ -118,7 +118,7 @@ async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
 
 @awaiting
 async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     port = watched(db)
     attempts: list[int] = []
     waiting: list[bool] = []
@@ -140,7 +140,7 @@ async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(d
 
 @awaiting
 async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
     port = watched(db)
     tried: dict[str, int] = {"outer": 0, "inner": 0}
 
@@ -164,7 +164,7 @@ async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
 
 @awaiting
 async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     port = watched(db)
     under_way: list[Turn] = []
     failed: list[Exception] = []
@@ -197,7 +197,7 @@ async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
 
 @in_memory
 async def test_contention_without_end_is_given_up_after_half_a_minute(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
     start = db.clock.now()
     begun: list[float] = []
 
@@ -217,7 +217,7 @@ async def test_contention_without_end_is_given_up_after_half_a_minute(db: Db) ->
 
 @in_memory
 async def test_a_blind_write_that_is_refused_has_three_retries_as_it_will_see_nothing_new(db: Db) -> None:
-    await given(db, Order(id="a", quantity=5))
+    await arrange(db, Order(id="a", quantity=5))
     attempts: list[int] = []
 
     async def put(tx: AsyncTransaction) -> None:
@@ -233,7 +233,7 @@ async def test_a_blind_write_that_is_refused_has_three_retries_as_it_will_see_no
 
 @in_memory
 async def test_a_slow_body_still_has_three_retries(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
     attempts: list[int] = []
 
     async def count(tx: AsyncTransaction) -> None:

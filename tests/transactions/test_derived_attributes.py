@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rig.behaviour import Colour, Db, Way, opening
+from rig.behaviour import Colour, Db, Way, open_database
 from rig.colour import finish, in_turn
 from rig.torture import TORTURE
 
@@ -453,7 +453,7 @@ async def scan(db: Db, model: type[Any]) -> list[dict[str, Any]]:
 
 async def check(life: Life, way: Way) -> None:
     db, model = life.db, life.model
-    with opening(way) as other:
+    with open_database(way) as other:
         for place, values in life.truth.items():
             other.clock.set(values["updated"].timestamp())
             given = {name: value for name, value in values.items() if name not in ("updated", "version")}
@@ -529,5 +529,5 @@ def test_everything_stored_follows_from_the_values(
             await WRITES[name](life, place, change)
             await check(life, way)
 
-    with opening(way) as db:
+    with open_database(way) as db:
         finish(colour, live(db))

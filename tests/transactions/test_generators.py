@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, in_memory
-from rig.behaviour_models import Order, failing, given
+from rig.behaviour_models import Order, arrange, expect_failure
 
 from holdall import AsyncTransaction, Key, Model
 from holdall.artifacts import on
@@ -62,15 +62,15 @@ async def test_a_generator_function_cannot_be_run_in_a_transaction(db: Db, funct
 @each_generator
 @in_memory
 async def test_a_generator_function_cannot_be_a_handler(db: Db, function: Any) -> None:
-    with failing(GeneratorRefused, "a handler"):
+    with expect_failure(GeneratorRefused, "a handler"):
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.after_commit(function, 1)
-    with failing(GeneratorRefused, "a handler"):
+    with expect_failure(GeneratorRefused, "a handler"):
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.after_failure(function)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 def test_a_generator_function_cannot_be_a_hook_of_a_model() -> None:
@@ -109,7 +109,7 @@ async def test_a_generator_that_a_function_returns_is_refused_before_the_commit(
     with pytest.raises(GeneratorRefused, match="body returned a generator"):
         await db.run(body)
     assert calls == [1]
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
@@ -120,15 +120,15 @@ async def test_a_hook_that_returns_a_generator_is_refused_before_the_commit(db: 
         def before_commit(self, tx: Any) -> Any:
             return (each for each in [tx])
 
-    with failing(GeneratorRefused, "before_commit returned a generator"):
+    with expect_failure(GeneratorRefused, "before_commit returned a generator"):
         async with db.transaction() as tx:
             tx.create(Late, id="a")
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
 async def test_a_handler_that_returns_a_generator_has_failed(db: Db) -> None:
-    with failing(AfterCommitError) as caught:
+    with expect_failure(AfterCommitError) as caught:
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.after_commit(lambda: (each for each in "abc"))
@@ -138,7 +138,7 @@ async def test_a_handler_that_returns_a_generator_has_failed(db: Db) -> None:
 
 @in_memory
 async def test_other_results_are_handed_on(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
 
     async def body(tx: AsyncTransaction) -> Any:
         return iter([await tx.get_one(Order, "a")])

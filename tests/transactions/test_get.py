@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory, in_memory_with_stale_reads
-from rig.behaviour_models import Line, Order, given, meanwhile
+from rig.behaviour_models import Line, Order, arrange, meanwhile
 
 from holdall import AsyncTransaction, Key, Model
 from holdall.core import BatchGet, GetItem, TransactGet
@@ -42,7 +42,7 @@ class Number(Model):
 
 @everywhere
 async def test_an_item_is_addressed_by_value_by_components_by_mapping_or_by_key(db: Db) -> None:
-    await given(db, Order(id="a"), Line(order="a", number=1, text="one"))
+    await arrange(db, Order(id="a"), Line(order="a", number=1, text="one"))
     async with db.transaction() as tx:
         assert (await tx.get_one(Order, "a")).id == "a"
     for line in (
@@ -53,7 +53,7 @@ async def test_an_item_is_addressed_by_value_by_components_by_mapping_or_by_key(
         assert line is not None
         assert (line.order, line.number, line.text) == ("a", 1, "one")
     assert db.kinds() == ["GetItem"] * 4
-    assert all(request.consistent for request in db.sent())
+    assert all(request.consistent for request in db.list_sent())
 
 
 @everywhere
@@ -72,12 +72,12 @@ async def test_a_read_may_be_allowed_to_be_out_of_date(db: Db) -> None:
     await db.get(Order, "a", consistent=False)
     async with db.transaction() as tx:
         await tx.get(Order.key("b"), consistent=False)
-    assert [request.consistent for request in db.sent()] == [False, False]
+    assert [request.consistent for request in db.list_sent()] == [False, False]
 
 
 @in_memory_with_stale_reads
 async def test_after_contention_reads_are_consistent_whatever_they_ask_for(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     await meanwhile(db, Order.key("a"), quantity=5)
     db.forget()
     db.faults.inject(Fault.STALE)
@@ -91,12 +91,12 @@ async def test_after_contention_reads_are_consistent_whatever_they_ask_for(db: D
 
     assert await db.run(count) == 5
     assert db.faults.injected[Fault.STALE] == 1
-    assert [request.consistent for request in db.sent() if isinstance(request, GetItem)] == [False, True]
+    assert [request.consistent for request in db.list_sent() if isinstance(request, GetItem)] == [False, True]
 
 
 @in_memory
 async def test_falsy_keys_are_keys(db: Db) -> None:
-    await given(db, Number(n=0), Switch(on=False), Order(id=""))
+    await arrange(db, Number(n=0), Switch(on=False), Order(id=""))
     assert await db.get(Number, 0) is not None
     assert await db.get(Number.key(n=0)) is not None
     assert await db.get(Switch, False) is not None
@@ -105,7 +105,7 @@ async def test_falsy_keys_are_keys(db: Db) -> None:
 
 @everywhere
 async def test_keys_are_not_mixed_up_where_their_texts_meet(db: Db) -> None:
-    await given(db, Pair(a="x", b="yz", n=1), Pair(a="xy", b="z", n=2), Pair(a="x#y", b="z", n=3))
+    await arrange(db, Pair(a="x", b="yz", n=1), Pair(a="xy", b="z", n=2), Pair(a="x#y", b="z", n=3))
     async with db.transaction() as tx:
         first = await tx.get_one(Pair, a="x", b="yz")
         second = await tx.get_one(Pair, a="xy", b="z")
@@ -146,7 +146,7 @@ async def test_a_wrong_address_is_refused_before_anything_is_sent(
     async with db.transaction() as tx:
         with pytest.raises(error):
             await ask(tx)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 # --- several items ----------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ async def test_a_wrong_address_is_refused_before_anything_is_sent(
 
 @everywhere
 async def test_get_all_is_one_transact_get_in_the_order_asked(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"), Line(order="a", number=1))
+    await arrange(db, Order(id="a"), Order(id="b"), Line(order="a", number=1))
     keys = [Order.key("b"), Line.key(order="a", number=1), Order.key("x"), Order.key("a")]
     for reader in (db, db.transaction()):
         db.forget()
@@ -165,29 +165,29 @@ async def test_get_all_is_one_transact_get_in_the_order_asked(db: Db) -> None:
 
 @everywhere
 async def test_get_all_is_one_batch_when_it_need_not_be_consistent(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     found = await db.get_all([Order.key("b"), Order.key("x"), Order.key("a")], consistent=False)
     assert [item and item.id for item in found] == ["b", None, "a"]
     assert db.kinds() == ["BatchGet"]
-    assert not any(read.consistent for read in db.sent()[0].reads)
+    assert not any(read.consistent for read in db.list_sent()[0].reads)
 
 
 @in_memory
 async def test_get_all_refuses_duplicates_before_anything_is_sent(db: Db) -> None:
     with pytest.raises(DuplicateItemError, match=r"Order\(id='a'\) is requested twice"):
         await db.get_all([Order.key("a"), Order.key("b"), Order.key("a")])
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
 async def test_get_all_of_nothing_is_nothing(db: Db) -> None:
     assert await db.get_all([]) == []
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
 async def test_get_all_asks_only_for_what_the_transaction_does_not_have(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction() as tx:
         first = await tx.get(Order, "a")
         missing = await tx.get(Order, "x")
@@ -196,17 +196,21 @@ async def test_get_all_asks_only_for_what_the_transaction_does_not_have(db: Db) 
         assert again is first
         assert missing is none is None
         assert second is not None
-        (request,) = db.sent()
+        (request,) = db.list_sent()
         assert isinstance(request, TransactGet)
         assert len(request.reads) == 1
 
 
 @in_memory
 async def test_many_inconsistent_reads_are_batches_of_a_hundred(db: Db) -> None:
-    await given(db, Order(id="249"))
+    await arrange(db, Order(id="249"))
     found = await db.get_all([Order.key(str(n)) for n in range(250)], consistent=False)
     assert [item.id for item in found if item] == ["249"]
-    assert sorted(len(batch.reads) for batch in db.sent() if isinstance(batch, BatchGet)) == [50, 100, 100]
+    assert sorted(len(batch.reads) for batch in db.list_sent() if isinstance(batch, BatchGet)) == [
+        50,
+        100,
+        100,
+    ]
 
 
 # --- one instance -----------------------------------------------------------------------------------------
@@ -214,7 +218,7 @@ async def test_many_inconsistent_reads_are_batches_of_a_hundred(db: Db) -> None:
 
 @everywhere
 async def test_a_second_get_gives_the_same_instance_and_sends_nothing(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.quantity = 9
@@ -228,9 +232,9 @@ async def test_a_second_get_gives_the_same_instance_and_sends_nothing(db: Db) ->
 async def test_what_was_missing_stays_missing_without_asking_again(db: Db) -> None:
     async with db.transaction() as tx:
         assert await tx.get(Order, "a") is None
-        await given(db, Order(id="a"))
+        await arrange(db, Order(id="a"))
         assert await tx.get(Order, "a") is None
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @everywhere
@@ -245,7 +249,7 @@ async def test_what_was_missed_and_created_is_there_from_then_on(db: Db) -> None
 
 @in_memory
 async def test_a_strict_transaction_refuses_a_second_get(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction(strict=True) as tx:
         await tx.get(Order, "a")
         with pytest.raises(ModelTrackedTwiceError, match="already read"):
@@ -276,7 +280,7 @@ async def test_a_strict_transaction_lets_a_missing_item_be_made(db: Db) -> None:
 
 @in_memory
 async def test_an_item_that_was_written_blindly_cannot_be_read(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 2})
         tx.create_or_put(Order, {"id": "b"}, {})
@@ -291,7 +295,7 @@ async def test_an_item_that_was_written_blindly_cannot_be_read(db: Db) -> None:
 
 @in_memory
 async def test_an_item_read_outside_of_a_transaction_is_frozen(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     order = await db.get_one(Order, "a")
     (row,) = await db.query(Order, id="a").all()
     for item in (order, row):
@@ -304,7 +308,7 @@ async def test_an_item_read_outside_of_a_transaction_is_frozen(db: Db) -> None:
 
 @everywhere
 async def test_a_query_gives_a_partition_in_the_order_of_its_sort_key(db: Db) -> None:
-    await given(db, *(Line(order="a", number=n) for n in (10, 9, -1, 100, 0)), Line(order="b", number=5))
+    await arrange(db, *(Line(order="a", number=n) for n in (10, 9, -1, 100, 0)), Line(order="b", number=5))
     assert [line.number async for line in db.query(Line, order="a")] == [-1, 0, 9, 10, 100]
     assert [line.number async for line in db.query(Line, order="a", reverse=True, limit=2)] == [100, 10]
     assert await db.query(Line, order="x").all() == []

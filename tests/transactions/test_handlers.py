@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rig.behaviour import Db, awaiting, blocking, everywhere, in_memory
-from rig.behaviour_models import Order, contended, failing, given, meanwhile
+from rig.behaviour_models import Order, arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction, Transaction
 from holdall.errors import (
@@ -30,7 +30,7 @@ def fail() -> None:
 
 @everywhere
 async def test_handlers_run_once_in_their_order_when_the_items_are_there(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     done: list[object] = []
 
     async def count(tx: AsyncTransaction) -> None:
@@ -47,7 +47,7 @@ async def test_handlers_run_once_in_their_order_when_the_items_are_there(db: Db)
 
 @everywhere
 async def test_handlers_of_an_attempt_that_did_not_commit_are_dropped(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     done: list[int] = []
     attempts = []
 
@@ -65,17 +65,17 @@ async def test_handlers_of_an_attempt_that_did_not_commit_are_dropped(db: Db) ->
 
 @in_memory
 async def test_no_handler_runs_after_a_failure(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     done: list[int] = []
-    with failing(ModelAlreadyExistsError):
+    with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.after_commit(done.append, 1)
             tx.create(Order, id="a")
-    with failing(ZeroDivisionError):
+    with expect_failure(ZeroDivisionError):
         async with db.transaction() as tx:
             tx.after_commit(done.append, 2)
             1 / 0  # noqa: B018
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             tx.after_commit(done.append, 3)
             order = await tx.get_one(Order, "a")
@@ -99,7 +99,7 @@ async def test_a_handler_can_run_a_transaction_of_its_own(db: Db) -> None:
 @everywhere
 async def test_a_failing_handler_changes_nothing_about_the_commit(db: Db) -> None:
     """Even one whose error says that it could be tried again: the transaction is not."""
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     done: list[int] = []
     attempts = []
 
@@ -124,7 +124,7 @@ async def test_a_failing_handler_changes_nothing_about_the_commit(db: Db) -> Non
 
 @in_memory
 async def test_a_failing_handler_of_a_with_block_is_told_too(db: Db) -> None:
-    with failing(AfterCommitError):
+    with expect_failure(AfterCommitError):
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.after_commit(fail)
@@ -144,7 +144,7 @@ async def test_a_handler_may_be_async(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Order, id="a")
         tx.after_commit(handle, 10)
-    with failing(ModelAlreadyExistsError):
+    with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.after_failure(handle_failure)
@@ -155,7 +155,7 @@ async def test_a_handler_may_be_async(db: Db) -> None:
 async def test_an_async_handler_is_refused_by_name_in_the_blocking_colour(db: Db) -> None:
     async def handle() -> None: ...
 
-    with failing(AfterCommitError) as caught:
+    with expect_failure(AfterCommitError) as caught:
         async with db.transaction() as tx:
             tx.create(Order, id="a")
             tx.after_commit(handle)
@@ -168,7 +168,7 @@ async def test_an_async_handler_is_refused_by_name_in_the_blocking_colour(db: Db
 
 @everywhere
 async def test_failure_handlers_hear_of_a_permanent_error_once(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     heard: list[Exception] = []
 
     async def create(tx: AsyncTransaction) -> None:
@@ -214,13 +214,13 @@ async def test_failure_handlers_do_not_run_after_a_commit(db: Db) -> None:
 
 @in_memory
 async def test_failure_handlers_of_a_with_block_hear_of_its_error_and_of_its_commit(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     heard: list[Exception] = []
-    with failing(ZeroDivisionError):
+    with expect_failure(ZeroDivisionError):
         async with db.transaction() as tx:
             tx.after_failure(heard.append)
             1 / 0  # noqa: B018
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             tx.after_failure(heard.append)
             order = await tx.get_one(Order, "a")
@@ -247,7 +247,7 @@ async def test_a_failing_failure_handler_does_not_hide_the_error(db: Db) -> None
 @in_memory
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER])
 async def test_no_handler_at_all_runs_when_the_outcome_is_unknown(db: Db, fault: Fault) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     heard: list[object] = []
 
     async def count(tx: AsyncTransaction) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, blocking, everywhere, in_memory
-from rig.behaviour_models import failing, given
+from rig.behaviour_models import arrange, expect_failure
 
 from holdall import AsyncTransaction, Database, Key, Model, field
 from holdall.errors import (
@@ -101,7 +101,7 @@ def _nothing_called_yet() -> None:
 
 @everywhere
 async def test_what_a_hook_changes_is_written_with_the_item(db: Db) -> None:
-    await given(db, Page(id="a", text="one two"))
+    await arrange(db, Page(id="a", text="one two"))
     assert (await db.get_one(Page, "a")).words == 2
     async with db.transaction() as tx:
         (await tx.get_one(Page, "a")).text = "one two three"
@@ -111,7 +111,7 @@ async def test_what_a_hook_changes_is_written_with_the_item(db: Db) -> None:
 
 @everywhere
 async def test_only_items_that_are_written_are_called_and_once(db: Db) -> None:
-    await given(db, Page(id="a"), Page(id="b"), Page(id="c"), Page(id="d"))
+    await arrange(db, Page(id="a"), Page(id="b"), Page(id="c"), Page(id="d"))
     called.clear()
     async with db.transaction() as tx:
         a, b, c = [await tx.get_one(Page, id) for id in "abc"]
@@ -125,8 +125,8 @@ async def test_only_items_that_are_written_are_called_and_once(db: Db) -> None:
 
 @everywhere
 async def test_the_hook_sees_increments_too(db: Db) -> None:
-    await given(db, Strict(id="a", n=1))
-    with failing(ValueError, "a is below zero"):
+    await arrange(db, Strict(id="a", n=1))
+    with expect_failure(ValueError, "a is below zero"):
         async with db.transaction() as tx:
             (await tx.get_one(Strict, "a")).field("n").increment_by(-5)
     assert (await db.get_one(Strict, "a")).n == 1
@@ -134,7 +134,7 @@ async def test_the_hook_sees_increments_too(db: Db) -> None:
 
 @everywhere
 async def test_a_hook_can_make_other_items_whose_hooks_are_called_as_well(db: Db) -> None:
-    await given(db, Logged(id="a"))
+    await arrange(db, Logged(id="a"))
     assert (await db.get_one(Entry, "log of a")).stamped
     db.forget()
     async with db.transaction() as tx:
@@ -144,7 +144,7 @@ async def test_a_hook_can_make_other_items_whose_hooks_are_called_as_well(db: Db
 
 @everywhere
 async def test_an_item_can_be_deleted_whatever_its_hook_changes(db: Db) -> None:
-    await given(db, Page(id="a"))
+    await arrange(db, Page(id="a"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Page, "a"))
     assert await db.get(Page, "a") is None
@@ -161,13 +161,13 @@ async def test_an_item_that_was_created_and_deleted_again_is_not_written_and_not
 @in_memory
 async def test_an_error_of_a_hook_stops_the_commit(db: Db) -> None:
     heard: list[Exception] = []
-    with failing(ValueError, "a is below zero") as caught:
+    with expect_failure(ValueError, "a is below zero") as caught:
         async with db.transaction() as tx:
             tx.create(Strict, id="a", n=-1)
             tx.after_failure(heard.append)
             tx.after_commit(heard.append, ValueError("never"))
     assert heard == [caught.value]
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
@@ -202,10 +202,10 @@ async def test_what_a_hook_spoils_is_refused(db: Db) -> None:
         def before_commit(self, tx: Any) -> None:
             self.tags.append(5)  # type: ignore[arg-type]
 
-    with failing(InvalidFieldError, r"Spoilt\.tags"):
+    with expect_failure(InvalidFieldError, r"Spoilt\.tags"):
         async with db.transaction() as tx:
             tx.create(Spoilt, id="a")
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
@@ -219,21 +219,21 @@ async def test_what_a_hook_spoils_is_refused(db: Db) -> None:
     ids=["update", "create_or_put", "delete"],
 )
 async def test_a_blind_write_that_would_skip_the_hook_is_refused(db: Db, write: Callable[[Any], Any]) -> None:
-    with failing(InvalidRequestError, "Page has a before_commit") as caught:
+    with expect_failure(InvalidRequestError, "Page has a before_commit") as caught:
         async with db.transaction() as tx:
             write(tx)
     assert "read the item" in str(caught.value)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
 async def test_a_read_only_transaction_calls_no_hook_for_what_it_only_read(db: Db) -> None:
-    await given(db, Page(id="a"))
+    await arrange(db, Page(id="a"))
     called.clear()
     async with db.transaction(read_only=True) as tx:
         assert (await tx.get_one(Page, "a")).text == ""
     assert called == []
-    with failing(WriteAttemptedInReadOnlyTxError):
+    with expect_failure(WriteAttemptedInReadOnlyTxError):
         async with db.transaction(read_only=True) as tx:
             (await tx.get_one(Page, "a")).tags.append("x")
 
@@ -247,7 +247,7 @@ async def test_a_hook_may_be_async_and_read(db: Db) -> None:
         async def before_commit(self, tx: AsyncTransaction) -> None:
             (await tx.get_one(Strict, self.parent)).n += 1
 
-    await given(db, Strict(id="p"))
+    await arrange(db, Strict(id="p"))
     async with db.transaction() as tx:
         tx.create(Child, id="a", parent="p")
     assert (await db.get_one(Strict, "p")).n == 1
@@ -260,10 +260,10 @@ async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
 
         async def before_commit(self, tx: Any) -> None: ...
 
-    with failing(AwaitableRefused, "is async, but this is the sync API"):
+    with expect_failure(AwaitableRefused, "is async, but this is the sync API"):
         async with db.transaction() as tx:
             tx.create(Hasty, id="a")
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 # --- hooks for one kind of write ----------------------------------------------------------------------------
@@ -271,7 +271,7 @@ async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
 
 @everywhere
 async def test_each_kind_of_write_has_its_hook_and_before_commit_follows(db: Db) -> None:
-    await given(db, Traced(id="a"), Traced(id="b"), Traced(id="d"))
+    await arrange(db, Traced(id="a"), Traced(id="b"), Traced(id="d"))
     assert called == ["create a", "create b", "create d", "commit a", "commit b", "commit d"]
     called.clear()
     async with db.transaction() as tx:
@@ -289,18 +289,18 @@ async def test_each_kind_of_write_has_its_hook_and_before_commit_follows(db: Db)
 
 @everywhere
 async def test_a_hook_can_stop_a_deletion(db: Db) -> None:
-    await given(db, Traced(id="a", n=-1))
-    with failing(ValueError, "a is below zero"):
+    await arrange(db, Traced(id="a", n=-1))
+    with expect_failure(ValueError, "a is below zero"):
         async with db.transaction() as tx:
             tx.delete(await tx.get_one(Traced, "a"))
-    with failing(ValueError, "a is below zero"):
+    with expect_failure(ValueError, "a is below zero"):
         await db.delete(Traced.key("a"))
     assert (await db.get_one(Traced, "a")).n == -1
 
 
 @everywhere
 async def test_an_item_that_another_hook_deletes_gets_the_hook_of_a_deletion_too(db: Db) -> None:
-    await given(db, Parent(id="a"), Traced(id="a"))
+    await arrange(db, Parent(id="a"), Traced(id="a"))
     called.clear()
     async with db.transaction() as tx:
         (await tx.get_one(Traced, "a")).n = 1

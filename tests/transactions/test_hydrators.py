@@ -7,8 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from toy_hydrator import BROKEN, SQUEEZED, Letter, Squeezer, UnreadableError, is_squeezed, squeeze, stored
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
+from toy_hydrator import (
+    BROKEN,
+    SQUEEZED,
+    Letter,
+    Squeezer,
+    UnreadableError,
+    fetch_stored,
+    is_squeezed,
+    squeeze,
+)
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, open_driver
 
 from holdall import Key, Model, ModelKey, SortKey, col
 from holdall.core.context import Context
@@ -34,7 +43,7 @@ KEY: ModelKey[Letter] = Letter.key(writer="ada", number=1)
 @pytest.fixture(params=COLOURS)
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     colour: Colour = request.param
-    with driven(colour, Watched()) as opened:
+    with open_driver(colour, Watched()) as opened:
         opened.db.run(lambda tx: tx.create(Letter, writer="ada", number=1, text="dear", readers=["bob"]))
         yield opened
 
@@ -123,7 +132,7 @@ def test_a_changed_item_is_written_whole_and_plain(
 
 
 def test_what_the_model_does_not_know_of_is_kept(driver: Driver) -> None:
-    item = dict(stored(driver.db, KEY) or {})
+    item = dict(fetch_stored(driver.db, KEY) or {})
     driver.db.send(PutItem("holdall", {**item, "stamp": {"S": "queen"}}))
     squeeze(driver.db, KEY)
 
@@ -131,7 +140,7 @@ def test_what_the_model_does_not_know_of_is_kept(driver: Driver) -> None:
         (await now(tx.get_one(KEY))).text = "new"
 
     driver.run(body)
-    found = stored(driver.db, KEY)
+    found = fetch_stored(driver.db, KEY)
     assert found is not None
     assert found["stamp"] == {"S": "queen"}
     assert found["text"] == {"S": "new"}
@@ -164,7 +173,7 @@ def test_a_squeezed_item_can_be_deleted(driver: Driver) -> None:
         tx.delete(await now(tx.get_one(KEY)))
 
     driver.run(body)
-    assert stored(driver.db, KEY) is None
+    assert fetch_stored(driver.db, KEY) is None
 
 
 def test_a_squeezed_item_is_there_already_for_one_who_creates_it(driver: Driver) -> None:
@@ -246,7 +255,7 @@ def test_a_blind_write_of_a_squeezed_item_is_planned_again_within_the_attempt(
     assert driver.db.get(Thing, "beside it") is not None
     assert count_of(driver, "beside it") == "1"
     if expected is None:
-        assert stored(driver.db, KEY) is None
+        assert fetch_stored(driver.db, KEY) is None
     else:
         assert values(driver) == {**FULL, **expected}
         assert not is_squeezed(driver.db, KEY)
@@ -301,7 +310,7 @@ def test_updates_of_a_squeezed_item_that_was_read_are_part_of_the_whole(driver: 
 
 def test_a_blind_write_of_an_item_that_cannot_be_read_is_abandoned(driver: Driver) -> None:
     squeeze(driver.db, KEY)
-    broken = dict(stored(driver.db, KEY) or {})
+    broken = dict(fetch_stored(driver.db, KEY) or {})
     driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
     events: list[str] = []
 
@@ -397,7 +406,7 @@ def test_no_more_rows_are_hydrated_than_a_limit_needs(driver: Driver) -> None:
 
 def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(driver: Driver) -> None:
     write_letters(driver, 5, squeezed=lambda number: True)
-    broken = dict(stored(driver.db, Letter.key(writer="ada", number=3)) or {})
+    broken = dict(fetch_stored(driver.db, Letter.key(writer="ada", number=3)) or {})
     driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
     letters = iter(driver.db.query(Letter, writer="ada"))
     assert [next(letters).number, next(letters).number] == [1, 2]
@@ -600,7 +609,7 @@ def test_an_item_that_is_squeezed_meanwhile_is_read_again_and_written(
     driver.run(body)
     assert body.attempts == 2
     if expected is None:
-        assert stored(driver.db, KEY) is None
+        assert fetch_stored(driver.db, KEY) is None
     else:
         assert values(driver) == {**FULL, **expected}
         assert not is_squeezed(driver.db, KEY)
@@ -615,7 +624,7 @@ def test_of_two_who_write_a_squeezed_item_the_second_sees_what_the_first_wrote(
     driver.run(body)
     assert body.attempts == 2
     if expected is None:
-        assert stored(driver.db, KEY) is None
+        assert fetch_stored(driver.db, KEY) is None
     else:
         assert values(driver) == {**FULL, "readers": ["bob", "eve"], **expected}
 

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 from migration_rig import in_order
-from race_models import converted
+from race_models import convert_thing
 from rig.colour import COLOURS, in_turn
-from rig.servers import ENVIRONMENT, NAMES, started
+from rig.servers import ENVIRONMENT, NAMES, start_server
 from rig.torture import TORTURE, run_script
 
 pytestmark = pytest.mark.torture
@@ -40,7 +40,7 @@ def check_migration(death: dict[str, Any]) -> None:
     report = death["report"]
     assert (report["found"], report["failed"], report["problems"]) == (ITEMS, 0, [])
     assert report["changed"] >= ITEMS - death["written"]
-    assert sorted(death["items"], key=in_order) == sorted(map(converted, range(ITEMS)), key=in_order)
+    assert sorted(death["items"], key=in_order) == sorted(map(convert_thing, range(ITEMS)), key=in_order)
 
 
 def check_move(death: dict[str, Any]) -> None:
@@ -81,6 +81,6 @@ def test_a_run_in_segments_as_well(tmp_path: Path, kind: str, colour: str) -> No
 @pytest.mark.parametrize("kind", ["migrate", "move"])
 def test_a_run_on_dynamodb_as_well(kind: str, server: str) -> None:
     unique = uuid4().hex
-    url = f"dynamodb://killed-{unique}-{{}}?endpoint={started(server)}&table_prefix={unique}-{{}}-"
+    url = f"dynamodb://killed-{unique}-{{}}?endpoint={start_server(server)}&table_prefix={unique}-{{}}-"
     deaths = kill(kind, url, "blocking", 1, "after", range(1, WRITES, 4 if TORTURE else 8))
     assert {death["ended"] for death in deaths} == {-9}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Line, Mark, Order, failing, given
+from rig.behaviour_models import Line, Mark, Order, arrange, expect_failure
 
 from holdall import Key, Model
 from holdall.core import TransactWrite
@@ -50,30 +50,30 @@ async def test_a_hundred_items_are_one_transaction(db: Db) -> None:
     async with db.transaction() as tx:
         for n in range(100):
             tx.create(Mark, id=str(n))
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     assert all(await db.get_all([Mark.key(str(n)) for n in range(100)]))
 
 
 @everywhere
 async def test_a_hundred_and_one_are_refused_before_anything_is_sent(db: Db) -> None:
-    with failing(TransactionTooLarge, "101 actions; DynamoDB allows 100") as caught:
+    with expect_failure(TransactionTooLarge, "101 actions; DynamoDB allows 100") as caught:
         async with db.transaction() as tx:
             for n in range(101):
                 tx.create(Mark, id=str(n))
     assert "split the work" in str(caught.value)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
 async def test_items_that_were_read_or_missed_count_too(db: Db) -> None:
-    await given(db, *(Order(id=str(n)) for n in range(50)))
-    with failing(TransactionTooLarge, "101 actions"):
+    await arrange(db, *(Order(id=str(n)) for n in range(50)))
+    with expect_failure(TransactionTooLarge, "101 actions"):
         async with db.transaction() as tx:
             await tx.get_all([Order.key(str(n)) for n in range(100)])
             tx.create(Mark, id="a")
             db.forget()
-    assert db.sent() == []
+    assert db.list_sent() == []
     async with db.transaction() as tx:
         await tx.get_all([Order.key(str(n)) for n in range(99)])
         tx.create(Mark, id="a")
@@ -89,7 +89,7 @@ async def test_a_transaction_that_writes_nothing_has_no_limit(db: Db) -> None:
 @everywhere
 async def test_rows_that_nobody_touched_do_not_count(db: Db) -> None:
     for start in (0, 75):
-        await given(db, *(Line(order="a", number=n) for n in range(start, start + 75)))
+        await arrange(db, *(Line(order="a", number=n) for n in range(start, start + 75)))
     async with db.transaction() as tx:
         rows = await tx.query(Line, order="a").all()
         assert len(rows) == 150
@@ -99,11 +99,11 @@ async def test_rows_that_nobody_touched_do_not_count(db: Db) -> None:
 
 @everywhere
 async def test_more_than_a_hundred_are_not_read_as_of_one_instant_but_in_batches(db: Db) -> None:
-    await given(db, Mark(id="100"))
+    await arrange(db, Mark(id="100"))
     keys = [Mark.key(str(n)) for n in range(101)]
     with pytest.raises(TransactionTooLarge, match="consistent=False"):
         await db.get_all(keys)
-    assert db.sent() == []
+    assert db.list_sent() == []
     found = await db.get_all(keys, consistent=False)
     assert [mark.id for mark in found if mark] == ["100"]
     assert db.kinds() == ["BatchGet", "BatchGet"]
@@ -111,7 +111,7 @@ async def test_more_than_a_hundred_are_not_read_as_of_one_instant_but_in_batches
 
 @in_memory
 async def test_more_than_a_hundred_cannot_be_verified_by_a_read_only_transaction(db: Db) -> None:
-    with failing(TransactionTooLarge):
+    with expect_failure(TransactionTooLarge):
         async with db.transaction(read_only=True) as tx:
             for start in (0, 60):
                 await tx.get_all([Mark.key(str(n)) for n in range(start, start + 60)])
@@ -123,7 +123,7 @@ async def test_more_than_a_hundred_cannot_be_verified_by_a_read_only_transaction
 @everywhere
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
 async def test_an_item_over_400_kb_is_refused_by_us(db: Db, beside: bool) -> None:
-    with failing(ItemTooLargeError, "409,600") as caught:
+    with expect_failure(ItemTooLargeError, "409,600") as caught:
         async with db.transaction() as tx:
             tx.create(Blob, id="a", text="x" * 400 * KB)
             if beside:
@@ -134,13 +134,13 @@ async def test_an_item_over_400_kb_is_refused_by_us(db: Db, beside: bool) -> Non
 
 @everywhere
 async def test_an_item_just_below_is_stored(db: Db) -> None:
-    await given(db, Blob(id="a", text="x" * (399 * KB)))
+    await arrange(db, Blob(id="a", text="x" * (399 * KB)))
     assert len((await db.get_one(Blob, "a")).text) == 399 * KB
 
 
 @everywhere
 async def test_a_transaction_over_4_mb_is_refused_by_us(db: Db) -> None:
-    with failing(TransactionTooLarge, "bytes of items") as caught:
+    with expect_failure(TransactionTooLarge, "bytes of items") as caught:
         async with db.transaction() as tx:
             for n in range(11):
                 tx.create(Blob, id=str(n), text="x" * 390 * KB)
@@ -155,7 +155,7 @@ async def test_a_transaction_over_4_mb_is_refused_by_us(db: Db) -> None:
     ids=["of characters", "of bytes"],
 )
 async def test_a_key_that_is_too_long_is_refused(db: Db, make: Any) -> None:
-    with failing(InvalidKeyError, "2,?048"):
+    with expect_failure(InvalidKeyError, "2,?048"):
         async with db.transaction() as tx:
             tx.create(make())
 
@@ -166,8 +166,8 @@ async def test_a_key_that_is_too_long_is_refused(db: Db, make: Any) -> None:
 @everywhere
 async def test_more_than_300_operators_are_refused_by_us(db: Db) -> None:
     wide = wide_model(160)
-    await given(db, wide(id="a"))
-    with failing(InvalidExpressionError, "300") as caught:
+    await arrange(db, wide(id="a"))
+    with expect_failure(InvalidExpressionError, "300") as caught:
         async with db.transaction() as tx:
             item = await tx.get_one(wide, "a")
             for n in range(160):
@@ -181,7 +181,7 @@ async def test_more_than_300_operators_are_refused_by_us(db: Db) -> None:
 async def test_an_item_with_many_fields_can_be_looked_at_as_a_whole(db: Db) -> None:
     """``to_dict`` locks nothing, so nothing has to be demanded."""
     wide = wide_model(160)
-    await given(db, wide(id="a"))
+    await arrange(db, wide(id="a"))
     async with db.transaction() as tx:
         item = await tx.get_one(wide, "a")
         assert sum(value for name, value in item.to_dict().items() if name != "id") == 0

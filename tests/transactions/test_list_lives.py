@@ -7,7 +7,7 @@ from random import Random
 from histories import Append, Operation, Outcome, Read, Transaction, check
 from hypothesis import given
 from hypothesis import strategies as st
-from list_lives import life_key, unfolded
+from list_lives import life_key, unfold
 
 KEYS = "xyz"
 LASTS = 50
@@ -18,7 +18,7 @@ def done(*operations: Operation, at: tuple[int, int]) -> Transaction:
 
 
 def names(history: list[Transaction], final: Transaction, reached: dict[int, int]) -> list[str]:
-    return [anomaly.name for anomaly in check(*unfolded(history, final, reached))]
+    return [anomaly.name for anomaly in check(*unfold(history, final, reached))]
 
 
 # --- told anew ------------------------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ def test_lives_follow_one_another_with_a_mark_between() -> None:
         done(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3)),
         done(Read("x", None), Append("x@9", 3), at=(60, 61)),
     ]
-    told, final = unfolded(history, done(Read("x@9", (3,)), at=(70, 71)), {5: 50})
+    told, final = unfold(history, done(Read("x@9", (3,)), at=(70, 71)), {5: 50})
     assert [it.operations for it in told] == [
         (Read("x", None), Append("x", 1)),
         (Read("x", (1,)), Append("x", 2)),
@@ -43,21 +43,21 @@ def test_lives_follow_one_another_with_a_mark_between() -> None:
 
 def test_nothing_after_a_life_is_told_by_its_mark() -> None:
     history = [done(Append("x@5", 1), at=(0, 1)), done(Read("x", None), at=(60, 61))]
-    told, final = unfolded(history, done(Read("x", None), at=(70, 71)), {5: 50})
+    told, final = unfold(history, done(Read("x", None), at=(70, 71)), {5: 50})
     assert told[1].operations == (Read("x", (1, -5)),)
     assert final.operations == (Read("x", (1, -5)),)
 
 
 def test_nothing_before_or_after_a_life_is_left_out_when_nobody_can_tell() -> None:
     history = [done(Append("x@5", 1), at=(0, 9)), done(Read("x", None), at=(0, 61))]
-    told, _ = unfolded(history, done(Read("x", None), at=(70, 71)), {5: 50})
+    told, _ = unfold(history, done(Read("x", None), at=(70, 71)), {5: 50})
     assert told[1].operations == ()
 
 
 def test_what_did_not_happen_begins_no_life() -> None:
     maybe = Transaction("a", (Read("x", None), Append("x@5", 1)), Outcome.UNKNOWN, 0, 1)
     failed = Transaction("b", (Read("x", None), Append("x@6", 2)), Outcome.ABORTED, 0, 1)
-    told, final = unfolded([maybe, failed], done(Read("x", None), at=(70, 71)), {5: 50})
+    told, final = unfold([maybe, failed], done(Read("x", None), at=(70, 71)), {5: 50})
     assert [it.operations for it in told] == [(Append("x", 1),), (Append("x", 2),)]
     assert check(told, final) == []
 
@@ -137,7 +137,7 @@ def test_what_one_at_a_time_would_tell_of_expiring_lists_is_clean(length: int, r
     alive = {key: life for key, life in lists.items() if life[0] > clock}
     end = 10**6
     final = Transaction("end", tuple(_read(alive, key) for key in KEYS), Outcome.COMMITTED, end, end)
-    assert check(*unfolded(history, final, reached)) == []
+    assert check(*unfold(history, final, reached)) == []
 
 
 Lists = dict[str, tuple[int, tuple[int, ...]]]

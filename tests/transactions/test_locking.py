@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Line, Order, contended, given, meanwhile, put_raw
+from rig.behaviour_models import Line, Order, arrange, expect_contention, meanwhile, put_raw
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import (
@@ -41,8 +41,8 @@ class Event(Model):
 
 @everywhere
 async def test_a_field_that_was_read_has_to_be_as_it_was(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
-    with contended():
+    await arrange(db, Order(id="a", quantity=1))
+    with expect_contention():
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             order.note = f"{order.quantity} left"
@@ -52,8 +52,8 @@ async def test_a_field_that_was_read_has_to_be_as_it_was(db: Db) -> None:
 
 @everywhere
 async def test_a_field_that_was_only_written_has_to_be_as_it_was(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
-    with contended():
+    await arrange(db, Order(id="a", quantity=1))
+    with expect_contention():
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             order.quantity = 9
@@ -63,7 +63,7 @@ async def test_a_field_that_was_only_written_has_to_be_as_it_was(db: Db) -> None
 
 @everywhere
 async def test_a_field_that_nobody_touched_may_change(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.note = "mine"
@@ -74,8 +74,8 @@ async def test_a_field_that_nobody_touched_may_change(db: Db) -> None:
 
 @everywhere
 async def test_a_field_that_was_read_as_absent_has_to_stay_absent(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with contended():
+    await arrange(db, Order(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             if order.note is None:
@@ -85,8 +85,8 @@ async def test_a_field_that_was_read_as_absent_has_to_stay_absent(db: Db) -> Non
 
 @everywhere
 async def test_a_loaded_item_has_to_be_there_still(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
-    with contended() as caught:
+    await arrange(db, Order(id="a"), Order(id="b"))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             await tx.get_one(Order, "a")
             (await tx.get_one(Order, "b")).quantity = 2
@@ -98,8 +98,8 @@ async def test_a_loaded_item_has_to_be_there_still(db: Db) -> None:
 
 @everywhere
 async def test_a_changed_item_that_was_deleted_does_not_come_back(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with contended():
+    await arrange(db, Order(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(Order, "a")).note = "x"
             async with db.transaction() as other:
@@ -109,7 +109,7 @@ async def test_a_changed_item_that_was_deleted_does_not_come_back(db: Db) -> Non
 
 @everywhere
 async def test_items_that_were_only_read_are_checked_in_the_same_write(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"), Order(id="c"))
+    await arrange(db, Order(id="a"), Order(id="b"), Order(id="c"))
     async with db.transaction() as tx:
         first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
         assert await tx.get(Order, "x") is None
@@ -117,7 +117,7 @@ async def test_items_that_were_only_read_are_checked_in_the_same_write(db: Db) -
         second.quantity = 2
         tx.delete(await tx.get_one(Order, "c"))
         db.forget()
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     kinds = [type(action).__name__ for action in write.actions]
     assert kinds == ["UpdateItem", "DeleteItem", "ConditionCheck", "ConditionCheck"]
     conditions = {
@@ -134,7 +134,7 @@ async def test_items_that_were_only_read_are_checked_in_the_same_write(db: Db) -
 @everywhere
 async def test_two_items_cannot_be_skewed_against_each_other(db: Db) -> None:
     """Each of two transactions reads both items and changes one: one of them has to see the other's change."""
-    await given(db, Order(id="a", quantity=1), Order(id="b", quantity=1))
+    await arrange(db, Order(id="a", quantity=1), Order(id="b", quantity=1))
 
     async def take(tx: AsyncTransaction, mine: str, interloper: Callable[[], Any] | None) -> bool:
         orders = {id: await tx.get_one(Order, id) for id in ("a", "b")}
@@ -154,7 +154,7 @@ async def test_two_items_cannot_be_skewed_against_each_other(db: Db) -> None:
 
 @everywhere
 async def test_a_guestbook_loses_no_name(db: Db) -> None:
-    await given(db, Order(id="guests"))
+    await arrange(db, Order(id="guests"))
     attempts = []
 
     async def sign(tx: AsyncTransaction, name: str, then: str | None) -> None:
@@ -174,7 +174,7 @@ async def test_a_guestbook_loses_no_name(db: Db) -> None:
 
 @everywhere
 async def test_what_was_missing_has_to_be_missing_still(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     seen = []
 
     async def note_absence(tx: AsyncTransaction) -> None:
@@ -218,7 +218,7 @@ async def test_what_was_missing_and_stays_so_lets_the_transaction_commit(db: Db)
     ],
 )
 async def test_looking_at_an_item_as_a_whole_locks_no_field(db: Db, look: Callable[[Order], Any]) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.note = "x"
@@ -230,24 +230,24 @@ async def test_looking_at_an_item_as_a_whole_locks_no_field(db: Db, look: Callab
 
 @in_memory
 async def test_key_components_are_never_conditions(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         assert order.id == "a"
         order.note = "x"
-    update = db.sent()[-1]
+    update = db.list_sent()[-1]
     assert isinstance(update, UpdateItem)
     assert "id" not in str(update.condition)
 
 
 @in_memory
 async def test_a_lock_on_a_value_says_that_the_item_is_there(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         (await tx.get_one(Order, "a")).quantity = 2
     async with db.transaction() as tx:
         (await tx.get_one(Order, "a")).note = "x"
-    conditions = [request.condition for request in db.sent() if isinstance(request, UpdateItem)]
+    conditions = [request.condition for request in db.list_sent() if isinstance(request, UpdateItem)]
     assert conditions[0] == Compare("=", path("quantity"), value(1))
     assert conditions[1] == Exists(path("pk")) & NotExists(path("note"))
 
@@ -288,7 +288,7 @@ async def test_equal_values_in_another_form_are_no_change(db: Db) -> None:
 @everywhere
 async def test_a_transaction_without_writes_sends_nothing_more_and_verifies_nothing(db: Db) -> None:
     """So what two gets saw may never have been true at one moment: use get_all, or read_only=True."""
-    await given(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
+    await arrange(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
     async with db.transaction() as tx:
         first = (await tx.get_one(Order, "a")).quantity
         async with db.transaction() as other:
@@ -302,7 +302,7 @@ async def test_a_transaction_without_writes_sends_nothing_more_and_verifies_noth
 
 @everywhere
 async def test_items_of_one_get_all_are_of_one_moment(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1), Order(id="b", quantity=1))
+    await arrange(db, Order(id="a", quantity=1), Order(id="b", quantity=1))
     async with db.transaction() as tx:
         one, two = await tx.get_all([Order.key("a"), Order.key("b")])
         assert one is not None
@@ -316,7 +316,7 @@ async def test_items_of_one_get_all_are_of_one_moment(db: Db) -> None:
 
 @everywhere
 async def test_rows_that_nobody_touched_take_no_part(db: Db) -> None:
-    await given(db, *(Line(order="a", number=n) for n in range(4)))
+    await arrange(db, *(Line(order="a", number=n) for n in range(4)))
     async with db.transaction() as tx:
         rows = await tx.query(Line, order="a").all()
         rows[1].text = "changed"
@@ -328,8 +328,8 @@ async def test_rows_that_nobody_touched_take_no_part(db: Db) -> None:
 
 @everywhere
 async def test_a_row_that_was_read_is_checked(db: Db) -> None:
-    await given(db, Line(order="a", number=1, text="x"), Line(order="a", number=2))
-    with contended():
+    await arrange(db, Line(order="a", number=1, text="x"), Line(order="a", number=2))
+    with expect_contention():
         async with db.transaction() as tx:
             first, second = await tx.query(Line, order="a").all()
             second.text = first.text
@@ -338,7 +338,7 @@ async def test_a_row_that_was_read_is_checked(db: Db) -> None:
 
 @in_memory
 async def test_a_row_and_a_get_are_one_instance(db: Db) -> None:
-    await given(db, Line(order="a", number=1))
+    await arrange(db, Line(order="a", number=1))
     async with db.transaction() as tx:
         (row,) = await tx.query(Line, order="a").all()
         assert await tx.get(Line, order="a", number=1) is row
@@ -348,7 +348,7 @@ async def test_a_row_and_a_get_are_one_instance(db: Db) -> None:
 
 @in_memory
 async def test_rows_without_a_lock_are_frozen(db: Db) -> None:
-    await given(db, Line(order="a", number=1, text="x"), Order(id="a"))
+    await arrange(db, Line(order="a", number=1, text="x"), Order(id="a"))
     async with db.transaction() as tx:
         (row,) = await tx.query(Line, order="a", lock=False).all()
         with pytest.raises(FrozenItemError):
@@ -361,7 +361,7 @@ async def test_rows_without_a_lock_are_frozen(db: Db) -> None:
 @everywhere
 async def test_a_phantom_is_not_seen_without_a_guard_and_is_with_one(db: Db) -> None:
     """A row that appears in a partition after it was queried changes nothing that was touched."""
-    await given(db, Line(order="a", number=1), Order(id="sum"), Order(id="guard"))
+    await arrange(db, Line(order="a", number=1), Order(id="sum"), Order(id="guard"))
 
     async def add(number: int) -> None:
         async with db.transaction() as tx:
@@ -373,7 +373,7 @@ async def test_a_phantom_is_not_seen_without_a_guard_and_is_with_one(db: Db) -> 
         (await tx.get_one(Order, "sum")).quantity = len(rows)
         await add(2)
     assert (await db.get_one(Order, "sum")).quantity == 1
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             assert (await tx.get_one(Order, "guard")).quantity
             rows = await tx.query(Line, order="a").all()
@@ -405,7 +405,7 @@ async def test_a_row_that_had_been_missing_cannot_be_changed_unseen(db: Db) -> N
 
 @everywhere
 async def test_another_attempt_begins_with_nothing_of_the_last(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     seen: list[tuple[AsyncTransaction, Order]] = []
 
     async def increase(tx: AsyncTransaction) -> Order:
@@ -430,7 +430,7 @@ async def test_another_attempt_begins_with_nothing_of_the_last(db: Db) -> None:
 @everywhere
 async def test_a_stale_read_wins_over_what_it_led_to(db: Db) -> None:
     """It wanted to create an item because of a value that is out of date: that is no reason to fail for good."""
-    await given(db, Order(id="a", note="create b"), Order(id="b"))
+    await arrange(db, Order(id="a", note="create b"), Order(id="b"))
     attempts = []
 
     async def create_if_told(tx: AsyncTransaction) -> None:
@@ -446,8 +446,8 @@ async def test_a_stale_read_wins_over_what_it_led_to(db: Db) -> None:
 
 @in_memory
 async def test_contention_tells_what_differed(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
-    with contended() as caught:
+    await arrange(db, Order(id="a", quantity=1))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             order.quantity += 1
@@ -460,11 +460,11 @@ async def test_contention_tells_what_differed(db: Db) -> None:
 
 @everywhere
 async def test_created_and_loaded_items_go_in_one_write(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.quantity += 1
         tx.create(Line, order="a", number=order.quantity)
         db.forget()
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert [type(action) for action in write.actions] == [UpdateItem, PutItem]

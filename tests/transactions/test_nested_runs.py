@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, now
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, open_driver
 
 from holdall.errors import AfterCommitError, HoldallError, OutcomeUnknown, TransactionFailedError
 from holdall.testing import Fault, FaultyBackend
@@ -20,7 +20,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 @pytest.fixture
 def driver(colour: Colour) -> Iterator[Driver]:
-    with driven(colour, FaultyBackend(Watched())) as opened:
+    with open_driver(colour, FaultyBackend(Watched())) as opened:
         yield opened
 
 

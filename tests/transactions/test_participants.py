@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, Uploads, swept
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, driven, is_commit, now
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, is_commit, now, open_driver
 
 from holdall.core.port import Port
 from holdall.core.requests import PutItem, TransactWrite, UpdateItem
@@ -47,7 +47,7 @@ def watched() -> Watched:
 
 @pytest.fixture
 def driver(colour: Colour, watched: Watched) -> Iterator[Driver]:
-    with driven(colour, watched) as opened:
+    with open_driver(colour, watched) as opened:
         yield opened
 
 
@@ -332,7 +332,7 @@ def test_after_an_unknown_outcome_nothing_is_settled_or_abandoned_and_a_sweep_te
     colour: Colour, files: Path, fault: Fault, way: str
 ) -> None:
     faulty = FaultyBackend(Watched())
-    with driven(colour, faulty) as driver:
+    with open_driver(colour, faulty) as driver:
         shoot = Shoot(files, lambda attempt: faulty.inject(fault))
         with pytest.raises(OutcomeUnknown):
             getattr(driver, way)(shoot)
@@ -351,7 +351,7 @@ def test_what_an_earlier_attempt_uploaded_survives_when_the_last_ones_fate_is_un
     colour: Colour, files: Path
 ) -> None:
     faulty = FaultyBackend(Watched())
-    with driven(colour, faulty) as driver:
+    with open_driver(colour, faulty) as driver:
         other = grow(driver)
 
         def meanwhile(attempt: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Line, Order, contended, given, meanwhile, put_raw
+from rig.behaviour_models import Line, Order, arrange, expect_contention, meanwhile, put_raw
 
 from holdall import Key, Model, Template, col, computed, field
 from holdall.core import BatchGet, GetItem, TransactGet
@@ -66,7 +66,7 @@ def projected(read: GetItem) -> set[Any]:
 
 @everywhere
 async def test_only_these_fields_are_fetched(db: Db) -> None:
-    await given(db, Wide(id="a", text="x" * 500, n=3), Own(id="a", n=3), Templated(id="a", n=3))
+    await arrange(db, Wide(id="a", text="x" * 500, n=3), Own(id="a", n=3), Templated(id="a", n=3))
     for wide in (
         await db.get(Wide, "a", only=["n"]),
         await db.get_one(Wide.key("a"), only=[Wide.n], consistent=False),
@@ -85,7 +85,7 @@ async def test_only_these_fields_are_fetched(db: Db) -> None:
                 twin.n = 4
             with pytest.raises(FrozenItemError):  # it would replace the text
                 await db.put(twin)
-    single, again, together, batch = db.sent()
+    single, again, together, batch = db.list_sent()
     assert projected(single) == projected(again) == {"n", "pk", "sk", "_type", "id"}
     assert isinstance(together, TransactGet)
     assert isinstance(batch, BatchGet)
@@ -112,12 +112,12 @@ async def test_what_is_absent_has_its_default_or_none_and_a_missing_item_is_none
 
 @everywhere
 async def test_a_computed_field_can_be_fetched_alone(db: Db) -> None:
-    await given(db, Wide(id="a", n=3))
+    await arrange(db, Wide(id="a", n=3))
     part = await db.get_one(Wide, "a", only=["twice"])
     assert part.twice == 6
     with pytest.raises(InvalidFieldError, match="n: it was not fetched"):
         part.n  # noqa: B018
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             part = await tx.get_one(Wide, "a", only=["twice"])
             tx.create(Order, id=str(part.twice))
@@ -126,7 +126,7 @@ async def test_a_computed_field_can_be_fetched_alone(db: Db) -> None:
 
 @everywhere
 async def test_models_of_one_table_are_fetched_together(db: Db) -> None:
-    await given(db, Order(id="a", note="x"), Wide(id="a", note="y", text="z"), Wider(id="b", note="w"))
+    await arrange(db, Order(id="a", note="x"), Wide(id="a", note="y", text="z"), Wider(id="b", note="w"))
     for consistent in (True, False):
         keys: list[Any] = [Order.key("a"), Wide.key("a"), Wide.key("b")]
         parts: list[Any] = await db.get_all(keys, only=["note"], consistent=consistent)
@@ -143,22 +143,22 @@ async def test_models_of_one_table_are_fetched_together(db: Db) -> None:
 
 @everywhere
 async def test_fields_that_were_read_are_locked_and_no_others(db: Db) -> None:
-    await given(db, Wide(id="a", n=3))
+    await arrange(db, Wide(id="a", n=3))
     async with db.transaction() as tx:
         part = await tx.get_one(Wide, "a", only=["n", "note"])
         tx.create(Order, id=str(part.n))
         await meanwhile(db, Wide.key("a"), text="other", note="other")
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             part = await tx.get_one(Wide, "a", only=["n", "note"])
             tx.create(Order, id=f"{part.n}{part.note}")
             await meanwhile(db, Wide.key("a"), note="another")
-    with contended():  # that it exists is known, whatever was read
+    with expect_contention():  # that it exists is known, whatever was read
         async with db.transaction() as tx:
             await tx.get_one(Wide, "a", only=["n"])
             tx.create(Order, id="b")
             await db.delete(Wide.key("a"))
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             assert await tx.get(Wide, "a", only=["n"]) is None
             tx.create(Order, id="b")
@@ -168,7 +168,7 @@ async def test_fields_that_were_read_are_locked_and_no_others(db: Db) -> None:
 
 @everywhere
 async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
-    await given(db, Wide(id="a", n=3), Wide(id="b", n=3))
+    await arrange(db, Wide(id="a", n=3), Wide(id="b", n=3))
     async with db.transaction() as tx:
         part = await tx.get_one(Wide, "a", only=["n"])
         other = await tx.get_one(Wide, "a", only=["note"])
@@ -182,13 +182,13 @@ async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
         await meanwhile(db, Wide.key("a"), n=4)
         with pytest.raises(ContentionError):
             await tx.get_one(Wide, "a")
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             part = await tx.get_one(Wide, "a", only=["n"])
             whole = await tx.get_one(Wide, "a")
             await meanwhile(db, Wide.key("a"), n=5)
             whole.text = str(part.n)
-    with contended():  # two parts that cannot both be true
+    with expect_contention():  # two parts that cannot both be true
         async with db.transaction() as tx:
             part = await tx.get_one(Wide, "b", only=["n"])
             await meanwhile(db, Wide.key("b"), n=5)
@@ -202,8 +202,8 @@ async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
 
 @everywhere
 async def test_a_read_only_transaction_verifies_parts(db: Db) -> None:
-    await given(db, Wide(id="a", n=3), Wide(id="b"))
-    with contended():
+    await arrange(db, Wide(id="a", n=3), Wide(id="b"))
+    with expect_contention():
         async with db.transaction(read_only=True) as tx:
             assert (await tx.get_one(Wide, "a", only=["n"])).n == 3
             await meanwhile(db, Wide.key("a"), n=4)
@@ -222,7 +222,7 @@ async def test_items_that_must_be_read_whole_are(db: Db) -> None:
     assert part.n == 8
     with pytest.raises(InvalidFieldError, match="not fetched"):
         part.m  # noqa: B018
-    with contended():  # n may depend on m
+    with expect_contention():  # n may depend on m
         async with db.transaction() as tx:
             part = await tx.get_one(Converted, "a", only=["n"])
             tx.create(Order, id=str(part.n))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Line, Order, contended, failing, given, meanwhile
+from rig.behaviour_models import Line, Order, arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction, col
 from holdall.errors import WriteAttemptedInReadOnlyTxError
@@ -17,18 +17,18 @@ from holdall.errors import WriteAttemptedInReadOnlyTxError
 
 @everywhere
 async def test_what_several_reads_saw_is_verified_in_one(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
         assert first.quantity == second.quantity
         assert await tx.get(Order, "x") is None
     assert db.kinds() == ["GetItem", "GetItem", "GetItem", "TransactGet"]
-    assert len(db.sent()[-1].reads) == 3
+    assert len(db.list_sent()[-1].reads) == 3
 
 
 @everywhere
 async def test_a_torn_read_is_tried_again(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
+    await arrange(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
     seen: list[tuple[int, int]] = []
 
     async def look(tx: AsyncTransaction) -> tuple[int, int]:
@@ -47,8 +47,8 @@ async def test_a_torn_read_is_tried_again(db: Db) -> None:
 
 @everywhere
 async def test_something_that_was_missing_and_came_is_contention(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with contended() as caught:
+    await arrange(db, Order(id="a"))
+    with expect_contention() as caught:
         async with db.transaction(read_only=True) as tx:
             assert await tx.get(Order, "b") is None
             async with db.transaction() as other:
@@ -59,8 +59,8 @@ async def test_something_that_was_missing_and_came_is_contention(db: Db) -> None
 
 @everywhere
 async def test_something_that_was_there_and_went_is_contention(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
-    with contended() as caught:
+    await arrange(db, Order(id="a"), Order(id="b"))
+    with expect_contention() as caught:
         async with db.transaction(read_only=True) as tx:
             await tx.get_one(Order, "b")
             async with db.transaction() as other:
@@ -71,7 +71,7 @@ async def test_something_that_was_there_and_went_is_contention(db: Db) -> None:
 
 @everywhere
 async def test_a_field_that_nobody_read_may_change(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
         assert (first.quantity, second.quantity) == (1, 1)
@@ -80,7 +80,7 @@ async def test_a_field_that_nobody_read_may_change(db: Db) -> None:
 
 @in_memory
 async def test_one_read_needs_no_second_look(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         await tx.get(Order, "a")
     async with db.transaction(read_only=True) as tx:
@@ -90,7 +90,7 @@ async def test_one_read_needs_no_second_look(db: Db) -> None:
 
 @in_memory
 async def test_a_batch_is_several_reads(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"))
+    await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         await tx.get_all([Order.key("a"), Order.key("b")], consistent=False)
     assert db.kinds() == ["BatchGet", "TransactGet"]
@@ -99,7 +99,7 @@ async def test_a_batch_is_several_reads(db: Db) -> None:
 @everywhere
 async def test_rows_are_verified_also_if_nobody_looked_at_them(db: Db) -> None:
     """A line moves from one order to another: each query is right, and yet it was never in both."""
-    await given(db, *(Line(order="a", number=n) for n in range(3)))
+    await arrange(db, *(Line(order="a", number=n) for n in range(3)))
     seen: list[tuple[int, int]] = []
 
     async def look(tx: AsyncTransaction) -> tuple[int, int]:
@@ -113,14 +113,14 @@ async def test_rows_are_verified_also_if_nobody_looked_at_them(db: Db) -> None:
 
     assert await db.run(look, read_only=True) == (2, 1)
     assert seen == [(3, 1), (2, 1)]
-    assert len(db.sent()[-1].reads) == 3
+    assert len(db.list_sent()[-1].reads) == 3
 
 
 @in_memory
 @pytest.mark.parametrize("more", [{}, {"only": []}], ids=["whole rows", "parts of rows"])
 async def test_a_row_has_to_meet_the_condition_that_found_it(db: Db, more: dict[str, Any]) -> None:
-    await given(db, Line(order="a", number=1, text="x"), Order(id="a"))
-    with contended():
+    await arrange(db, Line(order="a", number=1, text="x"), Order(id="a"))
+    with expect_contention():
         async with db.transaction(read_only=True) as tx:
             await tx.query(Line, order="a", where=col(Line.text) == "x", **more).all()
             await meanwhile(db, Line.key(order="a", number=1), text="y")
@@ -129,7 +129,7 @@ async def test_a_row_has_to_meet_the_condition_that_found_it(db: Db, more: dict[
 
 @in_memory
 async def test_rows_without_a_lock_and_numbers_are_not_verified(db: Db) -> None:
-    await given(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
+    await arrange(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
     async with db.transaction(read_only=True) as tx:
         assert len(await tx.query(Line, order="a", lock=False).all()) == 3
         assert await tx.query(Line, order="a").count() == 3
@@ -140,7 +140,7 @@ async def test_rows_without_a_lock_and_numbers_are_not_verified(db: Db) -> None:
 @everywhere
 async def test_rows_that_appear_are_not_seen(db: Db) -> None:
     """A phantom: a query that is asked again would find it."""
-    await given(db, *(Line(order="a", number=n) for n in range(2)))
+    await arrange(db, *(Line(order="a", number=n) for n in range(2)))
     async with db.transaction(read_only=True) as tx:
         assert len(await tx.query(Line, order="a").all()) == 2
         async with db.transaction() as other:
@@ -151,7 +151,7 @@ async def test_rows_that_appear_are_not_seen(db: Db) -> None:
 @in_memory
 async def test_the_rows_of_one_query_are_several_reads(db: Db) -> None:
     """DynamoDB reads the rows of a page one after the other, and a transaction may come in between."""
-    await given(db, Line(order="a", number=1), Line(order="a", number=2))
+    await arrange(db, Line(order="a", number=1), Line(order="a", number=2))
     async with db.transaction(read_only=True) as tx:
         assert [row.text for row in await tx.query(Line, order="a").all()] == ["", ""]
     assert db.kinds() == ["Query", "TransactGet"]
@@ -197,18 +197,18 @@ async def _delete_key(tx: AsyncTransaction) -> None:
     "write", [_assign, _increment, _create, _create_if_missing, _update, _put, _delete, _delete_key]
 )
 async def test_every_write_is_refused_at_once(db: Db, write: Callable[[AsyncTransaction], Any]) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction(read_only=True) as tx:
         assert tx.read_only
         with pytest.raises(WriteAttemptedInReadOnlyTxError, match="in a read-only transaction"):
             await write(tx)
-    assert not any(request.writes for request in db.sent())
+    assert not any(request.writes for request in db.list_sent())
 
 
 @everywhere
 async def test_a_change_in_place_is_refused_at_the_end(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with failing(WriteAttemptedInReadOnlyTxError, "changed in place"):
+    await arrange(db, Order(id="a"))
+    with expect_failure(WriteAttemptedInReadOnlyTxError, "changed in place"):
         async with db.transaction(read_only=True) as tx:
             (await tx.get_one(Order, "a")).tags.append("x")
     assert (await db.get_one(Order, "a")).tags == []
@@ -216,14 +216,14 @@ async def test_a_change_in_place_is_refused_at_the_end(db: Db) -> None:
 
 @in_memory
 async def test_create_if_missing_is_fine_for_what_is_there(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction(read_only=True) as tx:
         assert not (await tx.get(Order, "a", create_if_missing=True)).is_new
 
 
 @in_memory
 async def test_run_takes_the_option_too_and_gives_the_result(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
 
     async def look(tx: AsyncTransaction) -> int:
         return (await tx.get_one(Order, "a")).quantity

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, awaiting, everywhere, in_memory
-from rig.behaviour_models import Order, contended, failing, given, meanwhile
+from rig.behaviour_models import Order, arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction
 from holdall.errors import (
@@ -46,7 +46,7 @@ def failing_body(calls: list[int], error: Exception, times: int = 1000) -> Calla
 
 @everywhere
 async def test_contention_is_tried_again_until_it_goes_through(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
     seen = []
 
     async def count(tx: AsyncTransaction) -> int:
@@ -63,7 +63,7 @@ async def test_contention_is_tried_again_until_it_goes_through(db: Db) -> None:
 
 @everywhere
 async def test_contention_without_end_is_given_up_after_as_many_retries_and_writes_nothing(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
     attempts = []
 
     async def count(tx: AsyncTransaction) -> None:
@@ -90,7 +90,7 @@ async def test_there_are_as_many_retries_as_asked_for(db: Db, retries: int) -> N
 
 @in_memory
 async def test_the_last_cause_is_kept(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
 
     async def count(tx: AsyncTransaction) -> None:
         order = await tx.get_one(Order, "a")
@@ -106,8 +106,8 @@ async def test_the_last_cause_is_kept(db: Db) -> None:
 
 @in_memory
 async def test_a_with_block_is_one_attempt(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with contended() as caught:
+    await arrange(db, Order(id="a"))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             order.quantity += 1
@@ -215,7 +215,7 @@ async def test_what_is_no_exception_is_never_tried_again(db: Db) -> None:
 async def test_a_service_that_was_busy_at_the_commit_is_asked_again(
     db: Db, fault: Fault, beside: bool
 ) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     calls = []
 
     async def count(tx: AsyncTransaction) -> None:
@@ -234,7 +234,7 @@ async def test_a_service_that_was_busy_at_the_commit_is_asked_again(
 
 @in_memory
 async def test_a_service_that_was_busy_at_a_read_is_asked_again(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     db.faults.inject(Fault.THROTTLE)
 
     async def look(tx: AsyncTransaction) -> int:
@@ -250,7 +250,7 @@ async def test_a_service_that_was_busy_at_a_read_is_asked_again(db: Db) -> None:
 @everywhere
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER])
 async def test_an_unknown_outcome_is_never_tried_again(db: Db, fault: Fault) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     calls = []
 
     async def count(tx: AsyncTransaction) -> None:
@@ -487,7 +487,7 @@ async def test_a_transaction_cannot_be_used_after_its_end(db: Db) -> None:
     await db.run(keep)
     async with db.transaction() as tx:
         kept.append(tx)
-    with failing(ValueError):
+    with expect_failure(ValueError):
         async with db.transaction() as tx:
             kept.append(tx)
             raise ValueError
@@ -504,4 +504,4 @@ async def test_a_transaction_cannot_be_used_after_its_end(db: Db) -> None:
                 use(tx)
         with pytest.raises(TransactionClosedError):
             await tx.get(Order, "a")
-    assert db.sent() == []
+    assert db.list_sent() == []

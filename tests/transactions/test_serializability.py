@@ -21,10 +21,10 @@ import pytest
 from expiring_workload import Clock, Leases, Punctual, keep_time, swept
 from foreign_writer import ForeignWriter
 from histories import Outcome, Transaction, check
-from list_lives import unfolded
+from list_lives import unfold
 from rig.colour import elsewhere
 from rig.lossy_proxy import lossy
-from rig.servers import NAMES, started
+from rig.servers import NAMES, start_server
 from rig.torture import ROUNDS, SEED, SEEDED, Child
 from serial_stores import NAMED, STORES, Colour, Store, fresh_store
 from serial_workload import (
@@ -36,7 +36,7 @@ from serial_workload import (
     final_read,
     in_tasks,
     in_threads,
-    restored,
+    restore,
 )
 
 from holdall import Database
@@ -179,7 +179,7 @@ def test_transactions_of_several_processes_are_serializable(seed: str, tmp_path:
             assert [child.line() for child in children] == ["ready"] * len(children)
             for child in children:
                 child.tell("start")
-            history = [restored(line) for child in children for line in child.finish()]
+            history = [restore(line) for child in children for line in child.finish()]
         outcomes = judge(history, final_read(store.plain), least=4 * times("file"))
     assert outcomes[Outcome.ABORTED] > 0, "nobody ever got in another's way"
 
@@ -239,10 +239,10 @@ def test_a_network_that_loses_things_changes_nothing(
 ) -> None:
     monkeypatch.setattr(courier, "BASE_SECONDS", courier.BASE_SECONDS / 50)
     monkeypatch.setattr(courier, "LONGEST_PAUSE", courier.LONGEST_PAUSE / 50)
-    if not started(kind).startswith("http://"):
+    if not start_server(kind).startswith("http://"):
         pytest.skip(f"{kind} speaks TLS, which the lossy network cannot look into")
     with fresh_store(kind, tmp_path) as store:
-        with lossy(started(kind), f"{seed} {colour}", 0.3) as proxy:
+        with lossy(start_server(kind), f"{seed} {colour}", 0.3) as proxy:
             backend, lists = store.opened(endpoint=proxy.url), spread(store)
             workers = [Worker(number, seed, lists) for number in range(WORKERS)]
             history = worked(store.behind(backend), colour, workers, times(kind))
@@ -267,7 +267,7 @@ def test_expiry_changes_nothing(kind: str, colour: Colour, seed: str, tmp_path: 
         # several lists in one request are seen as of one moment, but found to be over only after that
         workers = [Worker(number, seed, lists, reads=("get", "gather")) for number in range(WORKERS)]
         history = worked(db, colour, workers, times(kind), time_goes_by)
-        told, final = unfolded(history, final_read(store.plain, lists), clock.reached)
+        told, final = unfold(history, final_read(store.plain, lists), clock.reached)
         judge(told, final, least=2 * times(kind))
     assert any(it.process.startswith("expiry") for it in told), "nothing ever expired"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Order, contended, failing, given, meanwhile
+from rig.behaviour_models import Order, arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction, Key, Model, ModelKey, col, field
 from holdall.core import DeleteItem, PutItem, Scan
@@ -68,7 +68,7 @@ async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> 
     await db.put(Sealed(name="a", count=2, maker="ada"))
     found = await db.get_one(Sealed, "a")
     assert (found.version, found.count, found.note) == (2, 2, None)
-    with failing(InvalidModelUpdateError, "maker is read-only"):
+    with expect_failure(InvalidModelUpdateError, "maker is read-only"):
         await db.put(Sealed(name="a", count=3, maker="bo"))
     await db.put(Sealed(name="b"))
     values: dict[str, Any] = {"maker": "ada", "made": NOON}  # no maker was stored, so the put can set one
@@ -106,13 +106,13 @@ class Noted(Model):
 @in_memory
 async def test_a_put_does_not_change_the_model_of_an_item(db: Db) -> None:
     await db.put(Guest(name="ada", badge="7"))
-    with failing(InvalidModelUpdateError, "is stored as a Guest, so it cannot become a Party"):
+    with expect_failure(InvalidModelUpdateError, "is stored as a Guest, so it cannot become a Party"):
         await db.put(Party(name="ada"))
 
 
 @everywhere
 async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     db.faults.inject(Fault.CONFLICT, into="writes")
     changed = await db.update(Order.key("a"), quantity=7)
     assert (changed.quantity, (await db.get_one(Order, "a")).quantity) == (7, 7)
@@ -122,7 +122,7 @@ async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> 
 
 @everywhere
 async def test_one_write_without_a_read_and_on_a_condition(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     enough = col(Order.quantity) >= 3
     db.faults.inject(Fault.CONFLICT, into="writes")
     await db.update(Order.key("a"), col(Order.tags).append("x"), col(Order.quantity).increment_by(1))
@@ -133,18 +133,18 @@ async def test_one_write_without_a_read_and_on_a_condition(db: Db) -> None:
         db.put(Order(id="a"), where=enough),
         db.delete(Order.key("b"), Order.key("a"), where=enough),
     ):
-        with failing(InvalidModelUpdateError, "quantity is 2, expected >= 3"):
+        with expect_failure(InvalidModelUpdateError, "quantity is 2, expected >= 3"):
             await refused
     await db.delete(Order.key("b"), where=enough)
     found = await db.get_one(Order, "a")
     assert (found.quantity, found.tags, await db.get(Order, "b")) == (2, ["x"], None)
-    with failing(InvalidOptionsError, "not a key"):
+    with expect_failure(InvalidOptionsError, "not a key"):
         await db.update(Order, col(Order.tags).append("x"))  # type: ignore[call-overload]
 
 
 @everywhere
 async def test_a_delete_takes_items_and_keys_and_ignores_what_is_missing(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="b"), Account(owner="ada", email="a@x"))
+    await arrange(db, Order(id="a"), Order(id="b"), Account(owner="ada", email="a@x"))
     await db.delete(await db.get_one(Order, "a"), Order.key("b"), Order.key("c"), Account.key("ada"))
     assert [await db.get(Order, id) for id in ("a", "b")] == [None, None]
     await db.create(Account, owner="bo", email="a@x")  # the value is free again
@@ -174,7 +174,7 @@ async def delete_blindly(tx: AsyncTransaction, key: ModelKey[Party]) -> None:
 
 @everywhere
 async def test_a_value_of_a_derived_model_is_released_by_a_delete_with_the_key_of_its_base(db: Db) -> None:
-    await given(db, Guest(name="ada", badge="7"))
+    await arrange(db, Guest(name="ada", badge="7"))
     with pytest.raises(InvalidRequestError, match="or a derived model has a unique field"):
         await db.run(delete_blindly, Party.key("ada"))
     await db.delete(Party.key("ada"))
@@ -204,7 +204,7 @@ def test_assign_changes_all_fields_or_none_and_reports_every_error() -> None:
 
 @everywhere
 async def test_an_item_is_found_by_a_unique_field(db: Db) -> None:
-    await given(db, Account(owner="ada", email="a@x"), Account(owner="bo"))
+    await arrange(db, Account(owner="ada", email="a@x"), Account(owner="bo"))
     found = await db.get_by(Account, email="a@x")
     assert found is not None
     assert found.owner == "ada"
@@ -220,8 +220,8 @@ async def test_an_item_is_found_by_a_unique_field(db: Db) -> None:
 
 @everywhere
 async def test_the_field_is_locked(db: Db) -> None:
-    await given(db, Account(owner="ada", email="a@x"))
-    with contended():
+    await arrange(db, Account(owner="ada", email="a@x"))
+    with expect_contention():
         async with db.transaction() as tx:
             assert await tx.get_by(Account, email="a@x") is not None
             await meanwhile(db, Account.key("ada"), email="b@x")
@@ -231,8 +231,8 @@ async def test_the_field_is_locked(db: Db) -> None:
 
 @everywhere
 async def test_a_value_that_was_free_cannot_be_taken_twice(db: Db) -> None:
-    await given(db, Account(owner="ada"))
-    with failing(UniqueViolationError):
+    await arrange(db, Account(owner="ada"))
+    with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
             assert await tx.get_by(Account, email="a@x") is None
             await meanwhile(db, Account.key("ada"), email="a@x")
@@ -241,7 +241,7 @@ async def test_a_value_that_was_free_cannot_be_taken_twice(db: Db) -> None:
 
 @everywhere
 async def test_a_transaction_sees_what_it_did_itself(db: Db) -> None:
-    await given(db, Account(owner="ada", email="a@x"))
+    await arrange(db, Account(owner="ada", email="a@x"))
     async with db.transaction() as tx:
         (await tx.get_one(Account, "ada")).email = "b@x"
         assert await tx.get_by(Account, email="a@x") is None
@@ -251,7 +251,7 @@ async def test_a_transaction_sees_what_it_did_itself(db: Db) -> None:
 async def test_an_item_that_another_program_changed_or_deleted_is_not_found_by_its_former_value(
     db: Db,
 ) -> None:
-    await given(db, Account(owner="ada", email="a@x"), Account(owner="bo", email="b@x"))
+    await arrange(db, Account(owner="ada", email="a@x"), Account(owner="bo", email="b@x"))
     stored = dict(await db.raw(Account.key("ada")) or {})
     await db.send(PutItem(db.table_of(Account), {**stored, "email": {"S": "z@x"}}))
     await db.send(DeleteItem(db.table_of(Account), {"pk": {"S": "Account#bo"}, "sk": {"S": "#"}}))
@@ -271,7 +271,7 @@ async def test_a_value_that_moves_while_its_item_is_read_is_found_at_its_new_ite
             giver.email, taker.email = None, "a@x"
         return (await db.send(Scan(table))).items
 
-    await given(db, Account(owner="ada", email="a@x"), Account(owner="bo"))
+    await arrange(db, Account(owner="ada", email="a@x"), Account(owner="bo"))
     moved = await move("ada", "bo")
     await move("bo", "ada")
     for is_in_transaction in (False, True):

@@ -24,7 +24,7 @@ from transaction_oracle import (
     Put,
     Set,
     State,
-    predicted,
+    predict,
 )
 from transactions_rig import COLOURS, Colour, Driver, now
 
@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
         self.driver = Driver(colour, self.db)
 
     def transact(self, operations: list[Operation], block: bool) -> None:
-        expected, errors = predicted(self.state, operations, unique=self.unique)
+        expected, errors = predict(self.state, operations, unique=self.unique)
 
         async def body(tx: Any) -> None:
             await performed(tx, self.model, operations)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Order, contended, failing, given, meanwhile
+from rig.behaviour_models import Order, arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction, Key, Model, SortKey
 from holdall.core import DescribeTtl
@@ -35,7 +35,7 @@ def soon(db: Db) -> int:
 
 @everywhere
 async def test_an_expired_item_is_not_found_by_any_read(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db)), Token(id="b", until=None))
+    await arrange(db, Token(id="a", until=soon(db)), Token(id="b", until=None))
     keys = [Token.key("a"), Token.key("b")]
     assert all(await db.get_all(keys))
     db.clock.forward(200)
@@ -51,7 +51,7 @@ async def test_an_expired_item_is_not_found_by_any_read(db: Db) -> None:
 @everywhere
 async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
     start = db.clock.now()
-    await given(
+    await arrange(
         db, *(Visit(page="a", number=n, until=start + timedelta(seconds=100 * n)) for n in range(1, 5))
     )
     db.clock.forward(250)
@@ -60,7 +60,7 @@ async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
 
 @everywhere
 async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db)), Visit(page="a", number=1, until=db.clock.now()))
+    await arrange(db, Token(id="a", until=soon(db)), Visit(page="a", number=1, until=db.clock.now()))
     for key, seconds in ((Token.key("a"), soon(db)), (Visit.key(page="a", number=1), db.clock.epoch)):
         stored = await db.raw(key)
         assert stored is not None
@@ -86,7 +86,7 @@ async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> No
 async def test_nothing_expires_before_its_time(db: Db, late: bool) -> None:
     db.clock.forward(0.25)
     until = db.clock.now() + timedelta(seconds=10)
-    await given(db, Visit(page="a", number=1, until=until), Token(id="a", until=db.clock.epoch + 10))
+    await arrange(db, Visit(page="a", number=1, until=until), Token(id="a", until=db.clock.epoch + 10))
     db.clock.forward(12 if late else 9.5)
     assert (await db.get(Visit, page="a", number=1) is None) is late
     assert (await db.get(Token, "a") is None) is late
@@ -98,7 +98,7 @@ async def test_nothing_expires_before_its_time(db: Db, late: bool) -> None:
 @everywhere
 async def test_a_transaction_that_missed_an_expired_item_commits(db: Db) -> None:
     """Although the item is still stored, and would be until the store gets round to deleting it."""
-    await given(db, Token(id="a", until=soon(db)), Order(id="a"))
+    await arrange(db, Token(id="a", until=soon(db)), Order(id="a"))
     db.clock.forward(200)
     async with db.transaction() as tx:
         assert await tx.get(Token, "a") is None
@@ -109,9 +109,9 @@ async def test_a_transaction_that_missed_an_expired_item_commits(db: Db) -> None
 
 @everywhere
 async def test_a_new_item_in_the_place_of_a_missed_expired_one_is_contention(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db)), Order(id="a"))
+    await arrange(db, Token(id="a", until=soon(db)), Order(id="a"))
     db.clock.forward(200)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             assert await tx.get(Token, "a") is None
             (await tx.get_one(Order, "a")).note = "no token"
@@ -121,8 +121,8 @@ async def test_a_new_item_in_the_place_of_a_missed_expired_one_is_contention(db:
 
 @everywhere
 async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db), note="stale", uses=5))
-    with failing(ModelAlreadyExistsError):
+    await arrange(db, Token(id="a", until=soon(db), note="stale", uses=5))
+    with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.create(Token, id="a")
     db.clock.forward(200)
@@ -137,7 +137,7 @@ async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> Non
 
 @everywhere
 async def test_create_if_missing_makes_an_expired_item_anew(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db), note="stale", uses=5))
+    await arrange(db, Token(id="a", until=soon(db), note="stale", uses=5))
     db.clock.forward(200)
 
     async def use(tx: AsyncTransaction) -> bool:
@@ -154,7 +154,7 @@ async def test_create_if_missing_makes_an_expired_item_anew(db: Db) -> None:
 @everywhere
 async def test_an_item_whose_time_ends_before_the_commit_is_contention(db: Db) -> None:
     """Others may have acted on its being gone."""
-    await given(db, Token(id="a", until=soon(db)))
+    await arrange(db, Token(id="a", until=soon(db)))
     found = []
 
     async def use(tx: AsyncTransaction) -> None:
@@ -172,8 +172,8 @@ async def test_an_item_whose_time_ends_before_the_commit_is_contention(db: Db) -
 @everywhere
 async def test_an_item_made_anew_is_not_the_one_that_was_read(db: Db) -> None:
     """Its fields may be the same; that it is another item shows in its time."""
-    await given(db, Token(id="a", until=soon(db), uses=0))
-    with contended():
+    await arrange(db, Token(id="a", until=soon(db), uses=0))
+    with expect_contention():
         async with db.transaction() as tx:
             token = await tx.get_one(Token, "a")
             token.uses += 1
@@ -185,12 +185,12 @@ async def test_an_item_made_anew_is_not_the_one_that_was_read(db: Db) -> None:
 
 @everywhere
 async def test_a_read_only_transaction_verifies_that_expired_items_stay_gone(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db)), Order(id="a"))
+    await arrange(db, Token(id="a", until=soon(db)), Order(id="a"))
     db.clock.forward(200)
     async with db.transaction(read_only=True) as tx:
         assert await tx.get(Token, "a") is None
         assert (await tx.get_one(Order, "a")).quantity == 1
-    with contended():
+    with expect_contention():
         async with db.transaction(read_only=True) as tx:
             assert await tx.get(Token, "a") is None
             async with db.transaction() as other:
@@ -200,7 +200,7 @@ async def test_a_read_only_transaction_verifies_that_expired_items_stay_gone(db:
 
 @in_memory
 async def test_adding_to_the_time_locks_it_and_moves_the_expiry(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db)))
+    await arrange(db, Token(id="a", until=soon(db)))
     async with db.transaction() as tx:
         (await tx.get_one(Token, "a")).field("until").increment_by(500)
     db.clock.forward(300)
@@ -209,12 +209,12 @@ async def test_adding_to_the_time_locks_it_and_moves_the_expiry(db: Db) -> None:
 
 @everywhere
 async def test_a_blind_update_does_not_find_an_expired_item(db: Db) -> None:
-    await given(db, Token(id="a", until=soon(db), uses=0), Token(id="b", until=None, uses=0))
+    await arrange(db, Token(id="a", until=soon(db), uses=0), Token(id="b", until=None, uses=0))
     async with db.transaction() as tx:
         tx.update(Token, {"id": "a", "uses": 0}, {"uses": 1})
         tx.update(Token, {"id": "b", "uses": 0}, {"uses": 1})
     db.clock.forward(200)
-    with failing(InvalidModelUpdateError, r"Token\(id='a'\) does not exist"):
+    with expect_failure(InvalidModelUpdateError, r"Token\(id='a'\) does not exist"):
         async with db.transaction() as tx:
             tx.update(Token, {"id": "a", "uses": 1}, {"uses": 2})
     assert (await db.raw(Token.key("a")) or {})["uses"] == {"N": "1"}
@@ -225,12 +225,12 @@ async def test_a_blind_update_does_not_find_an_expired_item(db: Db) -> None:
 
 @in_memory
 async def test_a_time_to_live_needs_a_field_that_says_a_time(db: Db) -> None:
-    with failing(ModelDefinitionError, "ttl= names a field that does not exist"):
+    with expect_failure(ModelDefinitionError, "ttl= names a field that does not exist"):
 
         class Nowhere(Model, ttl="until"):
             id: Key[str]
 
-    with failing(ModelDefinitionError, "must be a datetime, an int or a float"):
+    with expect_failure(ModelDefinitionError, "must be a datetime, an int or a float"):
 
         class Wordy(Model, ttl="until"):
             id: Key[str]
@@ -240,5 +240,5 @@ async def test_a_time_to_live_needs_a_field_that_says_a_time(db: Db) -> None:
 @in_memory
 async def test_zero_and_long_ago_are_expired_in_the_one_table(db: Db) -> None:
     """The makers' exceptions hold in tables that they may have written; here a time that is over is over."""
-    await given(db, Token(id="zero", until=0), Token(id="old", until=1))
+    await arrange(db, Token(id="zero", until=0), Token(id="old", until=1))
     assert await db.get_all([Token.key("zero"), Token.key("old")]) == [None, None]

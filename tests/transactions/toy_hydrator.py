@@ -17,7 +17,16 @@ from holdall.core.values import Item
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Participant
 
-__all__ = ["BROKEN", "SQUEEZED", "Letter", "Squeezer", "UnreadableError", "is_squeezed", "squeeze", "stored"]
+__all__ = [
+    "BROKEN",
+    "SQUEEZED",
+    "Letter",
+    "Squeezer",
+    "UnreadableError",
+    "is_squeezed",
+    "squeeze",
+    "fetch_stored",
+]
 
 SQUEEZED = "_squeezed"
 BROKEN = "broken"
@@ -89,20 +98,20 @@ class Letter(Model, archive=Squeezer()):
     readers: list[str] = field(default_factory=list)
 
 
-def stored(db: Database, key: ModelKey[Any]) -> Item | None:
+def fetch_stored(db: Database, key: ModelKey[Any]) -> Item | None:
     """The item as it is stored."""
     pk, sk = key.encoded
     return db.send(GetItem("holdall", {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}, True)).item
 
 
 def is_squeezed(db: Database, key: ModelKey[Any]) -> bool:
-    item = stored(db, key)
+    item = fetch_stored(db, key)
     return item is not None and SQUEEZED in item
 
 
 def squeeze(db: Database, key: ModelKey[Any]) -> None:
     """Put the fields of an item into one attribute."""
-    item = stored(db, key)
+    item = fetch_stored(db, key)
     assert item is not None
     assert SQUEEZED not in item
     rest = {name: attribute for name, attribute in item.items() if name not in KEPT}

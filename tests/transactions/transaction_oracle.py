@@ -36,7 +36,7 @@ __all__ = [
     "Put",
     "Set",
     "State",
-    "predicted",
+    "predict",
 ]
 
 Values: TypeAlias = dict[str, Any]
@@ -369,7 +369,7 @@ class Prediction:
         return after
 
 
-def predicted(
+def predict(
     state: State, operations: Sequence[Operation], *, unique: bool
 ) -> tuple[State, list[type[Exception]]]:
     """What a transaction of these operations does to the state."""

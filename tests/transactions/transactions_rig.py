@@ -30,10 +30,10 @@ __all__ = [
     "Seat",
     "Thing",
     "Watched",
-    "driven",
+    "open_driver",
     "is_commit",
     "now",
-    "opened",
+    "open_database",
 ]
 
 R = TypeVar("R")
@@ -100,7 +100,7 @@ class Driver:
 
 
 @contextmanager
-def opened(backend: Backend | None = None) -> Iterator[Database]:
+def open_database(backend: Backend | None = None) -> Iterator[Database]:
     """A database in memory, or on that backend, whose table is there already: no request is for making it."""
     with Database(backend=backend) if backend is not None else Database("memory:") as db:
         db.get(Thing, "nobody")
@@ -108,9 +108,9 @@ def opened(backend: Backend | None = None) -> Iterator[Database]:
 
 
 @contextmanager
-def driven(colour: Colour, backend: Backend | None = None) -> Iterator[Driver]:
+def open_driver(colour: Colour, backend: Backend | None = None) -> Iterator[Driver]:
     """A driver of that colour on a database in memory, or on that backend."""
-    with opened(backend) as db:
+    with open_database(backend) as db:
         yield Driver(colour, db)
 
 

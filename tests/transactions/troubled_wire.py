@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall.backends.aws.awaiting import AwaitingPace
 from holdall.backends.aws.blocking import BlockingPace
@@ -171,7 +171,7 @@ class TroubledBackend:
 @contextmanager
 def on_the_wire(single_writes: SingleWrites = "auto") -> Iterator[TroubledBackend]:
     """A backend whose network is well so far."""
-    backend = TroubledBackend(started(SERVER), single_writes)
+    backend = TroubledBackend(start_server(SERVER), single_writes)
     try:
         yield backend
     finally:

@@ -14,17 +14,17 @@ from typing import Any
 
 from console_artifact_rig import publish_model
 from console_job_rig import store_jobs
-from console_rig import MODELS, TOKEN, Customer, make_picture, opened_shop
+from console_rig import MODELS, TOKEN, Customer, make_picture, open_shop
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
-from rig.browser import browser_package, opened_browser
-from web_rig import served_asgi
+from rig.browser import browser_package, open_browser
+from web_rig import serve_asgi
 
 from holdall import Database, Model, Variant
 from holdall.attachments import Blob
 from holdall.jobs import JobRecord
 from holdall.web import Console, create_app
 
-__all__ = ["HOSTILE", "Screen", "check_access", "opened_screen", "skip_to", "tab_to"]
+__all__ = ["HOSTILE", "Screen", "check_access", "open_screen", "skip_to", "tab_to"]
 
 HOSTILE = (
     "line\r\nSet-Cookie: a=b\r\n\r\n\u202egnp.exe\u2066"
@@ -173,13 +173,13 @@ def skip_to(page: Page, target: Any) -> None:
 
 
 @contextmanager
-def opened_screen(folder: Path, *models: type[Model]) -> Iterator[Screen]:
+def open_screen(folder: Path, *models: type[Model]) -> Iterator[Screen]:
     """A screen, which shows these models too; at the end, no script has failed and the policy was never violated."""
     errors: list[str] = []
-    with opened_browser() as browser, opened_shop(folder, items=12) as db:
+    with open_browser() as browser, open_shop(folder, items=12) as db:
         artifact, jobs, blob = publish_model(db), store_jobs(db), _attach_picture(db)
         app = create_app(db, console=Console(models=[*MODELS, *models], token=TOKEN, read_only=False))
-        with served_asgi(app) as url:
+        with serve_asgi(app) as url:
             address = f"{url}/console/"
             page = _sign_in(browser, address, errors)
             yield Screen(db, browser, address, page, jobs, artifact, blob)

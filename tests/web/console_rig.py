@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from httpx import Response
-from web_rig import asked
+from web_rig import ask_app
 
 from holdall import Archive, Database, Index, Key, Model, SortKey, field, has_many_attached
 from holdall.web import Console, create_app
@@ -28,7 +28,7 @@ __all__ = [
     "make_picture",
     "make_visitor",
     "open_visitor",
-    "opened_shop",
+    "open_shop",
 ]
 
 TOKEN = "the token of these tests"
@@ -124,14 +124,14 @@ class Visitor:
         """Send any request."""
         if self.cookie is not None:
             headers = {"cookie": f"{self._name}={self.cookie}", **headers}
-        reply = asked(self.app, method, f"/console{path}", headers=headers, **options)
+        reply = ask_app(self.app, method, f"/console{path}", headers=headers, **options)
         if self._name in reply.cookies:
             self.cookie = reply.cookies[self._name]
         return reply
 
 
 @contextmanager
-def opened_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Iterator[Database]:
+def open_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Iterator[Database]:
     """A database with orders of several years, some of them archived."""
     files = f"file:{folder / 'files'}"
     with Database(url, files=files, secret="a secret of some length", durability="normal") as db:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from httpx import Response
-from web_rig import asked
+from web_rig import ask_app
 
 from holdall import Database
 from holdall.attachments import Blob
 from holdall.attachments.address import url_of
 from holdall.web import create_app
 
-__all__ = ["SECRET", "Place", "opened_place"]
+__all__ = ["SECRET", "Place", "open_place"]
 
 SECRET = "a secret of some length"
 
@@ -37,14 +37,14 @@ class Place:
         """The URL of a blob, as ``attached.url()`` returns it."""
         return url_of(self.db._context.settings, blob, **options)
 
-    def proxied(self, blob: Blob, **options: Any) -> str:
+    def proxy_url(self, blob: Blob, **options: Any) -> str:
         """The URL by which the application sends a blob's bytes itself."""
         return self.url(blob, proxied=True, **options)
 
     def get(self, url: str, method: str = "GET", *, app: Any = None, **headers: str) -> Response:
         """What is answered."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return asked(app or self.app, method, url, headers=named)
+        return ask_app(app or self.app, method, url, headers=named)
 
     def path_of(self, blob: Blob) -> Path:
         """Where a blob's bytes are."""
@@ -52,7 +52,7 @@ class Place:
 
 
 @contextmanager
-def opened_place(folder: Path, url: str = "memory:", **options: Any) -> Iterator[Place]:
+def open_place(folder: Path, url: str = "memory:", **options: Any) -> Iterator[Place]:
     """A database with files on disk; ``options`` are those of ``create_app``."""
     with Database(url, files=f"file:{folder / 'files'}", secret=SECRET, durability="normal") as db:
         yield Place(db, folder / "files", create_app(db, **options))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from rig.browser import opened_browser
+from rig.browser import open_browser
 
 pytestmark = pytest.mark.torture
 
@@ -51,7 +51,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             assert server.stdout is not None
             address = server.stdout.readline().rpartition(" ")[2].strip()
             assert address, server.stderr and server.stderr.read()
-            with opened_browser() as browser:
+            with open_browser() as browser:
                 found = browser.new_page(base_url=address)
                 errors: list[str] = []
                 found.on("pageerror", lambda error: errors.append(str(error)))

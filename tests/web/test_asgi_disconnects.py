@@ -10,7 +10,17 @@ from urllib.parse import urlsplit
 
 import pytest
 from fastapi import Depends, FastAPI
-from web_rig import Call, Counter, Counting, add_one, answering, awaited, count_of, opened, served_asgi
+from web_rig import (
+    Call,
+    Counter,
+    Counting,
+    add_one,
+    count_of,
+    open_counter,
+    run_awaiting,
+    send_answer,
+    serve_asgi,
+)
 
 from holdall import AsyncTransaction, Transaction, current_transaction
 from holdall.web import TransactionMiddleware
@@ -41,7 +51,7 @@ def plain(meeting: Meeting, db: Any) -> Any:
         await add_one(current_transaction())
         meeting.watch(current_transaction())
         meeting.meet()  # the event loop sees nothing of the socket meanwhile
-        await answering(send)
+        await send_answer(send)
 
     return TransactionMiddleware(app, db)
 
@@ -52,7 +62,7 @@ def reading(meeting: Meeting, db: Any) -> Any:
         await add_one(current_transaction())
         meeting.watch(current_transaction())
         await asyncio.to_thread(meeting.meet)
-        await answering(send)
+        await send_answer(send)
 
     return TransactionMiddleware(app, db)
 
@@ -63,7 +73,7 @@ def waiting(meeting: Meeting, db: Any) -> Any:
         await add_one(current_transaction())
         meeting.watch(current_transaction())
         await asyncio.to_thread(meeting.meet)
-        await answering(send)
+        await send_answer(send)
         listening.cancel()
 
     return TransactionMiddleware(app, db)
@@ -107,7 +117,7 @@ def test_a_client_that_goes_before_the_commit_is_sent_leaves_nothing_written(
     made: Callable[[Meeting, Any], Any],
 ) -> None:
     meeting = Meeting()
-    with opened() as db, served_asgi(made(meeting, db)) as url:
+    with open_counter() as db, serve_asgi(made(meeting, db)) as url:
         client = asking(url)
         assert meeting.arrived.wait(30)
         client.close()
@@ -130,7 +140,7 @@ def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
 
     meeting = Meeting()
     meeting.left.set()
-    with opened(Slow()) as db, served_asgi(made(meeting, db)) as url:
+    with open_counter(Slow()) as db, serve_asgi(made(meeting, db)) as url:
         client = asking(url)
         assert committing.arrived.wait(30)
         client.close()
@@ -143,16 +153,16 @@ def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
 def test_a_client_that_stays_is_answered(made: Callable[[Meeting, Any], Any]) -> None:
     meeting = Meeting()
     meeting.left.set()
-    with opened() as db, served_asgi(made(meeting, db)) as url, asking(url) as client:
+    with open_counter() as db, serve_asgi(made(meeting, db)) as url, asking(url) as client:
         assert client.recv(100).startswith(b"HTTP/1.1 200")
         assert (meeting.ends.get(timeout=30), count_of(db)) == ("committed", 1)
 
 
-@awaited
+@run_awaiting
 async def test_a_client_that_waits_to_send_its_body_is_not_asked_for_it_by_the_commit() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
-        await answering(send)
+        await send_answer(send)
 
     async def receive() -> Any:
         raise AssertionError("the body was asked for")
@@ -161,6 +171,6 @@ async def test_a_client_that_waits_to_send_its_body_is_not_asked_for_it_by_the_c
         scope["headers"] = [(b"expect", b"100-continue")]
         await TransactionMiddleware(app, db)(scope, receive, send)
 
-    with opened() as db:
+    with open_counter() as db:
         assert (await Call().to(expecting)).status == 200
         assert count_of(db) == 1

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from web_rig import Call, Counter, add_one, answering, awaited, bump, count_of, opened
+from web_rig import Call, Counter, add_one, bump, count_of, open_counter, run_awaiting, send_answer
 
 from holdall import AsyncDatabase, Database, current_transaction
 from holdall.errors import ConfigurationError, InvalidOptionsError, TransactionFailedError
@@ -27,7 +27,7 @@ class Contended:
         await self.handle(scope, receive)
         if self.runs <= self.times:
             bump(self.db)
-        await answering(send, 200, b"%d" % counter.n)
+        await send_answer(send, 200, b"%d" % counter.n)
 
     async def handle(self, scope: Any, receive: Any) -> None:
         """What it does besides."""
@@ -37,18 +37,18 @@ class Contended:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-@awaited
+@run_awaiting
 async def test_a_safe_method_is_run_again(method: str) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         call = await Call(method).to(TransactionMiddleware(app, db))
         assert (call.status, call.body, app.runs, count_of(db)) == (200, b"101", 2, 101)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-@awaited
+@run_awaiting
 async def test_any_other_is_not_run_again_but_answered_with_a_conflict(method: str) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         call = await Call(method).to(TransactionMiddleware(app, db))
         assert (call.status, app.runs, count_of(db)) == (409, 1, 100)
@@ -83,42 +83,42 @@ class Threaded(Contended):
 
 
 @pytest.mark.parametrize("kind", [Asking, Decorated, Threaded])
-@awaited
+@run_awaiting
 async def test_a_handler_that_says_so_is_run_again(kind: type[Contended]) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = kind(db)
         call = await Call().to(TransactionMiddleware(app, db))
         assert (call.status, call.body, app.runs, count_of(db)) == (200, b"101", 2, 101)
 
 
 @pytest.mark.parametrize(("path", "status"), [("/again", 200), ("/once", 409)])
-@awaited
+@run_awaiting
 async def test_the_middleware_can_be_told_by_the_scope(path: str, status: int) -> None:
     def of_its_own_path(app: Any) -> Any:
         return lambda scope, receive, send: app({**scope, "path": path}, receive, send)
 
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         middleware = TransactionMiddleware(app, db, retry=lambda scope: scope["path"] == "/again")
         call = await Call().to(of_its_own_path(middleware))
         assert (call.status, app.runs) == (status, 2 if status == 200 else 1)
 
 
-@awaited
+@run_awaiting
 async def test_what_one_run_says_is_not_said_for_the_next() -> None:
     class OnlyOnce(Contended):
         async def handle(self, scope: Any, receive: Any) -> None:
             if self.runs == 1:
                 retry_on_contention()
 
-    with opened() as db:
+    with open_counter() as db:
         app = OnlyOnce(db, times=2)
         call = await Call().to(TransactionMiddleware(app, db))
         assert (call.status, app.runs, count_of(db)) == (409, 2, 200)
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-@awaited
+@run_awaiting
 async def test_retries_come_to_an_end_and_failure_handlers_hear_of_it_once(retries: int) -> None:
     told: list[tuple[int, Exception]] = []
 
@@ -127,7 +127,7 @@ async def test_retries_come_to_an_end_and_failure_handlers_hear_of_it_once(retri
             run = self.runs
             current_transaction().after_failure(lambda error: told.append((run, error)))
 
-    with opened() as db:
+    with open_counter() as db:
         app = Told(db, times=9)
         call = await Call("GET").to(TransactionMiddleware(app, db, retries=retries))
         assert (call.status, app.runs) == (409, retries + 1)
@@ -137,7 +137,7 @@ async def test_retries_come_to_an_end_and_failure_handlers_hear_of_it_once(retri
     assert error.attempts == retries + 1
 
 
-@awaited
+@run_awaiting
 async def test_a_failure_handler_hears_of_the_end_when_nothing_may_be_run_again() -> None:
     told: list[Exception] = []
 
@@ -145,7 +145,7 @@ async def test_a_failure_handler_hears_of_the_end_when_nothing_may_be_run_again(
         async def handle(self, scope: Any, receive: Any) -> None:
             current_transaction().after_failure(told.append)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(Told(db), db))
     (error,) = told
     assert isinstance(error, TransactionFailedError)
@@ -160,7 +160,7 @@ class Passing(Exception):
 
 
 @pytest.mark.parametrize(("method", "runs"), [("GET", 3), ("POST", 1)])
-@awaited
+@run_awaiting
 async def test_a_passing_error_of_the_application_is_run_again_by_the_same_rule_and_raised_as_it_is(
     method: str, runs: int
 ) -> None:
@@ -170,7 +170,7 @@ async def test_a_passing_error_of_the_application_is_run_again_by_the_same_rule_
         raised.append(Passing())
         raise raised[-1]
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call(method)
         with pytest.raises(Passing) as caught:
             await call.to(TransactionMiddleware(app, db, retries=2))
@@ -178,7 +178,7 @@ async def test_a_passing_error_of_the_application_is_run_again_by_the_same_rule_
     assert (len(raised), call.sent) == (runs, [])
 
 
-@awaited
+@run_awaiting
 async def test_contention_that_is_seen_while_reading_is_answered_like_any_other() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         tx = current_transaction()
@@ -186,7 +186,7 @@ async def test_contention_that_is_seen_while_reading_is_answered_like_any_other(
         db.run(lambda other: other.create(Counter, name="new"))
         [_ async for _ in tx.query(Counter, name="new")]
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call().to(TransactionMiddleware(app, db))
     assert call.status == 409
 
@@ -218,18 +218,18 @@ class Reading(Asking):
             self.bodies.append(await read_all(receive))
 
 
-@awaited
+@run_awaiting
 async def test_the_body_is_read_again() -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Reading(db, times=2)
         call = await Call(chunks=[b"one ", b"two ", b"three"]).to(TransactionMiddleware(app, db))
         assert (call.status, app.bodies) == (200, [b"one two three"] * 3)
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
-@awaited
+@run_awaiting
 async def test_a_body_that_was_read_in_part_is_read_from_its_beginning(first: int) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Reading(db)
         app.first = first
         call = await Call(chunks=[b"one ", b"two ", b"three"]).to(TransactionMiddleware(app, db))
@@ -238,11 +238,11 @@ async def test_a_body_that_was_read_in_part_is_read_from_its_beginning(first: in
 
 
 @pytest.mark.parametrize(("size", "status", "runs"), [(10, 200, 2), (11, 409, 1)])
-@awaited
+@run_awaiting
 async def test_a_body_over_the_limit_is_not_kept_so_its_request_is_not_run_again(
     size: int, status: int, runs: int
 ) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Reading(db)
         call = Call(chunks=[b"x" * 6, b"x" * (size - 6)])
         await call.to(TransactionMiddleware(app, db, max_body=10))
@@ -250,15 +250,15 @@ async def test_a_body_over_the_limit_is_not_kept_so_its_request_is_not_run_again
         assert app.bodies == [b"x" * size] * runs
 
 
-@awaited
+@run_awaiting
 async def test_a_large_body_is_handed_on_whole() -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Reading(db, times=0)
         await Call(chunks=[b"x" * 700] * 3).to(TransactionMiddleware(app, db, max_body=1000))
         assert app.bodies == [b"x" * 2100]
 
 
-@awaited
+@run_awaiting
 async def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_same() -> None:
     bodies: list[bytes] = []
 
@@ -272,12 +272,12 @@ async def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_
         bodies.append(await read_all(receive))
         await send({"type": "http.response.body", "body": bodies[-1]})
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call("GET", chunks=[b"one ", b"two"]).to(TransactionMiddleware(app, db))
         assert (call.body, bodies) == (b"you said: one two", [b"one two"] * 2)
 
 
-@awaited
+@run_awaiting
 async def test_a_run_that_changes_a_message_changes_nothing_for_the_next() -> None:
     class Changing(Asking):
         async def handle(self, scope: Any, receive: Any) -> None:
@@ -286,7 +286,7 @@ async def test_a_run_that_changes_a_message_changes_nothing_for_the_next() -> No
             assert message == {"type": "http.request", "body": b"one", "more_body": False}
             message.clear()
 
-    with opened() as db:
+    with open_counter() as db:
         app = Changing(db, times=2)
         call = await Call(chunks=[b"one"]).to(TransactionMiddleware(app, db))
         assert (call.status, app.runs) == (200, 3)
@@ -295,7 +295,7 @@ async def test_a_run_that_changes_a_message_changes_nothing_for_the_next() -> No
 # --- runs that are given up -------------------------------------------------------------------------------
 
 
-@awaited
+@run_awaiting
 async def test_a_run_that_is_given_up_is_cancelled_and_over_before_the_next_begins() -> None:
     events: list[str] = []
 
@@ -306,61 +306,61 @@ async def test_a_run_that_is_given_up_is_cancelled_and_over_before_the_next_begi
         if run == 0:
             bump(db)
         try:
-            await answering(send)
+            await send_answer(send)
         except asyncio.CancelledError:
             await asyncio.sleep(0)
             events.append("cancelled")
             raise
         events.append("answered")
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call("GET").to(TransactionMiddleware(app, db))
     assert events == ["begun", "cancelled", "begun", "answered"]
     assert len(call.sent) == 2
 
 
-@awaited
+@run_awaiting
 async def test_a_run_that_does_not_heed_its_end_can_neither_send_nor_receive() -> None:
     refused: list[object] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         if refused:
-            await answering(send, 200, b"second")
+            await send_answer(send, 200, b"second")
             return
         bump(db)
         try:
-            await answering(send, 200, b"first")
+            await send_answer(send, 200, b"first")
         except asyncio.CancelledError:
             refused.append((await receive())["type"])
             with pytest.raises(ConnectionAbortedError):
-                await answering(send, 200, b"first, again")
+                await send_answer(send, 200, b"first, again")
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call("GET").to(TransactionMiddleware(app, db))
         assert (call.status, call.body, count_of(db)) == (200, b"second", 101)
     assert refused == ["http.disconnect"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@awaited
+@run_awaiting
 async def test_an_error_in_cleaning_up_is_raised(method: str) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         bump(db)
         try:
-            await answering(send)
+            await send_answer(send)
         finally:
             raise ValueError("cleaning up failed")
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call(method)
         with pytest.raises(ValueError, match="cleaning up failed"):
             await call.to(TransactionMiddleware(app, db))
         assert (call.sent, count_of(db)) == ([], 100)
 
 
-@awaited
+@run_awaiting
 async def test_what_frameworks_note_in_the_scope_is_not_found_by_the_next_run_but_by_those_around() -> None:
     found: list[Any] = []
 
@@ -370,7 +370,7 @@ async def test_what_frameworks_note_in_the_scope_is_not_found_by_the_next_run_bu
             scope["route"] = f"route {self.runs}"
             scope["state"]["user"] = self.runs
 
-    with opened() as db:
+    with open_counter() as db:
         state = {"given": True}
         call = Call("GET", scope={"state": state})
         await call.to(TransactionMiddleware(Noting(db), db))
@@ -384,18 +384,18 @@ async def test_what_frameworks_note_in_the_scope_is_not_found_by_the_next_run_bu
 # --- what a middleware can be told --------------------------------------------------------------------------
 
 
-@awaited
+@run_awaiting
 async def test_a_middleware_inside_of_another_joins_its_transaction() -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         inner = TransactionMiddleware(app, db.aio, retries=0)
         call = await Call("GET").to(TransactionMiddleware(inner, db))
         assert (call.status, app.runs, count_of(db)) == (200, 2, 101)
 
 
-@awaited
+@run_awaiting
 async def test_two_middlewares_of_different_databases_are_refused() -> None:
-    with opened() as db, opened() as another:
+    with open_counter() as db, open_counter() as another:
         app = Contended(db)
         with pytest.raises(ConfigurationError, match="two TransactionMiddlewares"):
             await Call("GET").to(TransactionMiddleware(TransactionMiddleware(app, another), db))
@@ -417,30 +417,30 @@ async def test_two_middlewares_of_different_databases_are_refused() -> None:
 def test_options_that_mean_nothing_are_refused_at_once(
     options: dict[str, Any], error: type[Exception]
 ) -> None:
-    with opened() as db, pytest.raises(error):
+    with open_counter() as db, pytest.raises(error):
         TransactionMiddleware(**{"app": Contended(db), "db": db, **options})
 
 
-@awaited
+@run_awaiting
 async def test_a_retry_function_that_says_neither_yes_nor_no_is_refused_before_the_request_runs() -> None:
     async def always(scope: Any) -> bool:
         return True
 
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         with pytest.raises(ConfigurationError, match="not coroutine"):
             await Call().to(TransactionMiddleware(app, db, retry=always))  # type: ignore[arg-type]
         assert app.runs == 0
 
 
-@awaited
+@run_awaiting
 async def test_a_handler_may_say_that_it_can_be_repeated_where_nothing_repeats_it() -> None:
     retry_on_contention()
     assert await Decorated.awaiting(7) == 7
     assert Threaded.blocking(7) == 7
 
 
-@awaited
+@run_awaiting
 async def test_a_store_in_a_file_is_as_good_as_one_in_memory(tmp_path: Any) -> None:
     async with AsyncDatabase(f"embedded:{tmp_path / 'a.db'}", durability="normal") as db:
         db.sync.run(lambda tx: tx.create(Counter, name="c"))

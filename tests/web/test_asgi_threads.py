@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from web_rig import Call, Counter, add_one, answering, awaited, bump, count_of, opened
+from web_rig import Call, Counter, add_one, bump, count_of, open_counter, run_awaiting, send_answer
 
 from holdall import AsyncTransaction, Key, Model, Transaction, current_transaction
 from holdall.errors import NoTransactionError
@@ -18,7 +18,7 @@ def in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-@awaited
+@run_awaiting
 async def test_both_colours_are_one_transaction() -> None:
     def in_thread() -> None:
         tx = current_transaction(Transaction)
@@ -31,15 +31,15 @@ async def test_both_colours_are_one_transaction() -> None:
         counter = await add_one(current_transaction(AsyncTransaction))
         await asyncio.to_thread(in_thread)
         assert counter.n == 2
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
         assert count_of(db) == 2
         assert db.get(Counter, "from a thread") is not None
 
 
-@awaited
+@run_awaiting
 async def test_a_thread_whose_request_meets_contention_reads_again() -> None:
     runs: list[int] = []
 
@@ -52,40 +52,40 @@ async def test_a_thread_whose_request_meets_contention_reads_again() -> None:
         return int(counter.n)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await answering(send, 200, b"%d" % await asyncio.to_thread(in_thread))
+        await send_answer(send, 200, b"%d" % await asyncio.to_thread(in_thread))
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call("GET").to(TransactionMiddleware(app, db))
         assert (call.body, len(runs), count_of(db)) == (b"101", 2, 101)
 
 
-@awaited
+@run_awaiting
 async def test_each_place_is_given_its_own_colour_only() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         with pytest.raises(NoTransactionError, match="not of type Transaction"):
             current_transaction(Transaction)
         with pytest.raises(NoTransactionError, match="not of type AsyncTransaction"):
             await asyncio.to_thread(current_transaction, AsyncTransaction)
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         assert (await Call().to(TransactionMiddleware(app, db))).status == 200
 
 
-@awaited
+@run_awaiting
 async def test_a_loop_of_its_own_in_a_thread_is_no_place_for_the_requests_loop() -> None:
     async def on_another_loop() -> Any:
         return current_transaction()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         assert isinstance(await asyncio.to_thread(asyncio.run, on_another_loop()), Transaction)
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         assert (await Call().to(TransactionMiddleware(app, db))).status == 200
 
 
-@awaited
+@run_awaiting
 async def test_handlers_given_in_a_thread_run_in_a_thread_and_those_of_the_loop_on_it() -> None:
     seen: dict[str, bool] = {}
 
@@ -101,14 +101,14 @@ async def test_handlers_given_in_a_thread_run_in_a_thread_and_those_of_the_loop_
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.to_thread(in_thread)
         current_transaction().after_commit(lambda: seen.update({"from the loop": in_main_thread()}))
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
     assert seen == {"from a thread": False, "awaiting, from a thread": True, "from the loop": True}
 
 
-@awaited
+@run_awaiting
 async def test_failure_handlers_given_in_a_thread_run_in_a_thread() -> None:
     seen: list[tuple[bool, str]] = []
 
@@ -119,9 +119,9 @@ async def test_failure_handlers_given_in_a_thread_run_in_a_thread() -> None:
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.to_thread(in_thread)
-        await answering(send, 404)
+        await send_answer(send, 404)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
     assert seen == [(False, "RequestAbandoned")]
 
@@ -159,7 +159,7 @@ class Recording(Model):
         self.seen = f"{in_main_thread()} {isinstance(tx, AsyncTransaction)}"
 
 
-@awaited
+@run_awaiting
 async def test_hooks_get_the_transaction_in_the_colour_they_are_written_in() -> None:
     def in_thread() -> None:
         current_transaction().create(Checked, name="x")
@@ -167,20 +167,20 @@ async def test_hooks_get_the_transaction_in_the_colour_they_are_written_in() -> 
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.to_thread(in_thread)
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         bump(db)
         assert (await Call().to(TransactionMiddleware(app, db))).status == 200
         assert (db.get_one(Checked, "x").n, db.get_one(AwaitingChecked, "x").n) == (100, 100)
 
 
-@awaited
+@run_awaiting
 async def test_where_no_thread_took_part_hooks_run_on_the_event_loop() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         current_transaction().create(Recording, name="x")
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
         assert db.get_one(Recording, "x").seen == "True True"

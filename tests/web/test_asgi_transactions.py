@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from web_rig import Call, Counter, Counting, add_one, answering, awaited, bump, count_of, opened
+from web_rig import Call, Counter, Counting, add_one, bump, count_of, open_counter, run_awaiting, send_answer
 
 from holdall import AsyncTransaction, Key, Model, Transaction, current_transaction, field
 from holdall.backends.embedded import EmbeddedBackend
@@ -31,16 +31,16 @@ class Person(Model):
 # --- committed --------------------------------------------------------------------------------------------
 
 
-@awaited
+@run_awaiting
 async def test_the_commit_is_done_before_the_first_byte_goes_out() -> None:
     stored: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction(AsyncTransaction))
         assert count_of(db) == 0
-        await answering(send, 200, b"done")
+        await send_answer(send, 200, b"done")
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call(watch=lambda message: stored.append(count_of(db)))
         await call.to(TransactionMiddleware(app, db))
     assert stored == [1, 1]
@@ -48,44 +48,44 @@ async def test_the_commit_is_done_before_the_first_byte_goes_out() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 302, 304, 399])
-@awaited
+@run_awaiting
 async def test_a_response_below_400_commits(status: int) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
-        await answering(send, status)
+        await send_answer(send, status)
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call().to(TransactionMiddleware(app, db))
         assert (call.status, count_of(db)) == (status, 1)
 
 
-@awaited
+@run_awaiting
 async def test_a_database_of_either_colour_will_do() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction(AsyncTransaction))
-        await answering(send)
+        await send_answer(send)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
         await Call().to(TransactionMiddleware(app, db.aio))
         assert count_of(db) == 2
 
 
-@awaited
+@run_awaiting
 async def test_a_request_that_does_not_use_its_transaction_asks_nothing_of_the_store() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         current_transaction()
-        await answering(send)
+        await send_answer(send)
 
     store = Counting()
-    with opened(store) as db:
+    with open_counter(store) as db:
         store.requests = 0
         call = await Call().to(TransactionMiddleware(app, db))
         assert (call.status, store.requests) == (200, 0)
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])
-@awaited
+@run_awaiting
 async def test_what_is_no_http_request_is_left_alone(kind: str) -> None:
     seen: list[Any] = []
 
@@ -98,7 +98,7 @@ async def test_what_is_no_http_request_is_left_alone(kind: str) -> None:
     async def send(message: Any) -> None: ...
 
     scope = {"type": kind}
-    with opened() as db:
+    with open_counter() as db:
         await TransactionMiddleware(app, db)(scope, receive, send)
     assert [*map(id, seen)] == [*map(id, (scope, receive, send))]
     assert scope == {"type": kind}
@@ -108,7 +108,7 @@ async def test_what_is_no_http_request_is_left_alone(kind: str) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 422, 500, 503])
-@awaited
+@run_awaiting
 async def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(status: int) -> None:
     told: list[Exception] = []
 
@@ -117,9 +117,9 @@ async def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(s
         await add_one(tx)
         tx.after_commit(pytest.fail)
         tx.after_failure(told.append)
-        await answering(send, status, b"so ", b"sorry")
+        await send_answer(send, status, b"so ", b"sorry")
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call("GET").to(TransactionMiddleware(app, db))
         assert (call.status, call.body, count_of(db)) == (status, b"so sorry", 0)
     (error,) = told
@@ -127,7 +127,7 @@ async def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(s
     assert error.status == status
 
 
-@awaited
+@run_awaiting
 async def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is() -> None:
     problem = ValueError("broken")
     told: list[Exception] = []
@@ -139,7 +139,7 @@ async def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is() ->
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise problem
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call()
         with pytest.raises(ValueError, match="broken") as caught:
             await call.to(TransactionMiddleware(app, db))
@@ -150,7 +150,7 @@ async def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is() ->
 
 
 @pytest.mark.parametrize("begun", [False, True])
-@awaited
+@run_awaiting
 async def test_without_a_response_nothing_is_committed(begun: bool) -> None:
     told: list[Exception] = []
 
@@ -160,14 +160,14 @@ async def test_without_a_response_nothing_is_committed(begun: bool) -> None:
         if begun:
             await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call().to(TransactionMiddleware(app, db))
         assert count_of(db) == 0
     assert call.sent == []  # not even the status, which is a lie; the server sees that there is no response
     assert isinstance(told[0], RequestAbandoned)
 
 
-@awaited
+@run_awaiting
 async def test_a_client_that_has_gone_gets_nothing_and_nothing_is_committed() -> None:
     ended: list[str] = []
 
@@ -178,18 +178,18 @@ async def test_a_client_that_has_gone_gets_nothing_and_nothing_is_committed() ->
         while (await receive())["type"] != "http.disconnect":
             pass
         try:
-            await answering(send)
+            await send_answer(send)
         except asyncio.CancelledError:
             ended.append("cancelled")
             raise
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call("GET", gone=True).to(TransactionMiddleware(app, db))
         assert (call.sent, count_of(db)) == ([], 0)
     assert ended == ["the client has disconnected", "cancelled"]
 
 
-@awaited
+@run_awaiting
 async def test_a_cancelled_request_ends_its_application_and_commits_nothing() -> None:
     arrived = asyncio.Event()
     ended: list[str] = []
@@ -203,7 +203,7 @@ async def test_a_cancelled_request_ends_its_application_and_commits_nothing() ->
             await current_transaction().get(Counter, "c")  # its transaction ends after it
             ended.append("cleaned up")
 
-    with opened() as db:
+    with open_counter() as db:
         task = asyncio.ensure_future(Call("GET").to(TransactionMiddleware(app, db)))
         await arrived.wait()
         task.cancel()
@@ -213,7 +213,7 @@ async def test_a_cancelled_request_ends_its_application_and_commits_nothing() ->
         assert count_of(db) == 0
 
 
-@awaited
+@run_awaiting
 async def test_a_request_cancelled_while_it_commits_is_committed_and_sends_nothing() -> None:
     committing = asyncio.Event()
     ended: list[str] = []
@@ -229,11 +229,11 @@ async def test_a_request_cancelled_while_it_commits_is_committed_and_sends_nothi
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         try:
-            await answering(send)
+            await send_answer(send)
         finally:
             ended.append("cleaned up")
 
-    with opened(Slow()) as db:
+    with open_counter(Slow()) as db:
         call = Call("GET")
         task = asyncio.ensure_future(call.to(TransactionMiddleware(app, db)))
         await committing.wait()
@@ -246,7 +246,7 @@ async def test_a_request_cancelled_while_it_commits_is_committed_and_sends_nothi
 # --- streams and what comes after ---------------------------------------------------------------------------
 
 
-@awaited
+@run_awaiting
 async def test_a_stream_goes_on_after_the_commit_without_the_transaction() -> None:
     gone_out: list[bytes] = []
 
@@ -266,13 +266,13 @@ async def test_a_stream_goes_on_after_the_commit_without_the_transaction() -> No
         await send({"type": "http.response.body", "body": b"two"})
         assert gone_out == [b"", b"one", b"two"]
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call(watch=lambda message: gone_out.append(message.get("body", b"")))
         await call.to(TransactionMiddleware(app, db))
         assert (call.body, count_of(db)) == (b"onetwo", 2)
 
 
-@awaited
+@run_awaiting
 async def test_a_stream_that_breaks_off_is_committed_all_the_same() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
@@ -280,28 +280,28 @@ async def test_a_stream_that_breaks_off_is_committed_all_the_same() -> None:
         await send({"type": "http.response.body", "body": b"one", "more_body": True})
         raise ValueError("broken")
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call("GET")
         with pytest.raises(ValueError, match="broken"):
             await call.to(TransactionMiddleware(app, db))
         assert (call.body, count_of(db)) == (b"one", 1)
 
 
-@awaited
+@run_awaiting
 async def test_work_after_the_response_runs_after_the_commit() -> None:
     found: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
-        await answering(send)
+        await send_answer(send)
         found.append(count_of(db))
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
     assert found == [1]
 
 
-@awaited
+@run_awaiting
 async def test_messages_of_several_tasks_keep_their_order() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
@@ -310,20 +310,20 @@ async def test_messages_of_several_tasks_keep_their_order() -> None:
         await asyncio.gather(*map(send, parts))
         await send({"type": "http.response.body", "body": b"."})
 
-    with opened() as db:
+    with open_counter() as db:
         call = await Call().to(TransactionMiddleware(app, db))
     assert call.body == b"01234."
 
 
-@awaited
+@run_awaiting
 async def test_what_is_said_before_the_response_is_held_back_with_it() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         await send({"type": "http.response.early_hint", "links": []})
-        await answering(send)
+        await send_answer(send)
 
     stored: list[int] = []
-    with opened() as db:
+    with open_counter() as db:
         call = Call(watch=lambda message: stored.append(count_of(db)))
         await call.to(TransactionMiddleware(app, db))
     assert [message["type"] for message in call.sent] == [
@@ -337,7 +337,7 @@ async def test_what_is_said_before_the_response_is_held_back_with_it() -> None:
 # --- commits that fail ------------------------------------------------------------------------------------
 
 
-@awaited
+@run_awaiting
 async def test_a_handler_that_fails_after_the_commit_does_not_change_the_answer() -> None:
     runs: list[int] = []
 
@@ -352,9 +352,9 @@ async def test_a_handler_that_fails_after_the_commit_does_not_change_the_answer(
         tx = current_transaction()
         await add_one(tx)
         tx.after_commit(fail)
-        await answering(send, 200, b"done")
+        await send_answer(send, 200, b"done")
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call("GET")
         with pytest.raises(AfterCommitError) as caught:
             await call.to(TransactionMiddleware(app, db))
@@ -362,7 +362,7 @@ async def test_a_handler_that_fails_after_the_commit_does_not_change_the_answer(
         assert (call.status, call.body, count_of(db), runs) == (200, b"done", 1, [1])
 
 
-@awaited
+@run_awaiting
 async def test_a_commit_of_which_nobody_knows_is_raised_and_never_run_again() -> None:
     runs: list[int] = []
     store = FaultyBackend(EmbeddedBackend(None))
@@ -371,9 +371,9 @@ async def test_a_commit_of_which_nobody_knows_is_raised_and_never_run_again() ->
         runs.append(1)
         await add_one(current_transaction())
         store.inject(Fault.LOST_AFTER)
-        await answering(send)
+        await send_answer(send)
 
-    with opened(store) as db:
+    with open_counter(store) as db:
         call = Call("GET")
         with pytest.raises(OutcomeUnknown):
             await call.to(TransactionMiddleware(app, db))
@@ -398,7 +398,7 @@ async def all_of_it(tx: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [create_again, guess_wrong, take_the_mail, all_of_it])
-@awaited
+@run_awaiting
 async def test_what_does_not_go_with_what_is_stored_is_a_conflict_and_not_worth_another_try(
     body: Any,
 ) -> None:
@@ -407,9 +407,9 @@ async def test_what_does_not_go_with_what_is_stored_is_a_conflict_and_not_worth_
     async def app(scope: Any, receive: Any, send: Any) -> None:
         runs.append(1)
         await body(current_transaction())
-        await answering(send, 201)
+        await send_answer(send, 201)
 
-    with opened() as db:
+    with open_counter() as db:
         db.run(lambda tx: tx.create(Person, name="ada", mail="ada@x"))
         call = await Call("GET").to(TransactionMiddleware(app, db))
         assert (call.status, runs) == (409, [1])
@@ -418,16 +418,16 @@ async def test_what_does_not_go_with_what_is_stored_is_a_conflict_and_not_worth_
         assert db.get(Person, "bo") is None
 
 
-@awaited
+@run_awaiting
 async def test_a_store_that_stays_busy_is_told_as_such() -> None:
     store = FaultyBackend(EmbeddedBackend(None))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         store.inject(Fault.THROTTLE)
-        await answering(send)
+        await send_answer(send)
 
-    with opened(store) as db:
+    with open_counter(store) as db:
         call = await Call("GET").to(TransactionMiddleware(app, db, retries=1))
         assert (call.status, call.headers[b"retry-after"], count_of(db)) == (503, b"1", 0)
 
@@ -439,19 +439,19 @@ class Refusing(Model):
         raise LookupError("not like this")
 
 
-@awaited
+@run_awaiting
 async def test_any_other_error_of_the_commit_is_raised() -> None:
     ended: list[str] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         current_transaction().create(Refusing, name="x")
         try:
-            await answering(send)
+            await send_answer(send)
         except asyncio.CancelledError:
             ended.append("cancelled")
             raise
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call()
         with pytest.raises(LookupError, match="not like this"):
             await call.to(TransactionMiddleware(app, db))
@@ -463,13 +463,13 @@ async def test_any_other_error_of_the_commit_is_raised() -> None:
     [AfterCommitError("of another"), TransactionFailedError("of another"), ModelAlreadyExistsError("own")],
     ids=lambda error: type(error).__name__,
 )
-@awaited
+@run_awaiting
 async def test_an_error_of_a_transaction_inside_is_the_applications_own(error: Exception) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         raise error
 
-    with opened() as db:
+    with open_counter() as db:
         call = Call("GET")
         with pytest.raises(type(error)) as caught:
             await call.to(TransactionMiddleware(app, db))
@@ -481,7 +481,7 @@ async def test_an_error_of_a_transaction_inside_is_the_applications_own(error: E
 # --- inner and outer --------------------------------------------------------------------------------------
 
 
-@awaited
+@run_awaiting
 async def test_a_run_inside_of_a_request_is_a_transaction_of_its_own() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         outer = current_transaction()
@@ -490,14 +490,14 @@ async def test_a_run_inside_of_a_request_is_a_transaction_of_its_own() -> None:
         async with db.aio.transaction() as inner:
             assert current_transaction() is inner
         assert current_transaction() is outer
-        await answering(send, 500)
+        await send_answer(send, 500)
 
-    with opened() as db:
+    with open_counter() as db:
         await Call().to(TransactionMiddleware(app, db))
         assert count_of(db) == 100
 
 
-@awaited
+@run_awaiting
 async def test_each_of_many_requests_at_once_has_a_transaction_of_its_own() -> None:
     together = asyncio.Barrier(30)
 
@@ -508,9 +508,9 @@ async def test_each_of_many_requests_at_once_has_a_transaction_of_its_own() -> N
             assert current_transaction() is tx
             assert (await asyncio.to_thread(current_transaction, Transaction))._unit is tx._unit
         tx.create(Counter, name=str(id(tx)))
-        await answering(send, 200, str(id(tx)).encode())
+        await send_answer(send, 200, str(id(tx)).encode())
 
-    with opened() as db:
+    with open_counter() as db:
         middleware = TransactionMiddleware(app, db)
         calls = await asyncio.gather(*(Call().to(middleware) for _ in range(30)))
         names = {call.body.decode() for call in calls}

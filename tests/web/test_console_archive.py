@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import unescape
 
 import pytest
-from console_rig import Order, Visitor, make_visitor, open_visitor, opened_shop
+from console_rig import Order, Visitor, make_visitor, open_shop, open_visitor
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -29,7 +29,7 @@ class Untimed(Model, name="ConsoleUntimed", archive=Archive()):
 
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with opened_shop(tmp_path_factory.mktemp("shop"), items=12) as found:
+    with open_shop(tmp_path_factory.mktemp("shop"), items=12) as found:
         yield found
 
 

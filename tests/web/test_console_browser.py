@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 import test_console_features
-from console_browser_rig import HOSTILE, Screen, check_access, opened_screen, skip_to, tab_to
+from console_browser_rig import HOSTILE, Screen, check_access, open_screen, skip_to, tab_to
 from console_rig import TOKEN, Customer, Order, make_picture
 from playwright.sync_api import expect
 from starlette.routing import compile_path
@@ -24,7 +24,7 @@ ORDER = "models/console_rig:Order/item%s?key-customer=ada&key-number=0"
 
 @pytest.fixture(scope="module")
 def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
-    with opened_screen(tmp_path_factory.mktemp("shop")) as found:
+    with open_screen(tmp_path_factory.mktemp("shop")) as found:
         found.db.files.delete(found.db.archive.key(UNREADABLE))
         yield found
 

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from console_artifact_rig import publish_model
-from console_browser_rig import HOSTILE, Screen, opened_screen
+from console_browser_rig import HOSTILE, Screen, open_screen
 from console_job_rig import store_job, store_malformed
 from console_rig import Customer, Order
 from playwright.sync_api import expect
@@ -31,7 +31,7 @@ class Trap(Model, name="ConsoleTrap", archive=Archive(after_days=1, timestamp="a
 
 @pytest.fixture(scope="module")
 def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
-    with opened_screen(tmp_path_factory.mktemp("shop"), Trap) as found:
+    with open_screen(tmp_path_factory.mktemp("shop"), Trap) as found:
         yield found
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from console_rig import TOKEN, make_visitor, open_visitor
-from web_rig import asked
+from web_rig import ask_app
 
 from holdall import Database
 from holdall.errors import ConfigurationError
@@ -26,7 +26,7 @@ def db() -> Iterator[Database]:
 
 
 def test_the_console_is_off_unless_enabled(db: Database) -> None:
-    assert asked(create_app(db), "GET", "/console/sign-in").status_code == 404
+    assert ask_app(create_app(db), "GET", "/console/sign-in").status_code == 404
 
 
 def test_pages_lead_to_the_form_until_one_has_signed_in(db: Database) -> None:
@@ -54,7 +54,7 @@ def test_the_cookie_is_for_the_browser_and_the_console_alone(db: Database) -> No
     cookie = visitor.post("/sign-in", {"token": TOKEN}).headers["set-cookie"].lower()
     assert {"httponly", "samesite=strict", "path=/console", "max-age=43200"} <= set(cookie.split("; "))
     assert "secure" not in cookie
-    reply = asked(visitor.app, "POST", "https://x/console/sign-in", data={"token": TOKEN})
+    reply = ask_app(visitor.app, "POST", "https://x/console/sign-in", data={"token": TOKEN})
     assert "secure" in reply.headers["set-cookie"].lower()
 
 
@@ -64,9 +64,9 @@ def test_consoles_on_two_ports_of_one_host_keep_their_sessions_apart(db: Databas
     apps = [create_app(db, console=console) for console in consoles]
     jar: dict[str, str] = {}
     for app, console in zip(apps, consoles, strict=True):
-        jar.update(asked(app, "POST", "/console/sign-in", data={"token": console.token}).cookies)
+        jar.update(ask_app(app, "POST", "/console/sign-in", data={"token": console.token}).cookies)
     headers = {"cookie": "; ".join(f"{name}={value}" for name, value in jar.items())}
-    assert [asked(app, "GET", "/console/", headers=headers).status_code for app in apps] == [200, 200]
+    assert [ask_app(app, "GET", "/console/", headers=headers).status_code for app in apps] == [200, 200]
 
 
 def test_pages_name_the_file_of_an_embedded_database(db: Database, tmp_path: Path) -> None:
@@ -185,10 +185,12 @@ def test_the_console_works_below_another_path(db: Database) -> None:
     app = Starlette(
         routes=[Mount("/inner", create_app(db, console=Console(token=TOKEN, path="/look/after")))]
     )
-    reply = asked(app, "POST", "/inner/look/after/sign-in", data={"token": TOKEN})
+    reply = ask_app(app, "POST", "/inner/look/after/sign-in", data={"token": TOKEN})
     assert reply.headers["location"] == "/inner/look/after/"
     assert "path=/inner/look/after" in reply.headers["set-cookie"].lower()
-    assert 'href="/inner/look/after/static/console.css' in asked(app, "GET", "/inner/look/after/sign-in").text
+    assert (
+        'href="/inner/look/after/static/console.css' in ask_app(app, "GET", "/inner/look/after/sign-in").text
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 import pytest
-from console_rig import Customer, Order, Reading, Station, Visitor, make_visitor, open_visitor, opened_shop
+from console_rig import Customer, Order, Reading, Station, Visitor, make_visitor, open_shop, open_visitor
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from web_rig import STORES, Counter, count_of, database
@@ -32,7 +32,7 @@ STATIONS = "/models/console_rig:Station"
 
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with opened_shop(tmp_path_factory.mktemp("shop"), items=60) as found:
+    with open_shop(tmp_path_factory.mktemp("shop"), items=60) as found:
         yield found
 
 
@@ -188,7 +188,7 @@ def test_a_list_shows_which_items_are_hot_and_cold(visitor: Visitor, db: Databas
 
 
 def test_a_list_shows_the_other_items_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
-    with opened_shop(tmp_path, items=12) as db:
+    with open_shop(tmp_path, items=12) as db:
         stored = db.get_stored(Order.key(customer="ada", number=9))
         assert stored is not None
         wrong = Set(path("_archive"), Value({"M": {"f": {"S": "<b>"}}}))

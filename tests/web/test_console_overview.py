@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from console_rig import Station, open_visitor
-from web_rig import awaited
+from web_rig import run_awaiting
 
 from holdall import Database, Index, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
@@ -43,7 +43,7 @@ class Slow:
         self._inner.close()
 
 
-@awaited
+@run_awaiting
 async def test_a_page_does_not_wait_for_figures() -> None:
     store = Slow()
     with Database(backend=store) as db:
@@ -59,7 +59,7 @@ async def test_a_page_does_not_wait_for_figures() -> None:
         assert await figures.get() is found, "they are fresh"
 
 
-@awaited
+@run_awaiting
 async def test_a_store_that_refuses_is_reported() -> None:
     store = Slow()
     store.refuses = True
@@ -71,7 +71,7 @@ async def test_a_store_that_refuses_is_reported() -> None:
     assert found.problem == "not permitted: DescribeTable"
 
 
-@awaited
+@run_awaiting
 async def test_figures_that_could_not_be_counted_after_a_page_was_shown_are_reported_on_the_next_page() -> (
     None
 ):

@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from httpx import Client, Response
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
-from web_rig import Counter, asked, awaited, bump, count_of, opened, served_asgi
+from web_rig import Counter, ask_app, bump, count_of, open_counter, run_awaiting, serve_asgi
 
 from holdall import AsyncTransaction, Database, Transaction, current_transaction
 from holdall.errors import ConfigurationError, NoTransactionError, TransactionClosedError
@@ -137,7 +137,7 @@ class Application:
 
 @pytest.fixture
 def application() -> Iterator[Application]:
-    with opened() as db:
+    with open_counter() as db:
         yield Application(db)
 
 
@@ -148,11 +148,11 @@ Ask = Callable[..., Response]
 def ask(request: pytest.FixtureRequest, application: Application) -> Iterator[Ask]:
     """Asks the application; what it raises is a 500."""
     if request.param == "over HTTP":
-        with served_asgi(application.app) as url, Client(base_url=url, trust_env=False) as client:
+        with serve_asgi(application.app) as url, Client(base_url=url, trust_env=False) as client:
             yield client.request
         return
 
-    yield partial(asked, application.app)
+    yield partial(ask_app, application.app)
 
 
 # --- what it does -----------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ async def handed_on(request: Any, call_next: Any) -> Any:
 
 @pytest.mark.parametrize("place", ["inside", "around"])
 def test_middlewares_that_hand_on_what_the_application_says_change_nothing(place: str) -> None:
-    with opened() as db:
+    with open_counter() as db:
         application = Application(db)
         app = application.app
         others = [(BaseHTTPMiddleware, {"dispatch": handed_on}), (GZipMiddleware, {"minimum_size": 0})]
@@ -265,23 +265,23 @@ def test_middlewares_that_hand_on_what_the_application_says_change_nothing(place
         if place == "inside":
             app.user_middleware.insert(0, mine)
         application.meetings = 1
-        answer = asked(app, "POST", "/add-again", json={"by": 3})
+        answer = ask_app(app, "POST", "/add-again", json={"by": 3})
         assert (answer.json(), answer.headers["x-passed"]) == (103, "yes")
         assert answer.headers["content-encoding"] == "gzip"
         application.meetings = 1
-        assert asked(app, "POST", "/background").status_code == 409
-        assert asked(app, "GET", "/letters").text == "abc"
+        assert ask_app(app, "POST", "/background").status_code == 409
+        assert ask_app(app, "GET", "/letters").text == "abc"
         assert count_of(db) == 204
 
 
 def test_a_mounted_application_is_found_again_by_the_next_run() -> None:
-    with opened() as db:
+    with open_counter() as db:
         inner = Application(db)
         outer = FastAPI()
         outer.add_middleware(TransactionMiddleware, db=db)
         outer.mount("/inner", inner.app)
         inner.meetings = 1
-        assert asked(outer, "GET", "/inner/count").json() == 101
+        assert ask_app(outer, "GET", "/inner/count").json() == 101
     assert inner.events == ["run"] * 2
 
 
@@ -298,7 +298,7 @@ def test_resources_of_a_run_that_is_given_up_are_released_as_after_an_error() ->
         finally:
             events.append("released")
 
-    with opened() as db:
+    with open_counter() as db:
         application = Application(db)
 
         @application.app.get("/held")
@@ -306,12 +306,12 @@ def test_resources_of_a_run_that_is_given_up_are_released_as_after_an_error() ->
             return await application.count(tx)
 
         application.meetings = 1
-        assert asked(application.app, "GET", "/held").json() == 101
+        assert ask_app(application.app, "GET", "/held").json() == 101
     assert events == ["taken", "cancelled", "released", "taken", "released"]
 
 
 def test_a_transaction_opened_by_a_dependency_is_the_innermost() -> None:
-    with opened() as db:
+    with open_counter() as db:
         application = Application(db)
 
         async def another() -> AsyncIterator[AsyncTransaction]:
@@ -322,7 +322,7 @@ def test_a_transaction_opened_by_a_dependency_is_the_innermost() -> None:
         async def two(inner: Annotated[AsyncTransaction, Depends(another)], outer: Tx) -> bool:
             return current_transaction() is inner and inner is not outer
 
-        assert asked(application.app, "GET", "/two").json() is True
+        assert ask_app(application.app, "GET", "/two").json() is True
 
 
 # --- without the middleware -------------------------------------------------------------------------------
@@ -339,11 +339,11 @@ def test_without_the_middleware_the_dependency_says_what_is_missing() -> None:
 
     for path in ("/", "/blocking"):
         with pytest.raises(ConfigurationError, match="no transaction") as caught:
-            asked(app, "GET", path, raising=True)
+            ask_app(app, "GET", path, raising=True)
         assert "add_middleware" in str(caught.value.hint)
 
 
-@awaited
+@run_awaiting
 async def test_a_websocket_has_no_transaction() -> None:
     said: list[Any] = []
 
@@ -353,7 +353,7 @@ async def test_a_websocket_has_no_transaction() -> None:
     async def send(message: Any) -> None:
         said.append(message)
 
-    with opened() as db:
+    with open_counter() as db:
         application = Application(db)
 
         @application.app.websocket("/socket")
@@ -385,8 +385,8 @@ def test_starlette_needs_no_dependency() -> None:
         return PlainTextResponse(str(counter.n))
 
     routes = [Route("/add", add, methods=["POST"]), Route("/add-in-thread", add_in_thread, methods=["POST"])]
-    with opened() as db:
+    with open_counter() as db:
         app = TransactionMiddleware(Starlette(routes=routes), db)
-        assert asked(app, "POST", "/add", content="5").text == "5"
-        assert asked(app, "POST", "/add-in-thread").text == "6"
+        assert ask_app(app, "POST", "/add", content="5").text == "5"
+        assert ask_app(app, "POST", "/add-in-thread").text == "6"
         assert count_of(db) == 6

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from flask import Flask, Response, abort, request, stream_with_context
 from httpx import Client
-from web_rig import Counter, bump, count_of, opened, served_wsgi
+from web_rig import Counter, bump, count_of, open_counter, serve_wsgi
 
 from holdall import Database, Key, Model, Transaction, current_transaction, has_one_attached
 from holdall.errors import NoTransactionError
@@ -87,7 +87,7 @@ class Application:
 
 @pytest.fixture
 def application() -> Iterator[Application]:
-    with opened() as db:
+    with open_counter() as db:
         yield Application(db)
 
 
@@ -113,7 +113,7 @@ def ask(request: pytest.FixtureRequest, application: Application) -> Iterator[As
 
         yield in_process
         return
-    with served_wsgi(application.app) as url, Client(base_url=url, trust_env=False) as client:
+    with serve_wsgi(application.app) as url, Client(base_url=url, trust_env=False) as client:
 
         def over_http(method: str, path: str, **options: Any) -> Answer:
             answer = client.request(method, path, **options)
@@ -206,7 +206,7 @@ class Folder(Model):
 
 @pytest.mark.parametrize("size", [10, 1_000_000], ids=["in memory", "on disk"])
 def test_an_upload_is_attached_as_it_is_though_flask_closes_it_before_the_commit(size: int) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Flask("folders")
         app.wsgi_app = TransactionMiddleware(app.wsgi_app, db)  # type: ignore[method-assign]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving_rig import Place, opened_place
+from serving_rig import Place, open_place
 
 from holdall.errors import ConfigurationError
 from holdall.web import create_app
@@ -30,7 +30,7 @@ def fetch(place: Place, path: str, **headers: str) -> tuple[int, bytes]:
 
 
 def test_an_artifact_is_handed_out_by_version_alias_and_key_to_those_who_may(tmp_path: Path) -> None:
-    with opened_place(tmp_path, authorize=allow, artifacts=True) as place:
+    with open_place(tmp_path, authorize=allow, artifacts=True) as place:
         for content in (b"one", b"two"):
             place.db.artifacts.publish("model", content)
         place.db.artifacts.publish("hidden", b"nobody's")
@@ -59,7 +59,7 @@ def test_an_artifact_is_handed_out_by_version_alias_and_key_to_those_who_may(tmp
 
 
 def test_artifacts_are_served_only_if_the_application_says_so_and_to_whom(tmp_path: Path) -> None:
-    with opened_place(tmp_path) as place:
+    with open_place(tmp_path) as place:
         place.db.artifacts.publish("model", b"one")
         assert place.get("/attachments/artifacts/model/1").status_code == 404
         with pytest.raises(ConfigurationError, match="everyone"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from PIL import Image
-from serving_rig import SECRET, Place, opened_place
+from serving_rig import SECRET, Place, open_place
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
@@ -28,7 +28,7 @@ WORDS = b"0123456789" * 60_000  # more than a piece
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with opened_place(tmp_path_factory.mktemp("serving")) as found:
+    with open_place(tmp_path_factory.mktemp("serving")) as found:
         yield found
 
 
@@ -55,7 +55,7 @@ def test_a_blob_is_redirected_to_a_fresh_url_of_its_service(place: Place) -> Non
 
 def test_a_proxied_blob_is_sent_with_all_that_caches_need(place: Place) -> None:
     blob = place.store(WORDS, "a.png", content_type="image/png", identify=False)
-    reply = place.get(place.proxied(blob))
+    reply = place.get(place.proxy_url(blob))
     assert (reply.status_code, reply.content) == (200, WORDS)
     headers = reply.headers
     assert headers["cache-control"] == "public, max-age=3153600000, immutable"
@@ -67,7 +67,7 @@ def test_a_proxied_blob_is_sent_with_all_that_caches_need(place: Place) -> None:
     assert headers["x-content-type-options"] == "nosniff"
     assert "sandbox" in headers["content-security-policy"]
     assert "default-src 'none'" in headers["content-security-policy"]
-    head = place.get(place.proxied(blob), "HEAD")
+    head = place.get(place.proxy_url(blob), "HEAD")
     assert (head.status_code, head.content) == (200, b"")
     assert dict(head.headers) == dict(headers)
 
@@ -75,7 +75,7 @@ def test_a_proxied_blob_is_sent_with_all_that_caches_need(place: Place) -> None:
 def test_no_cache_keeps_a_file_longer_than_its_url_is_good(place: Place) -> None:
     blob = place.store()
     expires = datetime.now(UTC) + timedelta(seconds=100)
-    for url, others in ((place.proxied(blob, expires=expires), 3), (place.url(blob, expires=expires), 2)):
+    for url, others in ((place.proxy_url(blob, expires=expires), 3), (place.url(blob, expires=expires), 2)):
         parts = place.get(url).headers["cache-control"].split(", ")
         assert len(parts) == others
         assert 0 < int(parts[1].removeprefix("max-age=")) <= 100
@@ -83,15 +83,17 @@ def test_no_cache_keeps_a_file_longer_than_its_url_is_good(place: Place) -> None
         "memory:", secret=SECRET, attachments=AttachmentSettings(signed_ids="rails"), files="memory:"
     ) as db:
         rails = Place(db, place.files, create_app(db))
-        parts = rails.get(rails.proxied(rails.store(), expires=expires)).headers["cache-control"].split(", ")
+        parts = (
+            rails.get(rails.proxy_url(rails.store(), expires=expires)).headers["cache-control"].split(", ")
+        )
         assert 0 < int(parts[1].removeprefix("max-age=")) <= 100
 
 
 def test_an_empty_blob_is_served(place: Place) -> None:
     blob = place.store(b"", "empty.txt")
-    reply = place.get(place.proxied(blob))
+    reply = place.get(place.proxy_url(blob))
     assert (reply.status_code, reply.content, reply.headers["content-length"]) == (200, b"", "0")
-    assert place.get(place.proxied(blob), Range="bytes=0-").status_code == 416
+    assert place.get(place.proxy_url(blob), Range="bytes=0-").status_code == 416
 
 
 def test_it_is_mounted_at_its_path_or_at_the_root_in_any_application(tmp_path: Path) -> None:
@@ -143,17 +145,17 @@ def test_the_urls_of_a_rails_application_lead_to_the_same_files(tmp_path: Path) 
 def refused_urls(place: Place) -> dict[str, str]:
     """URLs that lead nowhere, each with why."""
     blob = place.store()
-    url, viewing = place.proxied(blob), place.db.blobs.signed_id(blob)
+    url, viewing = place.proxy_url(blob), place.db.blobs.signed_id(blob)
     attaching = place.db.blobs.signed_id(blob, purpose="attach")
     gone = place.store(b"gone")
     place.db.blobs.delete(gone)
-    late = place.proxied(blob, expires=datetime.now(UTC) - timedelta(seconds=1))
+    late = place.proxy_url(blob, expires=datetime.now(UTC) - timedelta(seconds=1))
     return {
         "changed": url.replace(viewing, viewing[:-2] + ("AA" if viewing[-2:] != "AA" else "BB")),
         "for attaching": url.replace(viewing, attaching),
         "of another secret": url.replace(viewing, "eyJfIjoxfQ.AAAA"),
         "expired": late,
-        "of a deleted blob": place.proxied(gone),
+        "of a deleted blob": place.proxy_url(gone),
         "without a name": url.rpartition("/")[0],
         "with more parts": f"{url}/more",
         "a variation that nobody signed": f"/attachments/representations/{viewing}/{viewing}/a.png",
@@ -172,14 +174,14 @@ def test_a_missing_file_is_not_found_and_a_failure_is_a_500_and_neither_is_cache
     place.path_of(blob).unlink()
     place.path_of(damaged).write_bytes(b"other")
     for method in ("GET", "HEAD"):
-        for url, status in ((place.proxied(blob), 404), (place.proxied(damaged), 500)):
+        for url, status in ((place.proxy_url(blob), 404), (place.proxy_url(damaged), 500)):
             reply = place.get(url, method)
             assert (reply.status_code, reply.headers["cache-control"]) == (status, "no-store")
             assert b"damaged" not in reply.content
 
 
 def test_what_a_client_cannot_have_is_a_405(place: Place) -> None:
-    assert place.get(place.proxied(place.store()), "POST").status_code == 405
+    assert place.get(place.proxy_url(place.store()), "POST").status_code == 405
 
 
 # --- ranges and conditions --------------------------------------------------------------------------------
@@ -230,7 +232,7 @@ def test_a_range_of_100_mebibytes_is_refused_unless_it_is_the_rest() -> None:
 
 
 def test_a_range_is_sent_and_a_bad_one_is_refused_with_the_size(place: Place) -> None:
-    url = place.proxied(place.store(WORDS))
+    url = place.proxy_url(place.store(WORDS))
     for first, last in ((0, 0), (3, 299_999), (255 * 1024, len(WORDS) - 1)):
         reply = place.get(url, Range=f"bytes={first}-{last}")
         assert (reply.status_code, reply.content) == (206, WORDS[first : last + 1])
@@ -244,7 +246,7 @@ def test_a_range_is_sent_and_a_bad_one_is_refused_with_the_size(place: Place) ->
 
 def test_a_client_that_has_the_bytes_is_told_so(place: Place) -> None:
     blob = place.store()
-    url = place.proxied(blob)
+    url = place.proxy_url(blob)
     headers = place.get(url).headers
     etag, modified = headers["etag"], headers["last-modified"]
     later = "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -299,7 +301,7 @@ def test_a_wish_of_the_client_never_loosens_how_a_file_is_shown(
     place: Place, kind: str, wish: str, served: str, how: str
 ) -> None:
     blob = place.store(b"<script>alert(1)</script>", "a.html", content_type=kind, identify=False)
-    for url in (place.proxied(blob) + wish, place.get(place.url(blob) + wish).headers["location"]):
+    for url in (place.proxy_url(blob) + wish, place.get(place.url(blob) + wish).headers["location"]):
         for changed in (url, f"{url}{'&' if '?' in url else '?'}response-content-type=text/html"):
             headers = place.get(changed).headers
             assert headers["content-type"] == served
@@ -324,9 +326,9 @@ def test_the_application_decides_who_sees_what(place: Place, colour: str) -> Non
 
     blob = place.store()
     app = create_app(place.db, authorize=decide if colour == "sync" else decide_async)
-    for url in (place.url(blob), place.proxied(blob)):
+    for url in (place.url(blob), place.proxy_url(blob)):
         assert place.get(url, app=app).status_code == 403
-    reply = place.get(place.proxied(blob), app=app, x_user="ada")
+    reply = place.get(place.proxy_url(blob), app=app, x_user="ada")
     assert (reply.status_code, reply.headers["cache-control"].split(",")[0]) == (200, "private")
     assert seen == [("view", blob, None)] * 3
 
@@ -343,7 +345,7 @@ def test_no_shared_cache_keeps_a_reply_that_a_session_leaves_a_cookie_in(place: 
             await self.app(scope, receive, send)
 
     session = Middleware(SessionMiddleware, secret_key="x")
-    url = place.proxied(place.store())
+    url = place.proxy_url(place.store())
     routes = [Mount("/", place.app)]
     quiet = place.get(url, app=Starlette(routes=routes, middleware=[session]))
     assert "set-cookie" not in quiet.headers
@@ -357,7 +359,7 @@ def test_an_async_database_is_served_too(tmp_path: Path) -> None:
     db = AsyncDatabase("memory:", files=f"file:{tmp_path}", secret=SECRET)
     with db.sync as twin:
         place = Place(twin, tmp_path, create_app(db))
-        assert place.get(place.proxied(place.store())).content == b"words"
+        assert place.get(place.proxy_url(place.store())).content == b"words"
 
 
 def picture(size: tuple[int, int] = (64, 48)) -> bytes:

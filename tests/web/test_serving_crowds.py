@@ -15,8 +15,8 @@ from typing import Any
 from httpx import ASGITransport, AsyncClient
 from PIL import Image
 from rig.recorder import Recorder
-from serving_rig import SECRET, Place, opened_place
-from web_rig import awaited, served_asgi
+from serving_rig import SECRET, Place, open_place
+from web_rig import run_awaiting, serve_asgi
 
 from holdall import Database
 from holdall.attachments import Blob, Representation, Variant
@@ -88,14 +88,14 @@ async def ask(url: str, method: str, path: str, headers: str = "", body: bytes =
     return int(head.split()[1]), content
 
 
-@awaited
+@run_awaiting
 async def meet(place: Place, url: str, film: Blob, data: bytes, small: Representation) -> None:
     """200 ranges, uploads and a transform at once; every one of them has to end, and be right."""
 
     async def download(number: int) -> None:
         start = number * 20_000
         end = start + EACH
-        found = await ask(url, "GET", place.proxied(film), f"Range: bytes={start}-{end - 1}\r\n")
+        found = await ask(url, "GET", place.proxy_url(film), f"Range: bytes={start}-{end - 1}\r\n")
         assert found == (206, data[start:end])
 
     async def upload(number: int) -> None:
@@ -113,12 +113,12 @@ async def meet(place: Place, url: str, film: Blob, data: bytes, small: Represent
 def test_a_crowd_is_served_while_others_are_stuck_and_little_is_held(tmp_path: Path) -> None:
     data, drawn = os.urandom(CROWD * 20_000 + EACH), io.BytesIO()
     Image.effect_noise((800, 600), 90).save(drawn, "PNG")
-    with opened_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
+    with open_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
         film, large = place.store(data, "film.bin"), place.store(bytes(32 * 1024**2), "large.bin")
         picture = place.store(drawn.getvalue(), "picture.png")
         small = Representation(place.db._context.settings, picture, Variant(resize_to_limit=(40, 40)))
         watched = Watched(place.app)
-        with served_asgi(watched) as url, stuck_clients(watched, url, place.proxied(large)):
+        with serve_asgi(watched) as url, stuck_clients(watched, url, place.proxy_url(large)):
             meet(place, url, film, data, small)
             assert len(watched.held) == STUCK, (
                 "those that read nothing are still there, and kept nobody waiting"
@@ -135,7 +135,7 @@ def test_a_hook_that_blocks_keeps_nobody_else_waiting(tmp_path: Path) -> None:
         began.set()
         return end.wait(30)
 
-    @awaited
+    @run_awaiting
     async def ask_others(app: Any, url: str) -> None:
         async with AsyncClient(transport=ASGITransport(app=app), base_url="http://x") as client:
             waiting = asyncio.create_task(client.get(url))
@@ -146,8 +146,8 @@ def test_a_hook_that_blocks_keeps_nobody_else_waiting(tmp_path: Path) -> None:
             end.set()
             assert (await waiting).status_code == 200
 
-    with opened_place(tmp_path) as place:
-        ask_others(create_app(place.db, authorize=authorize), place.proxied(place.store()))
+    with open_place(tmp_path) as place:
+        ask_others(create_app(place.db, authorize=authorize), place.proxy_url(place.store()))
 
 
 def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) ->
     service = Recorder(DiskService(tmp_path))
     with Database("memory:", files=service, secret=SECRET) as db:
         place = Place(db, tmp_path, create_app(db))
-        url = place.proxied(place.store(bytes(16 * 1024**2), "large.bin"))
+        url = place.proxy_url(place.store(bytes(16 * 1024**2), "large.bin"))
         service.requests.clear()
         sent: list[int] = []
 
-        @awaited
+        @run_awaiting
         async def ask_slowly() -> None:
             full = asyncio.Event()
 
@@ -193,7 +193,7 @@ def test_a_picture_that_many_ask_for_at_once_is_made_once(tmp_path: Path) -> Non
         small = Representation(db._context.settings, blob, Variant(resize_to_limit=(8, 8)))
         service.requests.clear()
 
-        @awaited
+        @run_awaiting
         async def ask_all() -> None:
             async with AsyncClient(transport=ASGITransport(create_app(db)), base_url="http://x") as client:
                 replies = await asyncio.gather(*(client.get(small.url(proxied=True)) for _ in range(30)))
@@ -201,4 +201,4 @@ def test_a_picture_that_many_ask_for_at_once_is_made_once(tmp_path: Path) -> Non
             assert len({reply.content for reply in replies}) == 1
 
         ask_all()
-        assert len(service.sent(PutObject)) == 1
+        assert len(service.list_sent(PutObject)) == 1

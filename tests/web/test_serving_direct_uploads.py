@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from httpx import Response
 from playwright.sync_api import FilePayload
-from rig.browser import browser_package, opened_browser
-from serving_rig import Place, opened_place
+from rig.browser import browser_package, open_browser
+from serving_rig import Place, open_place
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse
 from starlette.routing import Mount, Route
-from web_rig import asked, served_asgi
+from web_rig import ask_app, serve_asgi
 
 from holdall import Key, Model, has_many_attached, has_one_attached
 from holdall.attachments import Accept
@@ -39,7 +39,7 @@ class Album(Model):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     limits = Accept(types=["image/*", "text/plain"], max_bytes=1_000_000)
-    with opened_place(tmp_path_factory.mktemp("serving"), accept=limits) as found:
+    with open_place(tmp_path_factory.mktemp("serving"), accept=limits) as found:
         with found.db.transaction() as tx:
             tx.create(Album, name="a")
         yield found
@@ -58,7 +58,7 @@ def stated(**changes: Any) -> dict[str, Any]:
 
 def post(place: Place, blob: Any, app: Any = None, **headers: str) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return asked(app or place.app, "POST", UPLOADS, json={"blob": blob}, headers=named)
+    return ask_app(app or place.app, "POST", UPLOADS, json={"blob": blob}, headers=named)
 
 
 def test_a_client_is_told_where_to_put_the_bytes_and_attaches_by_the_signed_id(place: Place) -> None:
@@ -72,7 +72,7 @@ def test_a_client_is_told_where_to_put_the_bytes_and_attaches_by_the_signed_id(p
     assert told["created_at"].endswith("Z")
     assert place.db.blobs.find(told["id"]).key == told["key"]
     direct = told["direct_upload"]
-    sent = asked(place.app, "PUT", direct["url"], content=BODY, headers=direct["headers"])
+    sent = ask_app(place.app, "PUT", direct["url"], content=BODY, headers=direct["headers"])
     assert sent.status_code == 204
     with place.db.transaction() as tx:
         tx.get_one(Album, "a").cover = told["signed_id"]
@@ -196,7 +196,7 @@ PAGE = """
 
 def test_rails_own_client_uploads_from_a_page_and_its_form_attaches(tmp_path: Path) -> None:
     script = browser_package("@rails/activestorage") / "app/assets/javascripts/activestorage.js"
-    with opened_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
+    with open_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
 
         async def attach(request: Request) -> PlainTextResponse:
             form = await request.form()
@@ -214,7 +214,7 @@ def test_rails_own_client_uploads_from_a_page_and_its_form_attaches(tmp_path: Pa
             ]
         )
         large = b"0123456789" * 100_000
-        with served_asgi(app) as url, opened_browser() as browser:
+        with serve_asgi(app) as url, open_browser() as browser:
             page = browser.new_page()
             page.goto(url)
             files: list[FilePayload] = [

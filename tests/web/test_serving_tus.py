@@ -16,8 +16,8 @@ import pytest
 from httpx import Response
 from rig.clock import Clock, TimedPort
 from rig.recorder import Recorder
-from serving_rig import SECRET, Place, opened_place
-from web_rig import asked, served_asgi
+from serving_rig import SECRET, Place, open_place
+from web_rig import ask_app, serve_asgi
 
 from holdall import Database, Key, Model, has_one_attached
 from holdall.attachments import Accept
@@ -45,7 +45,7 @@ class Album(Model):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     limits = Accept(types=["image/*"], max_bytes=1_000_000)
-    with opened_place(tmp_path_factory.mktemp("tus"), accept=limits) as found:
+    with open_place(tmp_path_factory.mktemp("tus"), accept=limits) as found:
         yield found
 
 
@@ -55,7 +55,7 @@ def ask(place: Place, method: str, url: str, body: Any = b"", *, app: Any = None
         name.replace("_", "-"): value for name, value in headers.items()
     }
     sent = {name: str(value) for name, value in said.items() if value is not None}
-    response = asked(app or place.app, method, url, content=body, headers=sent)
+    response = ask_app(app or place.app, method, url, content=body, headers=sent)
     assert response.headers["Tus-Resumable"] == "1.0.0"
     return response
 
@@ -102,7 +102,7 @@ def test_a_file_comes_in_several_requests_and_is_attached_by_its_signed_id(place
     blob = album.cover.blob
     assert blob is not None
     assert (str(blob.filename), blob.content_type) == ("ä.gif", "image/gif")
-    assert place.get(place.proxied(blob)).content == DATA
+    assert place.get(place.proxy_url(blob)).content == DATA
 
 
 def test_a_small_file_comes_with_its_creation(place: Place) -> None:
@@ -246,7 +246,7 @@ def test_another_signed_id_is_not_the_url_of_an_upload(place: Place) -> None:
 
 def test_an_upload_expires_when_its_replies_say_so(tmp_path: Path) -> None:
     clock = Clock(ticking=True)
-    with opened_place(tmp_path) as place:
+    with open_place(tmp_path) as place:
         aio = place.db.aio
         aio._context = replace(aio._context, port=TimedPort(aio._context.port, clock))
         app = create_app(aio)
@@ -266,7 +266,7 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
     service = Recorder(MemoryService())
     with (
         Database("memory:", files=service, secret=SECRET) as db,
-        served_asgi(create_app(db)) as server,
+        serve_asgi(create_app(db)) as server,
     ):
         upload = db.blobs.start_upload(filename="a.bin", byte_size=26 * 1024**2)
         url = f"{UPLOADS}/{db.blobs.signed_id(upload.id, purpose='upload')}"
@@ -290,7 +290,7 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
         assert (response.status, response.headers["Upload-Offset"]) == (204, str(26 * 1024**2))
         connection.close()
         assert db.blobs.download(upload.id) == mebibyte * 26
-    sizes = [len(request.body) for request in service.sent(PutObject, UploadPart)]
+    sizes = [len(request.body) for request in service.list_sent(PutObject, UploadPart)]
     assert max(sizes) == 8 * 1024**2
 
 
@@ -298,7 +298,7 @@ def test_a_client_that_sends_nothing_more_is_not_waited_for(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdall.web.serving.body.IDLE", 0.1)
-    with served_asgi(place.app) as server:
+    with serve_asgi(place.app) as server:
         url = create(place, 900_000).headers["Location"]
         address = urlsplit(server)
         connection = HTTPConnection(str(address.hostname), address.port)

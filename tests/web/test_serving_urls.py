@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 from httpx import Client, Response
 from rig.files import bucket_service
-from serving_rig import SECRET, Place, opened_place
-from web_rig import asked, served_asgi
+from serving_rig import SECRET, Place, open_place
+from web_rig import ask_app, serve_asgi
 
 from holdall import Database
 from holdall.backends.disk import DiskService
@@ -37,7 +37,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made: Any = MemoryService(secret=[SECRET], base_url=base_url)
     if request.param == "disk":
         made = DiskService(tmp_path_factory.mktemp("files"), secret=[SECRET], base_url=base_url)
-    with Database("memory:", files={NAME: made}, secret=SECRET) as db, served_asgi(create_app(db)) as url:
+    with Database("memory:", files={NAME: made}, secret=SECRET) as db, serve_asgi(create_app(db)) as url:
         yield made
 
 
@@ -49,12 +49,12 @@ def test_urls_keep_the_contract(service: Any, check: Any) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with opened_place(tmp_path_factory.mktemp("serving")) as found:
+    with open_place(tmp_path_factory.mktemp("serving")) as found:
         yield found
 
 
 def put(place: Place, url: str, body: bytes, **headers: str) -> Response:
-    return asked(
+    return ask_app(
         place.app, "PUT", url, content=body, headers={k.replace("_", "-"): v for k, v in headers.items()}
     )
 
@@ -107,7 +107,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(
 ) -> None:
     """The client sends a part of what it said it would, and is gone, or sends nothing more."""
     monkeypatch.setattr("holdall.web.serving.body.IDLE", 60 if how == "gone" else 0.01)
-    with opened_place(tmp_path) as place:
+    with open_place(tmp_path) as place:
         token = place.db.files.upload_url("it", size=20_000_000).url
         messages = [
             {"type": "http.request", "body": b"x" * 9_000_000, "more_body": True},
@@ -149,7 +149,7 @@ def test_pages_of_other_origins_may_put_where_a_url_says(place: Place) -> None:
 def test_a_service_in_memory_is_served_over_http() -> None:
     with (
         Database("memory:", secret=SECRET) as db,
-        served_asgi(create_app(db)) as url,
+        serve_asgi(create_app(db)) as url,
         closing(Client(base_url=url, trust_env=False)) as client,
     ):
         db.files.put("it", b"0123456789" * 100_000, content_type="text/plain")
@@ -168,7 +168,7 @@ def test_a_bucket_is_served_and_uploaded_to_by_its_own_urls() -> None:
             "checksum": md5_of(body),
             "content_type": "image/png",
         }
-        direct = asked(place.app, "POST", "/attachments/direct_uploads", json={"blob": stated}).json()
+        direct = ask_app(place.app, "POST", "/attachments/direct_uploads", json={"blob": stated}).json()
         upload = direct["direct_upload"]
         assert {name.lower() for name in upload["headers"]} == {"content-type", "content-md5"}
         with Client(trust_env=False) as client:
@@ -178,10 +178,10 @@ def test_a_bucket_is_served_and_uploaded_to_by_its_own_urls() -> None:
             assert moved.status_code == 302
             found = client.get(moved.headers["location"])
             assert (found.content, found.headers["content-type"]) == (body, "image/png")
-        assert place.get(place.proxied(blob)).content == body
-        part = place.get(place.proxied(blob), Range="bytes=1000000-2500000")
+        assert place.get(place.proxy_url(blob)).content == body
+        part = place.get(place.proxy_url(blob), Range="bytes=1000000-2500000")
         assert (part.status_code, part.content) == (206, body[1_000_000:2_500_001])
         empty = place.store(b"", "empty.txt")
-        assert place.get(place.proxied(empty)).content == b""
+        assert place.get(place.proxy_url(empty)).content == b""
         db.files.delete(blob.key)
-        assert place.get(place.proxied(blob)).status_code == 404
+        assert place.get(place.proxy_url(blob)).status_code == 404

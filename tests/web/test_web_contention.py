@@ -20,7 +20,7 @@ from fastapi import Depends, FastAPI, Header
 from flask import Flask, request
 from httpx import Client
 from rig.torture import TORTURE
-from web_rig import STORES, Counter, count_of, database, served_asgi, served_wsgi
+from web_rig import STORES, Counter, count_of, database, serve_asgi, serve_wsgi
 
 from holdall import AsyncTransaction, Database, Transaction, current_transaction
 from holdall.web import TransactionMiddleware, retry_on_contention, wsgi
@@ -69,7 +69,7 @@ def fastapi_awaiting(db: Database, meetings: Meetings, again: bool) -> Iterator[
         counter.n = seen + 1
         return counter.n
 
-    with served_asgi(app) as url:
+    with serve_asgi(app) as url:
         yield url
 
 
@@ -83,7 +83,7 @@ def fastapi_blocking(db: Database, meetings: Meetings, again: bool) -> Iterator[
     def add(tx: BlockingTx, x_request_id: RequestId = "") -> int:
         return counted(meetings, barrier, x_request_id, again)
 
-    with served_asgi(app) as url:
+    with serve_asgi(app) as url:
         yield url
 
 
@@ -97,7 +97,7 @@ def flask(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
     def add() -> str:
         return str(counted(meetings, barrier, request.headers.get("x-request-id", ""), again))
 
-    with served_wsgi(app) as url:
+    with serve_wsgi(app) as url:
         yield url
 
 

@@ -19,7 +19,7 @@ from flask import Response as FlaskResponse
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from web_rig import Counter, asked, bump, opened
+from web_rig import Counter, ask_app, bump, open_counter
 
 import holdall.web.flask
 from holdall import Database, Key, Model, current_transaction, errors, field
@@ -222,14 +222,14 @@ def starlette(views: Views) -> Ask:
 
     app = Starlette(routes=[Route("/{name}", view)])
     install_error_handlers(app)
-    return lambda where: _reply(asked(app, "GET", where))
+    return lambda where: _reply(ask_app(app, "GET", where))
 
 
 def fastapi(views: Views) -> Ask:
     app = FastAPI()
     install_error_handlers(app)
     app.get("/{name}")(lambda name: getattr(views, name)())
-    return lambda where: _reply(asked(app, "GET", where))
+    return lambda where: _reply(ask_app(app, "GET", where))
 
 
 def _reply(reply: Any) -> Reply:
@@ -274,7 +274,7 @@ def django_async(views: Views) -> Ask:
 
 @pytest.fixture
 def db() -> Iterator[Database]:
-    with opened() as found:
+    with open_counter() as found:
         yield found
 
 
@@ -329,7 +329,7 @@ def test_a_handler_of_the_applications_own_comes_first(db: Database) -> None:
     app.add_exception_handler(RecordNotFound, lambda request, error: PlainTextResponse("no", 410))
     install_error_handlers(app)
     app.get("/{name}")(lambda name: getattr(views, name)())
-    assert [asked(app, "GET", f"/{name}").status_code for name in ("missing", "invalid")] == [410, 422]
+    assert [ask_app(app, "GET", f"/{name}").status_code for name in ("missing", "invalid")] == [410, 422]
 
     plain = Flask("app")
     holdall.web.flask.install_error_handlers(plain)
@@ -341,7 +341,7 @@ def test_a_handler_of_the_applications_own_comes_first(db: Database) -> None:
 
 def test_handlers_come_before_the_first_request() -> None:
     app = FastAPI()
-    assert asked(app, "GET", "/").status_code == 404
+    assert ask_app(app, "GET", "/").status_code == 404
     with pytest.raises(ConfigurationError, match="after the application has served"):
         install_error_handlers(app)
 
@@ -375,7 +375,7 @@ def test_contention_that_our_handler_answers_is_seen_by_the_middleware(db: Datab
             app.add_middleware(TransactionMiddleware, db=db)
             install_error_handlers(app)
             app.api_route("/", methods=["GET", "POST"])(lambda view=view: PlainTextResponse(view()))
-            reply = _reply(asked(app, method, "/"))
+            reply = _reply(ask_app(app, method, "/"))
         elif framework == "flask":
             plain = Flask("app")
             plain.wsgi_app = wsgi.TransactionMiddleware(plain.wsgi_app, db)  # type: ignore[method-assign]
@@ -418,7 +418,7 @@ def test_a_commit_that_fails_is_told_in_the_same_way(db: Database) -> None:
     plain.wsgi_app = wsgi.TransactionMiddleware(plain.wsgi_app, db)  # type: ignore[method-assign]
     plain.post("/<name>")(lambda name: create_again())
     found = plain.test_client().post("/ä")
-    for reply in (_reply(asked(app, "POST", "/ä")), Reply(found.status_code, found.headers, found.data)):
+    for reply in (_reply(ask_app(app, "POST", "/ä")), Reply(found.status_code, found.headers, found.data)):
         assert reply.headers["content-type"] == "application/problem+json"
         assert int(reply.headers["content-length"]) == len(reply.body)
         assert json.loads(reply.body) == {
@@ -441,7 +441,7 @@ def test_an_application_answers_a_commit_that_fails_in_its_own_way(db: Database)
     app = FastAPI()
     app.add_middleware(TransactionMiddleware, db=db, answer=answer_asgi)
     app.post("/")(lambda: create_again())
-    reply = asked(app, "POST", "/")
+    reply = ask_app(app, "POST", "/")
     assert (reply.status_code, reply.text) == (418, "own ModelAlreadyExistsError")
 
     plain = Flask("app")

@@ -21,13 +21,13 @@ from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from flask import Flask
 from httpx import Client, TransportError
-from serving_rig import opened_place
+from serving_rig import open_place
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from web_rig import served_asgi, served_wsgi
+from web_rig import serve_asgi, serve_wsgi
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from holdall.errors import InvalidRequestError
@@ -113,7 +113,7 @@ def application() -> Application:
 
 
 def plain(application: Application) -> Any:
-    return served_wsgi(DispatcherMiddleware(get_wsgi_application(), {"/files": adapt_asgi(application.app)}))
+    return serve_wsgi(DispatcherMiddleware(get_wsgi_application(), {"/files": adapt_asgi(application.app)}))
 
 
 def flask(application: Application) -> Any:
@@ -121,21 +121,21 @@ def flask(application: Application) -> Any:
     app.wsgi_app = DispatcherMiddleware(  # type: ignore[method-assign]
         app.wsgi_app, {"/files": adapt_asgi(application.app)}
     )
-    return served_wsgi(app)
+    return serve_wsgi(app)
 
 
 def django(application: Application) -> Any:
     django_rig.urlpatterns[:] = [mount("files", application.app)]
-    return served_wsgi(get_wsgi_application())
+    return serve_wsgi(get_wsgi_application())
 
 
 def django_async(application: Application) -> Any:
     django_rig.urlpatterns[:] = [mount("/files/", application.app)]
-    return served_asgi(get_asgi_application())
+    return serve_asgi(get_asgi_application())
 
 
 def beside_django(application: Application) -> Any:
-    return served_asgi(
+    return serve_asgi(
         Starlette(routes=[Mount("/files", application.app), Mount("/", get_asgi_application())])
     )
 
@@ -349,17 +349,17 @@ def test_a_forked_process_has_a_loop_of_its_own() -> None:
 def files_in_flask(app: Any) -> Any:
     flask = Flask("app")
     flask.wsgi_app = DispatcherMiddleware(flask.wsgi_app, {"/attachments": adapt_asgi(app)})  # type: ignore[method-assign]
-    return served_wsgi(flask)
+    return serve_wsgi(flask)
 
 
 def files_in_django(app: Any) -> Any:
     django_rig.urlpatterns[:] = [mount("attachments", app)]
-    return served_wsgi(get_wsgi_application())
+    return serve_wsgi(get_wsgi_application())
 
 
 def files_in_django_async(app: Any) -> Any:
     django_rig.urlpatterns[:] = [mount("attachments", app)]
-    return served_asgi(get_asgi_application())
+    return serve_asgi(get_asgi_application())
 
 
 @pytest.mark.parametrize("serve", [files_in_flask, files_in_django, files_in_django_async])
@@ -368,7 +368,7 @@ def test_a_client_uploads_and_downloads_a_file(serve: Callable[[Any], Any], tmp_
     digest = b64encode(md5(data).digest()).decode()
     stated = {"filename": "a.bin", "byte_size": len(data), "checksum": digest, "content_type": "image/png"}
     with (
-        opened_place(tmp_path) as place,
+        open_place(tmp_path) as place,
         serve(place.app) as url,
         Client(base_url=url, trust_env=False) as client,
     ):
@@ -376,12 +376,12 @@ def test_a_client_uploads_and_downloads_a_file(serve: Callable[[Any], Any], tmp_
         upload = told["direct_upload"]
         assert client.put(upload["url"], headers=upload["headers"], content=data).status_code == 204
         blob = place.db.blobs.find(told["id"])
-        assert client.get(place.proxied(blob)).content == data
+        assert client.get(place.proxy_url(blob)).content == data
         redirected = client.get(place.url(blob), follow_redirects=True)
         assert redirected.content == data
-        part = client.get(place.proxied(blob), headers={"range": "bytes=10-19"})
+        part = client.get(place.proxy_url(blob), headers={"range": "bytes=10-19"})
         assert (part.status_code, part.content) == (206, data[10:20])
-        head = client.head(place.proxied(blob))
+        head = client.head(place.proxy_url(blob))
         assert (head.headers["content-length"], head.content) == ("300000", b"")
         missing = client.get("/attachments/blobs/proxy/wrong/a.bin")
         assert missing.status_code == 404

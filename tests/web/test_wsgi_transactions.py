@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from web_rig import Counter, Counting, bump, count_of, opened
+from web_rig import Counter, Counting, bump, count_of, open_counter
 
 from holdall import Database, Key, Model, Transaction, current_transaction
 from holdall.backends.embedded import EmbeddedBackend
@@ -152,7 +152,7 @@ def changing_its_mind(environ: Any, start_response: Any) -> Iterable[bytes]:
 
 @pytest.mark.parametrize("app", [plain, generating, writing, changing_its_mind])
 def test_the_commit_is_done_before_the_first_byte_goes_out(app: Any) -> None:
-    with opened() as db:
+    with open_counter() as db:
         stored: list[int] = []
         ask = Ask(watch=lambda: stored.append(count_of(db))).to(TransactionMiddleware(app, db))
         assert (ask.status, ask.headers, ask.sent) == (200, {"x-count": "1"}, b"done")
@@ -166,7 +166,7 @@ def test_a_response_below_400_commits(status: str) -> None:
         start_response(status, [])
         return []
 
-    with opened() as db:
+    with open_counter() as db:
         assert Ask().to(TransactionMiddleware(app, db.aio)).events == [(status, {})]
         assert count_of(db) == 1
 
@@ -178,7 +178,7 @@ def test_a_request_that_does_not_use_its_transaction_asks_nothing_of_the_store()
         return [b"done"]
 
     store = Counting()
-    with opened(store) as db:
+    with open_counter(store) as db:
         store.requests = 0
         assert Ask().to(TransactionMiddleware(app, db)).status == 200
         assert store.requests == 0
@@ -197,7 +197,7 @@ def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(status:
         start_response(status, [("x", "y")])
         return [b"so ", b"sorry"]
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask("GET").to(TransactionMiddleware(app, db))
         assert ask.events == [(status, {"x": "y"}), b"so ", b"sorry"]
         assert count_of(db) == 0
@@ -220,7 +220,7 @@ def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is(late: bool
         raise problem
         yield b""
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask()
         with pytest.raises(ValueError, match="broken") as caught:
             ask.to(TransactionMiddleware(app, db))
@@ -236,7 +236,7 @@ def test_a_response_without_a_status_is_refused(status: str | None) -> None:
             start_response(status, [])
         return [b"done"]
 
-    with opened() as db:
+    with open_counter() as db:
         with pytest.raises(InvalidRequestError, match="status"):
             Ask().to(TransactionMiddleware(app, db))
         assert count_of(db) == 0
@@ -249,7 +249,7 @@ def test_a_second_response_is_refused() -> None:
         start_response("201 Created", [])
         return [b"done"]
 
-    with opened() as db:
+    with open_counter() as db:
         with pytest.raises(InvalidRequestError, match="twice"):
             Ask().to(TransactionMiddleware(app, db))
         assert count_of(db) == 0
@@ -277,7 +277,7 @@ def test_a_stream_goes_on_after_the_commit_without_the_transaction() -> None:
         finally:
             events.append("closed")
 
-    with opened() as db:
+    with open_counter() as db:
         Ask(events=events).to(TransactionMiddleware(app, db))
     assert events == [0, ("200 OK", {}), b"one", 1, b"two", "closed"]
 
@@ -293,7 +293,7 @@ def test_an_error_after_the_first_bytes_reaches_the_server() -> None:
         except ValueError:
             start_response("500 Broken", [], sys.exc_info())
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask()
         with pytest.raises(ValueError, match="broken"):
             ask.to(TransactionMiddleware(app, db))
@@ -312,7 +312,7 @@ def test_a_client_that_goes_away_closes_the_stream() -> None:
         finally:
             closed.append("closed")
 
-    with opened() as db:
+    with open_counter() as db:
         environ = {"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO()}
         response: Any = TransactionMiddleware(app, db)(environ, lambda *given: print)
         assert next(iter(response)) == b"one"
@@ -325,7 +325,7 @@ def test_a_client_that_goes_away_closes_the_stream() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_a_safe_method_is_run_again(method: str) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         ask = Ask(method).to(TransactionMiddleware(app, db))
         assert (ask.status, ask.sent, app.runs, count_of(db)) == (200, b"101", 2, 101)
@@ -333,7 +333,7 @@ def test_a_safe_method_is_run_again(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_any_other_is_not_run_again_but_answered_with_a_conflict(method: str) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         ask = Ask(method).to(TransactionMiddleware(app, db))
         assert (ask.status, app.runs, count_of(db)) == (409, 1, 100)
@@ -342,13 +342,13 @@ def test_any_other_is_not_run_again_but_answered_with_a_conflict(method: str) ->
 
 
 def test_the_answer_to_head_has_no_body() -> None:
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask("HEAD").to(TransactionMiddleware(Contended(db), db, retries=0))
         assert (ask.status, ask.sent) == (409, b"")
 
 
 def test_a_handler_that_says_so_is_run_again_and_reads_its_body_again() -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Asking(db, times=2)
         ask = Ask(body=b"all\nof it").to(TransactionMiddleware(app, db))
         assert (ask.status, app.runs, count_of(db)) == (200, 3, 201)
@@ -359,7 +359,7 @@ def test_a_handler_that_says_so_is_run_again_and_reads_its_body_again() -> None:
 def test_a_body_over_the_limit_is_not_kept_so_its_request_is_not_run_again(
     size: int, status: int, runs: int
 ) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Asking(db)
         ask = Ask(body=b"x" * size).to(TransactionMiddleware(app, db, max_body=10))
         assert (ask.status, app.runs, app.bodies) == (status, runs, [b"x" * size] * runs)
@@ -377,14 +377,14 @@ def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_same()
         yield b"you said: "
         yield environ["wsgi.input"].read()
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask("GET", body=b"one two").to(TransactionMiddleware(app, db))
         assert (ask.sent, bodies) == (b"you said: one two", [b"one"])
 
 
 @pytest.mark.parametrize(("path", "status"), [("/again", 200), ("/once", 409)])
 def test_the_middleware_can_be_told_by_the_environ(path: str, status: int) -> None:
-    with opened() as db:
+    with open_counter() as db:
         app = Contended(db)
         middleware = TransactionMiddleware(app, db, retry=lambda environ: environ["PATH_INFO"] == "/again")
         ask = Ask(environ={"PATH_INFO": path}).to(middleware)
@@ -398,7 +398,7 @@ def test_retries_come_to_an_end_and_failure_handlers_hear_of_it_once() -> None:
         def handle(self, environ: Any) -> None:
             current_transaction().after_failure(told.append)
 
-    with opened() as db:
+    with open_counter() as db:
         app = Told(db, times=9)
         ask = Ask("GET").to(TransactionMiddleware(app, db, retries=2))
         assert (ask.status, app.runs) == (409, 3)
@@ -422,7 +422,7 @@ def test_the_response_of_a_run_that_is_given_up_is_closed_before_the_next_begins
         finally:
             events.append("closed")
 
-    with opened() as db:
+    with open_counter() as db:
         assert Ask("GET").to(TransactionMiddleware(app, db)).sent == b"onetwo"
     assert events == ["begun", "closed", "begun", "closed"]
 
@@ -440,7 +440,7 @@ def test_a_run_that_is_answered_by_the_middleware_is_closed_once() -> None:
         start_response("200 OK", [])
         return Response([b"done"])
 
-    with opened() as db:
+    with open_counter() as db:
         assert Ask().to(TransactionMiddleware(app, db)).status == 409
     assert closed == [1]
 
@@ -453,7 +453,7 @@ def test_what_frameworks_note_in_the_environ_is_not_found_by_the_next_run_but_by
             found.append(environ.get("route"))
             environ["route"] = f"route {self.runs}"
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask("GET").to(TransactionMiddleware(Noting(db), db))
     assert found == [None, None]
     assert ask.environ["route"] == "route 2"
@@ -477,7 +477,7 @@ def test_a_handler_that_fails_after_the_commit_is_told_after_the_answer() -> Non
         start_response("200 OK", [])
         return [b"do", b"ne"]
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask("GET")
         with pytest.raises(AfterCommitError):
             ask.to(TransactionMiddleware(app, db))
@@ -495,7 +495,7 @@ def test_a_commit_of_which_nobody_knows_is_raised_and_never_run_again() -> None:
         start_response("200 OK", [])
         return [b"done"]
 
-    with opened(store) as db:
+    with open_counter(store) as db:
         ask = Ask("GET")
         with pytest.raises(OutcomeUnknown):
             ask.to(TransactionMiddleware(app, db))
@@ -508,7 +508,7 @@ def test_what_does_not_go_with_what_is_stored_is_a_conflict() -> None:
         start_response("201 Created", [])
         return []
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask().to(TransactionMiddleware(app, db))
         assert ask.status == 409
         assert "retry-after" not in ask.headers
@@ -527,7 +527,7 @@ def test_any_other_error_of_the_commit_is_raised() -> None:
         start_response("201 Created", [])
         return []
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask()
         with pytest.raises(LookupError, match="not like this"):
             ask.to(TransactionMiddleware(app, db))
@@ -543,7 +543,7 @@ def test_an_error_of_a_transaction_inside_is_the_applications_own(error: Excepti
         start_response("200 OK", [])
         raise error
 
-    with opened() as db:
+    with open_counter() as db:
         ask = Ask("GET")
         with pytest.raises(type(error)) as caught:
             ask.to(TransactionMiddleware(app, db))
@@ -573,7 +573,7 @@ def test_each_of_many_threads_has_a_transaction_of_its_own() -> None:
             current_transaction()
         return name
 
-    with opened() as db, ThreadPoolExecutor(12) as pool:
+    with open_counter() as db, ThreadPoolExecutor(12) as pool:
         middleware = TransactionMiddleware(app, db)
         names = set(pool.map(work, range(12)))
         assert len(names) == 12
@@ -584,7 +584,7 @@ def test_each_of_many_threads_has_a_transaction_of_its_own() -> None:
 
 
 def test_a_middleware_inside_of_another_joins_its_transaction() -> None:
-    with opened() as db, opened() as another:
+    with open_counter() as db, open_counter() as another:
         app = Contended(db)
         inner = TransactionMiddleware(app, db, retries=0)
         ask = Ask("GET").to(TransactionMiddleware(inner, db))
@@ -594,7 +594,7 @@ def test_a_middleware_inside_of_another_joins_its_transaction() -> None:
 
 
 def test_options_that_mean_nothing_are_refused_at_once() -> None:
-    with opened() as db:
+    with open_counter() as db:
         with pytest.raises(InvalidOptionsError):
             TransactionMiddleware(plain, db, retries=-1)
         with pytest.raises(ConfigurationError):

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import uvicorn
 from httpx import ASGITransport, AsyncClient, Response
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 from werkzeug.serving import make_server
 
 from holdall import AsyncDatabase, Database, Key, Model
@@ -33,15 +33,15 @@ __all__ = [
     "Counter",
     "Counting",
     "add_one",
-    "answering",
-    "asked",
-    "awaited",
+    "send_answer",
+    "ask_app",
+    "run_awaiting",
     "bump",
     "count_of",
     "database",
-    "opened",
-    "served_asgi",
-    "served_wsgi",
+    "open_counter",
+    "serve_asgi",
+    "serve_wsgi",
 ]
 
 P = ParamSpec("P")
@@ -57,7 +57,7 @@ class Counter(Model):
     n: int = 0
 
 
-def awaited(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+def run_awaiting(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     """A test that runs on an event loop of its own."""
 
     @wraps(test)
@@ -93,7 +93,7 @@ class Counting:
 
 
 @contextmanager
-def opened(backend: Backend | None = None) -> Iterator[Database]:
+def open_counter(backend: Backend | None = None) -> Iterator[Database]:
     """A database in memory, or on that backend, with a counter ``c`` at 0."""
     with Database("memory:") if backend is None else Database(backend=backend) as db:
         db.run(lambda tx: tx.create(Counter, name="c"))
@@ -110,7 +110,7 @@ def database(store: str, folder: Path) -> Iterator[Database]:
     else:
         db = Database(
             f"dynamodb://web-{uuid4().hex}",
-            endpoint=started(store),
+            endpoint=start_server(store),
             region=ENVIRONMENT["AWS_REGION"],
             manage_table=True,
             credentials=lambda: (
@@ -205,7 +205,7 @@ class Call:
         return b"".join(message["body"] for message in self.sent[1:])
 
 
-async def answering(send: Any, status: int = 200, *chunks: bytes) -> None:
+async def send_answer(send: Any, status: int = 200, *chunks: bytes) -> None:
     """Send a response."""
     await send({"type": "http.response.start", "status": status, "headers": []})
     for chunk in chunks[:-1]:
@@ -213,7 +213,7 @@ async def answering(send: Any, status: int = 200, *chunks: bytes) -> None:
     await send({"type": "http.response.body", "body": chunks[-1] if chunks else b""})
 
 
-def asked(app: Any, method: str, url: str, *, raising: bool = False, **options: Any) -> Response:
+def ask_app(app: Any, method: str, url: str, *, raising: bool = False, **options: Any) -> Response:
     """What an ASGI application answers, in this process; an error of its is a 500, or raised."""
 
     async def main() -> Response:
@@ -228,7 +228,7 @@ def asked(app: Any, method: str, url: str, *, raising: bool = False, **options: 
 
 
 @contextmanager
-def served_asgi(app: Any) -> Iterator[str]:
+def serve_asgi(app: Any) -> Iterator[str]:
     """Serve an ASGI application with uvicorn, in a thread; gives its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
@@ -245,7 +245,7 @@ def served_asgi(app: Any) -> Iterator[str]:
 
 
 @contextmanager
-def served_wsgi(app: Any) -> Iterator[str]:
+def serve_wsgi(app: Any) -> Iterator[str]:
     """Serve a WSGI application with werkzeug's server, a thread for each request; gives its URL."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
     server.log = lambda *args: None  # type: ignore[method-assign]

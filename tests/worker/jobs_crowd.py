@@ -22,7 +22,7 @@ from holdall import AsyncTransaction, Database, Key, Model, SortKey, Transaction
 from holdall.errors import HoldallError, OutcomeUnknown
 from holdall.testing import Fault, FaultyBackend
 
-__all__ = ["COUNTS", "MARKS", "Done", "Order", "Tally", "expected"]
+__all__ = ["COUNTS", "MARKS", "Done", "Order", "Tally", "predict_marks"]
 
 RATES = {Fault.THROTTLE: 0.02, Fault.UNAVAILABLE: 0.02, Fault.LOST_BEFORE: 0.02, Fault.LOST_AFTER: 0.02}
 LEASE = 1.5
@@ -144,7 +144,7 @@ MARKS = ("plain", "once", "while waiting")
 COUNTS = ("counting", "awaited", "once", *(f"link {left}" for left in range(CHAIN + 1)))
 
 
-def expected(orders: int) -> tuple[set[tuple[str, int]], set[tuple[str, int]]]:
+def predict_marks(orders: int) -> tuple[set[tuple[str, int]], set[tuple[str, int]]]:
     """What must have been marked, and what must have been counted, when all jobs of so many orders are done."""
     numbers, groups = range(orders), range(group_of(orders - 1) + 1)
     marked = {("plain", number) for number in numbers}

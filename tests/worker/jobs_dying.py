@@ -19,8 +19,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jobs_scenarios import SCENARIOS, Effect, Order, Scenario, Tally, at_work, recurring
-from jobs_torture_rig import ENDED_WELL, LEASE, WHENS, forked, leftovers, until
+from jobs_scenarios import SCENARIOS, Effect, Order, Scenario, Tally, at_work, declare_recurring
+from jobs_torture_rig import ENDED_WELL, LEASE, WHENS, fork, leftovers, until
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -98,7 +98,7 @@ def rescue(file: Path, scenario: Scenario, queues: Sequence[str], said: Sequence
         before = [state(db, scenario, queue) for queue in queues]
         if scenario.act is not None and scenario.waiting:
             for queue in queues:
-                recurring(queue)
+                declare_recurring(queue)
         work(db, *queues, waiting=scenario.waiting)
         after = [state(db, scenario, queue) for queue in queues]
         for queue, line, *states in zip(queues, said, before, after, strict=True):
@@ -130,14 +130,14 @@ def main(directory: str, *names: str) -> None:
             codes = []
             for when in WHENS:
                 queue = f"{step}-{when}"
-                code = forked(act, file, scenario, queue, step, when)
+                code = fork(act, file, scenario, queue, step, when)
                 print(json.dumps({"scenario": name, "alive": queue}), flush=True)
                 queues.append(queue)
                 codes.append(code)
                 said.append({"scenario": name, "step": step, "when": when, "code": code})
             if codes == [ENDED_WELL] * len(WHENS):
                 break
-        if forked(rescue, file, scenario, queues, said) != ENDED_WELL:
+        if fork(rescue, file, scenario, queues, said) != ENDED_WELL:
             print(json.dumps({"scenario": name, "stuck": True}), flush=True)
 
 

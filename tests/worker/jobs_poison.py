@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from jobs_torture_rig import ENDED_WELL, LEASE, forked, leftovers, until
+from jobs_torture_rig import ENDED_WELL, LEASE, fork, leftovers, until
 
 import holdall
 from holdall import Database, Key, Model, SortKey
@@ -72,9 +72,9 @@ def prepare(file: Path) -> None:
 
 
 def main(file: str) -> None:
-    assert forked(prepare, Path(file)) == ENDED_WELL
+    assert fork(prepare, Path(file)) == ENDED_WELL
     for _ in range(2 * RETRIES + 2):  # those that it must not take are too many
-        code = forked(work, Path(file))
+        code = fork(work, Path(file))
         print(code, flush=True)
         if code == ENDED_WELL:
             break

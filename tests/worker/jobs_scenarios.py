@@ -17,7 +17,7 @@ import holdall
 from holdall import AsyncTransaction, Database, Key, Model, SortKey, Transaction
 from holdall.core.frozen import dataclass
 
-__all__ = ["SCENARIOS", "Effect", "Order", "Scenario", "Tally", "at_work", "recurring"]
+__all__ = ["SCENARIOS", "Effect", "Order", "Scenario", "Tally", "at_work", "declare_recurring"]
 
 DECADES = 36525 * 24 * 3600
 BACKOFF = 0.01
@@ -153,7 +153,7 @@ def link(tx: Transaction, more: int, keyed: bool) -> None:
         tx.enqueue(link, more - 1, keyed, queue=queue, key=f"{queue} {more - 1}" if keyed else None)
 
 
-def recurring(queue: str) -> Any:
+def declare_recurring(queue: str) -> Any:
     """A job of its own for a queue, which recurs, but not in our lifetime."""
     return holdall.job(f"dying-recurring-{queue}", queue=queue, every=DECADES)(_nothing)
 
@@ -213,7 +213,7 @@ def _order(job: Any, keyed: bool) -> Act:
 
 
 def _recur(db: Database, queue: str) -> None:
-    with db.worker(queues=[queue], jobs=[recurring(queue)], lease=LEASE, poll_interval=0.05):
+    with db.worker(queues=[queue], jobs=[declare_recurring(queue)], lease=LEASE, poll_interval=0.05):
         until(lambda: db.jobs.counts(queue=queue)[queue].waiting, "a recurring job was enqueued")
 
 

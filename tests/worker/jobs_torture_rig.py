@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from rig.store_audit import audit, scanned
+from rig.store_audit import audit, scan_table
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script
 
 from holdall import Database
@@ -29,10 +29,10 @@ __all__ = [
     "Child",
     "Leftovers",
     "audit",
-    "forked",
+    "fork",
     "leftovers",
     "run_script",
-    "told_to_stop",
+    "terminate",
     "until",
     "until_empty",
 ]
@@ -78,7 +78,7 @@ def count_jobs(db: Database) -> int:
     return len(leftovers(db).jobs)
 
 
-def forked(function: Callable[..., None], *arguments: object) -> int:
+def fork(function: Callable[..., None], *arguments: object) -> int:
     """Call a function in a process of its own, and say how that ended."""
     child = os.fork()
     if child == 0:
@@ -92,7 +92,7 @@ def forked(function: Callable[..., None], *arguments: object) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def told_to_stop(child: Child) -> None:
+def terminate(child: Child) -> None:
     """Send SIGTERM to a process."""
     child._process.terminate()
 
@@ -115,7 +115,7 @@ def leftovers(db: Database) -> Leftovers:
     """All that is stored of jobs, found by reading everything."""
     layout = db.table.layout()
     found = Leftovers([], {}, {})
-    for item in scanned(db, layout.table):
+    for item in scan_table(db, layout.table):
         place = layout.logical(item)[0]
         if place.startswith(("holdall#Job#", "holdall#DeadJob#")):
             found.jobs.append(decode_job(layout, item))

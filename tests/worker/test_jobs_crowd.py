@@ -15,9 +15,9 @@ from random import Random
 from uuid import uuid4
 
 import pytest
-from jobs_crowd import COUNTS, MARKS, Done, Tally, expected
+from jobs_crowd import COUNTS, MARKS, Done, Tally, predict_marks
 from jobs_torture_rig import ROUNDS, SEED, SEEDED, Child, audit, leftovers, until, until_empty
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 import holdall
 from holdall import Database
@@ -63,7 +63,7 @@ def tortured(db: Database, url: str, orders: int, kills: int) -> None:
     """Make orders, and have their jobs done by a crowd; workers are killed as the work goes on."""
     random = Random(f"{SEED} {url.partition(':')[0]}")
     db.table.create()
-    marked, counted = expected(orders)
+    marked, counted = predict_marks(orders)
     total = len(marked) + len(counted)
     ends = [orders * part // ENQUEUERS for part in range(ENQUEUERS + 1)]
     with ExitStack() as stack:
@@ -100,7 +100,7 @@ def effects(db: Database) -> dict[tuple[str, str, int], int]:
 
 
 def assert_all_done(db: Database, orders: int) -> None:
-    marked, counted = expected(orders)
+    marked, counted = predict_marks(orders)
     wanted = {("done", *each): 1 for each in marked} | {("counted", *each): 1 for each in counted}
     assert effects(db) == wanted, SEEDED
     left = leftovers(db)
@@ -128,7 +128,7 @@ def test_a_crowd_of_killed_workers_on_the_wire_does_all_work_and_transactional_w
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     table = f"holdall-jobs-{uuid4().hex}"
-    url = f"dynamodb://{table}?endpoint={started('ministack')}&manage_table=true"
+    url = f"dynamodb://{table}?endpoint={start_server('ministack')}&manage_table=true"
     orders = 5 * ROUNDS
     with Database(url) as db:
         tortured(db, url, orders, kills=ROUNDS)

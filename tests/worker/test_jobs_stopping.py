@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 from jobs_stopping import JOBS, LEASE, Ended
-from jobs_torture_rig import Child, leftovers, told_to_stop, until
+from jobs_torture_rig import Child, leftovers, terminate, until
 
 import holdall
 from holdall import Database
@@ -44,7 +44,7 @@ def stop_with_all_jobs(worker: Child) -> None:
     said = [worker.line() for _ in range(len(JOBS) + 1)]
     (child,) = [int(line.removeprefix("process ")) for line in said if line.startswith("process ")]
     assert {line for line in said if line.startswith("begun")} == {f"begun {job.name}" for job in JOBS}
-    told_to_stop(worker)
+    terminate(worker)
     os.kill(child, signal.SIGTERM)
     assert worker.line() == "stopping"
 

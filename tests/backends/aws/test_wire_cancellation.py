@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from s3_rig import bucket
-from scripted_server import Asked, Step, refuses, says, scripted, silence
-from wire_rig import GET, KEY, KEYS, PUT, described
+from scripted_server import Asked, Step, refuses, says, serve_script, silence
+from wire_rig import GET, KEY, KEYS, PUT, describe_things
 
 from holdall import AsyncDatabase, Key, Model, job
 from holdall.backends.aws.credentials import find_credentials
@@ -56,7 +56,7 @@ def test_a_cancelled_write_without_a_reply_ends_soon_and_its_outcome_is_unknown(
             assert isinstance(unknown.__cause__, asyncio.CancelledError)
             await db.send(GET)
 
-    with scripted(described(), silence(), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), silence(), says({"Item": KEY})) as server:
         asyncio.run(main())
     assert [asked.connection for asked in server.requests] == [1, 1, 2]  # a late reply meets nobody
 
@@ -74,7 +74,7 @@ def test_a_timeout_around_a_write_without_a_reply_raises_that_its_outcome_is_unk
             assert task is not None
             assert task.cancelling() == 0
 
-    with scripted(described(), says({}), silence(), silence()) as server:
+    with serve_script(describe_things(), says({}), silence(), silence()) as server:
         asyncio.run(main())
 
 
@@ -94,7 +94,7 @@ def test_a_task_group_that_is_given_up_tells_of_the_unknown_write() -> None:
                 await write_in_a_group(db)
             assert {type(error) for error in failures.value.exceptions} == {ValueError, OutcomeUnknown}
 
-    with scripted(described(), silence()) as server:
+    with serve_script(describe_things(), silence()) as server:
         asyncio.run(main())
 
 
@@ -115,7 +115,7 @@ def test_a_write_that_is_answered_within_the_grace_period_is_plainly_cancelled(
                 await task
             await db.send(GET)
 
-    with scripted(described(), says({}, gate=gate), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), says({}, gate=gate), says({"Item": KEY})) as server:
         asyncio.run(main())
     assert {asked.connection for asked in server.requests} == {1}  # its reply was read to the end
 
@@ -135,7 +135,7 @@ def test_a_write_that_was_waiting_for_a_connection_is_plainly_cancelled_and_neve
             reading.cancel()
             await asyncio.wait([reading])
 
-    with scripted(described(), says({}), silence()) as server:
+    with serve_script(describe_things(), says({}), silence()) as server:
         asyncio.run(main())
     assert server.operations == ["DescribeTable", "GetItem", "GetItem"]
 
@@ -154,7 +154,7 @@ def test_a_write_that_was_waiting_for_the_description_of_its_table_is_plainly_ca
             reading.cancel()
             await asyncio.wait([reading])
 
-    with scripted(silence()) as server:
+    with serve_script(silence()) as server:
         asyncio.run(main())
 
 
@@ -175,14 +175,14 @@ def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
             await asyncio.wait([task])
             assert task.cancelled()
 
-    with scripted(described(), refuses("ThrottlingException")) as server:
+    with serve_script(describe_things(), refuses("ThrottlingException")) as server:
         asyncio.run(main())
 
 
 def test_a_batch_that_is_never_processed_ends_soon_after_its_caller_is_cancelled() -> None:
     def answer(asked: Asked) -> Step:
         if asked.operation == "DescribeTable":
-            return described()
+            return describe_things()
         return says({"UnprocessedItems": asked.payload["RequestItems"]})
 
     async def main() -> None:
@@ -190,7 +190,7 @@ def test_a_batch_that_is_never_processed_ends_soon_after_its_caller_is_cancelled
             task = await cancelled_when_asked(server, 3, db.send(BatchWrite((PUT,))))
             assert task.cancelled()
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         asyncio.run(main())
 
 
@@ -200,7 +200,7 @@ def test_a_read_inside_of_work_that_is_seen_through_ends_soon_too() -> None:
             task = await cancelled_when_asked(server, 2, db.port.finish(db.send(GET)))
             assert task.cancelled()
 
-    with scripted(described(), silence()) as server:
+    with serve_script(describe_things(), silence()) as server:
         asyncio.run(main())
 
 
@@ -228,7 +228,7 @@ def test_a_task_that_was_left_behind_is_not_hurried_for_ever(monkeypatch: pytest
             gate.set()
             assert (await left[0]).item == KEY
 
-    with scripted(described(), silence(), says({"Item": KEY}, gate=gate)) as server:
+    with serve_script(describe_things(), silence(), says({"Item": KEY}, gate=gate)) as server:
         asyncio.run(main())
 
 
@@ -262,7 +262,7 @@ def test_a_cancelled_transaction_runs_neither_its_body_nor_its_handlers_again() 
             unknown = task.exception()
             assert isinstance(unknown, OutcomeUnknown)
 
-    with scripted(says({"Table": TABLE}), silence()) as server:
+    with serve_script(says({"Table": TABLE}), silence()) as server:
         asyncio.run(main())
     assert runs == ["body"]
 
@@ -286,7 +286,7 @@ def test_reads_are_cancelled_at_once() -> None:
             task = await cancelled_when_asked(server, 2, db.send(GetItem("things", KEY)))
             assert task.cancelled()
 
-    with scripted(described(), silence()) as server:
+    with serve_script(describe_things(), silence()) as server:
         asyncio.run(main())
 
 
@@ -313,5 +313,5 @@ def test_a_worker_stops_though_a_write_of_its_own_is_never_answered() -> None:
         async with db, db.worker(jobs=[tick], concurrency=1):
             assert await asyncio.to_thread(writing.wait, 20)
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         asyncio.run(asyncio.wait_for(main(), 20))

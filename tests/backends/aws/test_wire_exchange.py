@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, says, scripted, silence
+from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, says, serve_script, silence
 from wire_rig import COLOURS, Colour, lane_of, request, target_of
 
 from holdall.backends.aws import transport
@@ -84,7 +84,7 @@ async def one_post(caller: Caller) -> Reply:
 
 
 def test_a_connection_is_kept_for_the_next_request(with_caller: Calling) -> None:
-    with scripted(says({"n": 1}), says({"n": 2})) as server:
+    with serve_script(says({"n": 1}), says({"n": 2})) as server:
         assert with_caller(server, two_posts) == [b'{"n": 1}', b'{"n": 2}']
     assert [asked.connection for asked in server.requests] == [1, 1]
 
@@ -93,7 +93,7 @@ def test_the_request_arrives_as_it_was_given(with_caller: Calling) -> None:
     async def flow(caller: Caller) -> None:
         await caller.post(b'{"name":"\xc3\xa9"}')
 
-    with scripted(says({})) as server:
+    with serve_script(says({})) as server:
         with_caller(server, flow)
     (asked,) = server.requests
     assert asked.head == (
@@ -109,7 +109,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_replaced_without_loss(
         await caller.settle()
         return [first.body, (await caller.post()).body]
 
-    with scripted(says(b"1", end="close"), says(b"2")) as server:
+    with serve_script(says(b"1", end="close"), says(b"2")) as server:
         assert with_caller(server, flow) == [b"1", b"2"]
     assert [asked.connection for asked in server.requests] == [1, 2]
 
@@ -122,7 +122,7 @@ def test_a_closed_connection_is_noticed_even_before_the_event_loop_could_hear_of
         server.wait_for_ends(1)  # the event loop stands still meanwhile
         return [first.body, (await caller.post()).body]
 
-    with scripted(says(b"1", end="close"), says(b"2")) as server:
+    with serve_script(says(b"1", end="close"), says(b"2")) as server:
         assert with_caller(server, flow) == [b"1", b"2"]
 
 
@@ -133,7 +133,7 @@ def test_a_connection_that_the_server_reset_meanwhile_is_replaced_without_loss(w
         await caller.settle()
         return [first.body, (await caller.post()).body]
 
-    with scripted(says(b"1", end="reset"), says(b"2")) as server:
+    with serve_script(says(b"1", end="reset"), says(b"2")) as server:
         assert with_caller(server, flow) == [b"1", b"2"]
 
 
@@ -142,7 +142,7 @@ def test_a_connection_past_its_time_is_replaced(
     with_caller: Calling, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, limit, 0.0)
-    with scripted(says(b"1"), says(b"2")) as server:
+    with serve_script(says(b"1"), says(b"2")) as server:
         assert with_caller(server, two_posts) == [b"1", b"2"]
         server.wait_for_ends(1)
     assert [asked.connection for asked in server.requests] == [1, 2]
@@ -172,7 +172,7 @@ def test_no_more_connections_are_kept_than_the_limit_says(
         await asyncio.gather(*posts)
         await asyncio.to_thread(server.wait_for_ends, 3)
 
-    with scripted(*(says(b"x", gate=gate) for _ in range(5))) as server:
+    with serve_script(*(says(b"x", gate=gate) for _ in range(5))) as server:
         with_caller(server, blocking if colour == "blocking" else awaiting)
         server.wait_for_ends(3)
         assert server.connections == 5
@@ -198,7 +198,7 @@ def test_no_more_connections_are_kept_than_the_limit_says(
 def test_a_connection_that_has_more_or_less_than_its_reply_is_not_used_again(
     with_caller: Calling, reply: bytes
 ) -> None:
-    with scripted(Step((reply,)), says(b"own")) as server:
+    with serve_script(Step((reply,)), says(b"own")) as server:
         assert with_caller(server, two_posts) == [b"1", b"own"]
     assert [asked.connection for asked in server.requests] == [1, 2]
 
@@ -214,7 +214,7 @@ def test_a_reply_that_nobody_asked_for_never_answers_the_next_request(with_calle
         return [first.body, (await caller.post()).body]
 
     unasked = http(200, {"Content-Length": 5}, b"wrong")
-    with scripted(Step((http(200, {"Content-Length": 1}, b"1"), late, unasked)), says(b"own")) as server:
+    with serve_script(Step((http(200, {"Content-Length": 1}, b"1"), late, unasked)), says(b"own")) as server:
         assert with_caller(server, flow) == [b"1", b"own"]
 
 
@@ -252,13 +252,13 @@ def test_a_reply_that_nobody_asked_for_never_answers_the_next_request(with_calle
 def test_a_reply_is_read_whole_however_it_comes_and_the_connection_is_kept(
     with_caller: Calling, parts: tuple[bytes, ...]
 ) -> None:
-    with scripted(Step(parts), says(b"2")) as server:
+    with serve_script(Step(parts), says(b"2")) as server:
         assert with_caller(server, two_posts) == [b"whole", b"2"]
     assert [asked.connection for asked in server.requests] == [1, 1]
 
 
 def test_a_reply_may_end_with_the_connection(with_caller: Calling) -> None:
-    with scripted(Step((http(200, {"X": 1}, b"to the end"),), end="close")) as server:
+    with serve_script(Step((http(200, {"X": 1}, b"to the end"),), end="close")) as server:
         assert with_caller(server, one_post).body == b"to the end"
 
 
@@ -268,7 +268,7 @@ def test_a_large_reply_and_a_large_request_are_carried_whole(with_caller: Callin
     async def flow(caller: Caller) -> bytes:
         return (await caller.post(body)).body
 
-    with scripted(says(body[::-1])) as server:
+    with serve_script(says(body[::-1])) as server:
         assert with_caller(server, flow) == body[::-1]
     assert server.requests[0].body == body
 
@@ -373,7 +373,7 @@ def test_what_is_no_reply_is_broken_and_its_connection_never_used_again(
             await caller.post()
         return (await caller.post()).body
 
-    with scripted(step, says(b"own")) as server:
+    with serve_script(step, says(b"own")) as server:
         assert with_caller(server, flow) == b"own"
     assert [asked.connection for asked in server.requests] == [1, 2]
 
@@ -386,7 +386,7 @@ def test_a_head_that_does_not_end_is_not_read_for_ever(with_caller: Calling) -> 
             await caller.post()
         return (await caller.post()).body
 
-    with scripted(endless, says(b"own")) as server:
+    with serve_script(endless, says(b"own")) as server:
         assert with_caller(server, flow) == b"own"
 
 
@@ -398,7 +398,7 @@ def test_a_body_over_the_size_we_take_is_not_read(with_caller: Calling) -> None:
         return (await caller.post(limit=10)).body
 
     chunk = b"b\r\n12345678901\r\n0\r\n\r\n"
-    with scripted(
+    with serve_script(
         Step((http(200, {"Content-Length": 11}, b"12345678901"),)),
         Step((http(200, {"Transfer-Encoding": "chunked"}, chunk),)),
         Step((http(200, {"X": 1}, b"12345678901"),), end="close"),
@@ -418,6 +418,6 @@ def test_a_reply_that_does_not_come_is_given_up_and_its_connection_closed(
             await caller.post()
         return (await caller.post()).body
 
-    with scripted(Step((said, *silence().parts)), says(b"own")) as server:
+    with serve_script(Step((said, *silence().parts)), says(b"own")) as server:
         assert with_caller(server, flow, read_timeout=0.5) == b"own"
     assert [asked.connection for asked in server.requests] == [1, 2]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import CLOSE, Asked, Step, refuses, says, scripted
-from wire_rig import COLOURS, CREATE, GET, PUT, Colour, client, described
+from scripted_server import CLOSE, Asked, Step, refuses, says, serve_script
+from wire_rig import COLOURS, CREATE, GET, PUT, Colour, client, describe_things
 
 from holdall.backends.aws.credentials import CallableCredentials, Credentials
 from holdall.core.requests import Request, TransactWrite
@@ -69,7 +69,7 @@ def test_an_expired_token_is_renewed_once_and_the_call_sent_again(
     rotating = Rotating()
     source = CallableCredentials(rotating)
     with (
-        scripted(described(), EXPIRED, says({})) as server,
+        serve_script(describe_things(), EXPIRED, says({})) as server,
         client(colour, server.url, source=source) as ours,
     ):
         ours.ask(request_)
@@ -88,7 +88,7 @@ def test_a_token_that_is_expired_again_surfaces_without_waiting(
 ) -> None:
     source = CallableCredentials(Rotating())
     with (
-        scripted(described(), EXPIRED, EXPIRED) as server,
+        serve_script(describe_things(), EXPIRED, EXPIRED) as server,
         client(colour, server.url, source=source) as ours,
     ):
         with pytest.raises(AccessDeniedError) as refusal:
@@ -100,7 +100,7 @@ def test_a_token_that_is_expired_again_surfaces_without_waiting(
 def test_a_write_whose_token_expired_after_a_lost_reply_is_still_unknown(colour: Colour) -> None:
     source = CallableCredentials(Rotating())
     with (
-        scripted(described(), CLOSE, EXPIRED, EXPIRED) as server,
+        serve_script(describe_things(), CLOSE, EXPIRED, EXPIRED) as server,
         client(colour, server.url, source=source) as ours,
         pytest.raises(OutcomeUnknown),
     ):
@@ -112,7 +112,7 @@ def test_credentials_that_replaced_expired_ones_are_not_dropped_by_a_call_that_h
     heard = threading.Event()
     late = Step((heard, *EXPIRED.parts))
     with (
-        scripted(described(), FOUND, late, EXPIRED, FOUND, FOUND) as server,
+        serve_script(describe_things(), FOUND, late, EXPIRED, FOUND, FOUND) as server,
         client("blocking", server.url, source=CallableCredentials(rotating)) as ours,
     ):
         ours.ask(GET)
@@ -157,7 +157,7 @@ def test_a_wrong_secret_is_named_with_code_and_request_id_and_never_shown(
     caplog.set_level(logging.DEBUG)
     source = CallableCredentials(lambda: Credentials("AKIDEXAMPLE", SECRET, TOKEN))
     with (
-        scripted(described(), refuses(code, message)) as server,
+        serve_script(describe_things(), refuses(code, message)) as server,
         client(colour, server.url, source=source) as ours,
         pytest.raises(AccessDeniedError) as refusal,
     ):
@@ -179,7 +179,7 @@ def everything_said(error: BaseException | None) -> str:
 
 def test_the_secret_never_leaves(colour: Colour) -> None:
     source = CallableCredentials(lambda: Credentials("AKIDEXAMPLE", SECRET, TOKEN))
-    with scripted(described(), FOUND) as server, client(colour, server.url, source=source) as ours:
+    with serve_script(describe_things(), FOUND) as server, client(colour, server.url, source=source) as ours:
         ours.ask(GET)
     for asked in server.requests:
         assert SECRET.encode() not in asked.head + asked.body
@@ -203,7 +203,7 @@ def test_a_clock_that_disagrees_is_corrected_from_the_reply_and_stays_so(
     colour: Colour, request_: Request[Any], by: timedelta
 ) -> None:
     with (
-        scripted(described(), skewed(by), says({}), FOUND) as server,
+        serve_script(describe_things(), skewed(by), says({}), FOUND) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(request_)
@@ -218,7 +218,7 @@ def test_a_clock_that_disagrees_is_corrected_from_the_reply_and_stays_so(
 def test_a_skew_told_by_another_name_is_corrected_too(colour: Colour) -> None:
     by = timedelta(hours=1)
     with (
-        scripted(described(), skewed(by, "RequestTimeTooSkewed"), FOUND) as server,
+        serve_script(describe_things(), skewed(by, "RequestTimeTooSkewed"), FOUND) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(GET)
@@ -231,7 +231,7 @@ def test_a_clock_that_cannot_be_set_right_surfaces_without_waiting(
 ) -> None:
     by = timedelta(hours=1)
     with (
-        scripted(described(), skewed(by), skewed(by)) as server,
+        serve_script(describe_things(), skewed(by), skewed(by)) as server,
         client(colour, server.url) as ours,
     ):
         with pytest.raises(AccessDeniedError, match="clock"):
@@ -246,10 +246,10 @@ def test_a_date_that_is_none_leaves_the_clock_alone(colour: Colour, date: str) -
     )
 
     def told(asked: Asked) -> Step:
-        return described() if asked.operation == "DescribeTable" else step
+        return describe_things() if asked.operation == "DescribeTable" else step
 
     with (
-        scripted(answer=told) as server,
+        serve_script(answer=told) as server,
         client(colour, server.url) as ours,
         pytest.raises(HoldallError) as refusal,
     ):
@@ -275,5 +275,5 @@ def test_a_source_that_is_slow_does_not_hold_up_the_event_loop() -> None:
             reached.set()
             await waiting
 
-    with scripted(described(), FOUND) as server:
+    with serve_script(describe_things(), FOUND) as server:
         finish("awaiting", flow())

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import Asked, ScriptedServer, Step, http, says, scripted, silence
-from wire_rig import COLOURS, GET, KEYS, PUT, Colour, described, lane_of, request, send, target_of
+from scripted_server import Asked, ScriptedServer, Step, http, says, serve_script, silence
+from wire_rig import COLOURS, GET, KEYS, PUT, Colour, describe_things, lane_of, request, send, target_of
 
 from holdall import Database
 from holdall.backends.aws.connection import Unsent
@@ -59,7 +59,7 @@ class DrippingServer(ScriptedServer):
 
     def _answer_or_drip(self, asked: Asked, reply: bytes) -> Step:
         if b"DescribeTable" in asked.head:
-            return described()
+            return describe_things()
         return Step((*self._drops(reply),), end="close")
 
     def _drops(self, reply: bytes) -> Iterator[bytes | threading.Event]:
@@ -118,7 +118,7 @@ def test_a_server_that_drips_bytes_cannot_prolong_a_read_of_an_object(
 def test_a_large_body_has_the_time_that_it_takes_at_the_slowest_rate(
     colour: Colour, sent: int, received: int
 ) -> None:
-    with scripted(Step((http(200, {"Content-Length": received}, b"x" * received),))) as server:
+    with serve_script(Step((http(200, {"Content-Length": received}, b"x" * received),))) as server:
         transport = Transport(target_of(server.url))
         within = Limit(60.0)
 
@@ -134,7 +134,7 @@ def test_a_large_body_has_the_time_that_it_takes_at_the_slowest_rate(
 def test_no_more_attempts_are_made_than_the_setting_says(colour: Colour) -> None:
     trouble = says({"__type": "InternalServerError"}, status=500)
     with (
-        scripted(described(), *[trouble] * 3) as server,
+        serve_script(describe_things(), *[trouble] * 3) as server,
         pytest.raises(ServiceUnavailableError),
     ):
         send(colour, backend_of(server.url, max_attempts=3), GET)
@@ -144,11 +144,11 @@ def test_the_settings_reach_the_service_from_the_url(monkeypatch: pytest.MonkeyP
     for name, text in KEYS.items():
         monkeypatch.setenv(name, text)
     trouble = says({"__type": "InternalServerError"}, status=500)
-    with scripted(described(), *[trouble] * 2) as server:
+    with serve_script(describe_things(), *[trouble] * 2) as server:
         url = f"dynamodb://things?endpoint={server.url}&max_attempts=2&connect_timeout=3.5"
         with Database(url) as db, pytest.raises(ServiceUnavailableError):
             db.send(GET)
-    with scripted(*[trouble] * 2) as server:
+    with serve_script(*[trouble] * 2) as server:
         files = f"s3://things?endpoint={server.url}&max_attempts=2"
         with Database("memory:", files=files, max_attempts=5) as db, pytest.raises(ServiceUnavailableError):
             db.files.get("a")
@@ -162,7 +162,7 @@ def key(number: int) -> dict[str, dict[str, str]]:
 
 
 def echo(asked: Asked) -> Step:
-    return described() if asked.operation == "DescribeTable" else says({"Item": asked.payload["Key"]})
+    return describe_things() if asked.operation == "DescribeTable" else says({"Item": asked.payload["Key"]})
 
 
 def ask_all(colour: Colour, backend: DynamoBackend, numbers: range) -> list[Any]:
@@ -180,7 +180,7 @@ def ask_all(colour: Colour, backend: DynamoBackend, numbers: range) -> list[Any]
 
 
 def test_a_crowd_shares_as_many_connections_as_the_setting_says(colour: Colour) -> None:
-    with scripted(answer=echo) as server:
+    with serve_script(answer=echo) as server:
         backend = backend_of(server.url, max_connections=3)
         replies = ask_all(colour, backend, range(60))
         backend.close()
@@ -193,7 +193,7 @@ def test_broken_connections_leave_their_room_to_those_who_wait(colour: Colour) -
         step = echo(asked)
         return step if asked.operation == "DescribeTable" else Step(step.parts, end="close")
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         backend = backend_of(server.url, max_connections=2)
         assert len(ask_all(colour, backend, range(20))) == 20
         backend.close()
@@ -216,14 +216,14 @@ def test_who_waits_longest_for_a_connection_has_it_next() -> None:
         await asyncio.gather(*asking, return_exceptions=True)
         backend.close()
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         asyncio.run(main())
     assert [asked.payload["Key"] for asked in server.requests[2:]] == [key(n) for n in (0, 1, 3, 4, 5)]
     assert server.connections == 1
 
 
 def test_who_waits_for_a_connection_until_the_deadline_has_sent_nothing(colour: Colour) -> None:
-    with scripted() as server:
+    with serve_script() as server:
         transport = Transport(replace(target_of(server.url), max_connections=1))
 
         async def flow() -> None:
@@ -291,7 +291,7 @@ else:
 
 def test_a_process_without_file_descriptors_gets_our_error(colour: Colour) -> None:
     environment = {**KEYS, "AWS_REGION": "us-east-1", "PYTHONPATH": ":".join(sys.path)}
-    with scripted(described(), says({}), silence()) as server:
+    with serve_script(describe_things(), says({}), silence()) as server:
         done = subprocess.run(
             [sys.executable, "-c", OUT_OF_DESCRIPTORS, server.url, colour],
             env=environment,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from scripted_server import refuses, says, scripted
-from wire_rig import COLOURS, Colour, client, described
+from scripted_server import refuses, says, serve_script
+from wire_rig import COLOURS, Colour, client, describe_things
 
 from holdall.core.requests import GetItem
 
@@ -20,8 +20,8 @@ def test_a_call_that_is_throttled_and_sent_again_is_told_without_its_data(
     caplog.set_level(logging.DEBUG, logger="holdall")
     throttled = refuses("ThrottlingException", f"too much of {MARK}")
     failed = refuses("InternalServerError", MARK, status=500)
-    script = [described(), throttled, failed, throttled, says({})]
-    with scripted(*script) as server, client(colour, server.url) as ours:
+    script = [describe_things(), throttled, failed, throttled, says({})]
+    with serve_script(*script) as server, client(colour, server.url) as ours:
         ours.ask(GetItem("things", {"pk": {"S": MARK}}))
     records = [record for record in caplog.records if record.name.startswith("holdall")]
     assert [(record.name, record.levelname) for record in records] == [("holdall.dynamodb", "WARNING")] * 2

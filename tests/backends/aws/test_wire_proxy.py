@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from s3_rig import bucket, found
-from scripted_server import says, scripted
-from test_wire_tls import made
-from wire_rig import COLOURS, GET, KEY, KEYS, Colour, described, send
+from s3_rig import bucket, make_object_reply
+from scripted_server import says, serve_script
+from test_wire_tls import make_certificate
+from wire_rig import COLOURS, GET, KEY, KEYS, Colour, describe_things, send
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -122,7 +122,7 @@ def _no_other_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Any:
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
-    return made(tmp_path_factory.mktemp("proxied"), "IP:127.0.0.1")
+    return make_certificate(tmp_path_factory.mktemp("proxied"), "IP:127.0.0.1")
 
 
 def backend_of(url: str) -> DynamoBackend:
@@ -143,9 +143,9 @@ def test_tls_goes_through_a_tunnel(
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tls.file))
     monkeypatch.setenv(variable, f"http://ada:p%2Fw@127.0.0.1:{proxy.port}")
-    with scripted(described(), says({"Item": KEY}), tls=tls.server_side()) as server:
+    with serve_script(describe_things(), says({"Item": KEY}), tls=tls.server_side()) as server:
         assert send(colour, backend_of(server.url), GET).item == KEY
-    with bucket(found(b"bytes"), tls=tls.server_side()) as objects:
+    with bucket(make_object_reply(b"bytes"), tls=tls.server_side()) as objects:
         assert send(colour, service_of(objects.url), GetObject("default", "a")).body == b"bytes"
     assert [head.split(b"\r\n")[0] for head in proxy.heads] == [
         f"CONNECT 127.0.0.1:{port} HTTP/1.1".encode() for port in (server.port, objects.port)
@@ -158,9 +158,9 @@ def test_plain_requests_are_passed_on(
     colour: Colour, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"ada:p%2Fw@127.0.0.1:{proxy.port}")
-    with scripted(described(), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), says({"Item": KEY})) as server:
         assert send(colour, backend_of(server.url), GET).item == KEY
-    with bucket(found(b"bytes")) as objects:
+    with bucket(make_object_reply(b"bytes")) as objects:
         assert send(colour, service_of(objects.url), GetObject("default", "a")).body == b"bytes"
     assert proxy.heads[0].startswith(f"POST {server.url}/ HTTP/1.1".encode())
     assert proxy.heads[1].startswith(f"GET {objects.url}/things/a HTTP/1.1".encode())
@@ -184,7 +184,7 @@ def test_an_exempt_host_is_reached_directly(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("NO_PROXY", "example.com, 127.0.0.1")
-    with scripted(described(), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), says({"Item": KEY})) as server:
         assert send(colour, backend_of(server.url), GET).item == KEY
     assert proxy.heads == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from rig.colour import finish
-from scripted_server import ScriptedServer, Step, http, scripted
+from scripted_server import ScriptedServer, Step, http, serve_script
 from wire_rig import COLOURS, GET, Colour, client, lane_of, request, target_of
 
 from holdall.backends.aws.connection import Unsent, tls_context
@@ -41,7 +41,7 @@ class Certificate:
         return context
 
 
-def made(directory: Path, names: str) -> Certificate:
+def make_certificate(directory: Path, names: str) -> Certificate:
     certificate = Certificate(directory / "certificate.pem", directory / "key.pem")
     command = ["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=holdall test"]
     command += [
@@ -59,12 +59,12 @@ def made(directory: Path, names: str) -> Certificate:
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    return made(tmp_path_factory.mktemp("own"), "IP:127.0.0.1")
+    return make_certificate(tmp_path_factory.mktemp("own"), "IP:127.0.0.1")
 
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    return made(tmp_path_factory.mktemp("foreign"), "DNS:dynamodb.example,IP:127.0.0.2")
+    return make_certificate(tmp_path_factory.mktemp("foreign"), "DNS:dynamodb.example,IP:127.0.0.2")
 
 
 def posted(colour: Colour, server: ScriptedServer, times: int = 1) -> list[Reply]:
@@ -99,7 +99,7 @@ subjectAltName = IP:127.0.0.1
 @pytest.fixture(scope="module")
 def expired(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     directory = tmp_path_factory.mktemp("expired")
-    certificate = made(directory, "IP:127.0.0.1")
+    certificate = make_certificate(directory, "IP:127.0.0.1")
     (directory / "ca").write_text(CA)
     (directory / "index").touch()
     (directory / "serial").write_text("01")
@@ -117,7 +117,7 @@ def test_an_expired_certificate_is_named_as_such_and_not_tried_again(
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(expired.file))
     with (
-        scripted(tls=expired.server_side()) as server,
+        serve_script(tls=expired.server_side()) as server,
         client(colour, server.url, tls=tls_context()) as ours,
         pytest.raises(EndpointError, match="the server's certificate has expired"),
     ):
@@ -157,7 +157,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
-    with scripted(tls=own.server_side()) as server:
+    with serve_script(tls=own.server_side()) as server:
         with pytest.raises(Unsent, match="certificate has an unknown issuer"):
             posted(colour, server)
         assert server.requests == []
@@ -168,7 +168,7 @@ def test_a_certificate_that_the_bundle_vouches_for_is_accepted_and_the_connectio
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
-    with scripted(Step((ANSWER,)), Step((ANSWER,)), tls=own.server_side()) as server:
+    with serve_script(Step((ANSWER,)), Step((ANSWER,)), tls=own.server_side()) as server:
         assert [reply.body for reply in posted(colour, server, times=2)] == [b"ok", b"ok"]
     assert [asked.connection for asked in server.requests] == [1, 1]
 
@@ -178,7 +178,7 @@ def test_a_certificate_of_another_host_is_refused_and_nothing_is_sent(
     colour: Colour, foreign: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(foreign.file))
-    with scripted(tls=foreign.server_side()) as server:
+    with serve_script(tls=foreign.server_side()) as server:
         with pytest.raises(Unsent, match="certificate is for another host"):
             posted(colour, server)
         assert server.requests == []
@@ -192,7 +192,7 @@ def test_a_server_that_has_no_cipher_in_common_with_us_is_refused(
     old = own.server_side()
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     old.set_ciphers("AES128-SHA")
-    with scripted(tls=old) as server, pytest.raises(Unsent):
+    with serve_script(tls=old) as server, pytest.raises(Unsent):
         posted(colour, server)
 
 
@@ -201,7 +201,7 @@ def test_a_connection_closed_meanwhile_is_replaced_without_loss(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
-    with scripted(Step((ANSWER,), end="close"), Step((ANSWER,)), tls=own.server_side()) as server:
+    with serve_script(Step((ANSWER,), end="close"), Step((ANSWER,)), tls=own.server_side()) as server:
         used = Transport(target_of(server.url, tls=tls_context()))
 
         async def flow() -> list[bytes]:
@@ -220,7 +220,7 @@ def test_a_refused_certificate_is_named_with_the_endpoint(
 ) -> None:
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     with (
-        scripted(tls=own.server_side()) as server,
+        serve_script(tls=own.server_side()) as server,
         client(colour, server.url, tls=tls_context()) as ours,
         pytest.raises(EndpointError, match="AWS_CA_BUNDLE") as refusal,
     ):

@@ -11,7 +11,7 @@ from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
+from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, trace_command
 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import (
@@ -45,12 +45,12 @@ __all__ = [
     "at_each_step",
     "die",
     "files",
-    "forked",
+    "fork",
     "run_script",
     "sha256_of",
-    "stored",
+    "read_version",
     "strace_missing",
-    "traced",
+    "trace_command",
 ]
 
 NAME = "disk"
@@ -77,7 +77,7 @@ OLD = Version(b"old" * 10_000, "text/old")
 NEW = Version(b"new!" * 20_000, "text/new")
 
 
-def stored(root: Path, key: str = KEY) -> Version | None:
+def read_version(root: Path, key: str = KEY) -> Version | None:
     """What an object is to whoever opens the root now; its digests have to be those of its bytes."""
     service = DiskService(root)
     try:
@@ -243,7 +243,7 @@ def at_each_step(
             setattr(os, name, function)
 
 
-def forked(work: Callable[[], Any]) -> int:
+def fork(work: Callable[[], Any]) -> int:
     """How a child ended that did some work: 0, or minus the signal that it died of."""
     child = os.fork()
     if child == 0:

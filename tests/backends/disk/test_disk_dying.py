@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disk_steps import CHANGES, NAME, SEEDED, STEPS, Change, at_each_step, die, files, forked, stored
+from disk_steps import CHANGES, NAME, SEEDED, STEPS, Change, at_each_step, die, files, fork, read_version
 from rig.torture import TORTURE
 
 from holdall.backends.disk import DiskService
@@ -62,10 +62,10 @@ def test_a_change_that_is_killed_at_any_step_has_happened_or_not(tmp_path: Path,
             with at_each_step(killed_at(number), DEADLY):
                 change.make(service, begun)
 
-        ended = forked(work)
+        ended = fork(work)
         told = f"{change} killed at step {number} {SEEDED}"
         assert ended in (0, -signal.SIGKILL), told
-        found = stored(root)
+        found = read_version(root)
         assert found in (change.before, change.after), told
         outcomes.add(found)
         listed = [each.key for each in DiskService(root).send_blocking(ListObjects(NAME, "dir/")).objects]
@@ -84,9 +84,9 @@ def test_a_change_that_is_killed_at_any_step_has_happened_or_not(tmp_path: Path,
 
 def go_on(root: Path, change: Change, begun: Any, told: str) -> None:
     """Whatever a dead process left is in nobody's way, and an hour later it is gone."""
-    if change.after is not None and stored(root) == change.before:
+    if change.after is not None and read_version(root) == change.before:
         change.make(DiskService(root), begun)
-        assert stored(root) == change.after, told
+        assert read_version(root) == change.after, told
     hour_later(root)
     clean = expected_files(root, change)
     left = files(root) - clean
@@ -124,7 +124,7 @@ def test_a_part_that_is_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path
                 with at_each_step(killed_at(number), DEADLY):
                     DiskService(root).send_blocking(UploadPart(NAME, upload, wanted, body))
 
-            ended = forked(work)
+            ended = fork(work)
             told = f"{kind} killed at step {number} {SEEDED}"
             service = DiskService(root)
             found = {part.number: part for part in service.send_blocking(ListParts(NAME, upload)).parts}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disk_steps import CHANGES, NAME, Change, at_each_step, files, stored
+from disk_steps import CHANGES, NAME, Change, at_each_step, files, read_version
 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import PutObject
@@ -57,7 +57,7 @@ def test_a_refused_step_leaves_what_was_there_or_tells_that_it_may_have_happened
                 change.make(service, begun)
         except HoldallError as refusal:
             error = refusal
-        found = stored(root)
+        found = read_version(root)
         if error is None:  # it succeeded: what could not be done was not needed
             assert found == change.after
         elif isinstance(error, OutcomeUnknown):

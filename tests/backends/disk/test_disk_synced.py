@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from disk_steps import run_script, strace_missing, traced
+from disk_steps import run_script, strace_missing, trace_command
 
 pytestmark = pytest.mark.torture
 
@@ -25,7 +25,7 @@ def changes(tmp_path: Path, kind: str) -> list[list[str]]:
         pytest.skip(reason)
     trace = tmp_path / "trace"
     calls = "trace=write,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat"
-    said = run_script("disk_writer.py", tmp_path / "root", kind, prefix=traced(trace, calls))
+    said = run_script("disk_writer.py", tmp_path / "root", kind, prefix=trace_command(trace, calls))
     assert said == ["begin", "ack"] * 3
     found: list[list[str]] = []
     under_way = False

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 import pytest
-from rig.servers import ENVIRONMENT, GIVEN, started
-from simulated_writes import KINDS, Held, held, schema
+from rig.servers import ENVIRONMENT, GIVEN, start_server
+from simulated_writes import KINDS, Held, decode_items, schema
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -18,7 +18,7 @@ from holdall.core.requests import CreateTable, DeleteTable, PutItem, Scan
 from holdall.core.settings import SingleWrites
 from holdall.core.values import encode_item
 
-__all__ = ["ROUNDS", "SEED", "backend", "plain_url", "prepared_table", "state"]
+__all__ = ["ROUNDS", "SEED", "backend", "plain_url", "prepare_table", "state"]
 
 SEED = os.environ.get("HOLDALL_SEED", "20261115")
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
@@ -26,7 +26,7 @@ ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
 
 def plain_url(server: str) -> str:
     """Where the server is; it is skipped if what goes there and back cannot be read on the way."""
-    url = started(server)
+    url = start_server(server)
     if not url.startswith("http://"):
         pytest.skip(f"{server} speaks TLS, which the lossy network cannot look into")
     return url
@@ -44,7 +44,7 @@ def backend(server: str, url: str, single_writes: SingleWrites = "auto") -> Iter
 
 
 @contextmanager
-def prepared_table(direct: DynamoBackend) -> Iterator[str]:
+def prepare_table(direct: DynamoBackend) -> Iterator[str]:
     """A table with what the kinds of writes start from."""
     table = f"holdall-simulation-{uuid4().hex}"
     direct.send_blocking(CreateTable(schema(table)))
@@ -62,4 +62,4 @@ def state(direct: DynamoBackend, table: str) -> Held:
     pages = [direct.send_blocking(Scan(table, consistent=True))]
     while pages[-1].last_key is not None:
         pages.append(direct.send_blocking(Scan(table, start_after=pages[-1].last_key, consistent=True)))
-    return held(item for page in pages for item in page.items)
+    return decode_items(item for page in pages for item in page.items)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from simulated_writes import Kind, kinds, told
+from simulated_writes import Kind, hear, kinds
 
 from holdall.backends.aws import courier
 from holdall.backends.aws.credentials import find_credentials
@@ -33,7 +33,7 @@ async def work(backend: DynamoBackend, table: str, name: str, kinds: Sequence[Ki
         for kind in order.sample(kinds, len(kinds)):
             id = f"{name}.{round}"
             print("try", kind.name, id, flush=True)
-            word = await told(kind.attempt(send, table, id))
+            word = await hear(kind.attempt(send, table, id))
             print(word, kind.name, id, flush=True)
 
 

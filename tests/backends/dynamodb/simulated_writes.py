@@ -43,7 +43,19 @@ from holdall.core.stamp import stamped
 from holdall.core.values import Item, decode_item, encode_item
 from holdall.errors import ConditionFailedError, OutcomeUnknown, TransactionCanceledError
 
-__all__ = ["KINDS", "Held", "Kind", "Ledger", "Send", "Told", "Word", "held", "kinds", "schema", "told"]
+__all__ = [
+    "KINDS",
+    "Held",
+    "Kind",
+    "Ledger",
+    "Send",
+    "Told",
+    "Word",
+    "decode_items",
+    "kinds",
+    "schema",
+    "hear",
+]
 
 Send: TypeAlias = Callable[[Request[Any]], Awaitable[Any]]
 Word: TypeAlias = Literal["ok", "failed", "unknown"]
@@ -86,7 +98,7 @@ class Kind(Protocol):
         """The attempts that took effect; an effect that is half or double is an error."""
 
 
-async def told(attempt: Awaitable[None]) -> Word:
+async def hear(attempt: Awaitable[None]) -> Word:
     """What the caller of an attempt is told."""
     try:
         await attempt
@@ -298,7 +310,7 @@ class Recycle:
         where = f"{self.name}-{place(id, self.places)}"
         found = (await send(GetItem(table, key(where), consistent=True))).item
         if found is not None:
-            await told(self._evict(send, table, where, found["id"]["S"]))
+            await hear(self._evict(send, table, where, found["id"]["S"]))
         put = PutItem(table, encode_item({"pk": where, "id": id}), NotExists(path("pk")))
         await send(stamped(put, str(uuid4())))
 
@@ -367,7 +379,7 @@ def kinds(single_writes: SingleWrites) -> tuple[Kind, ...]:
     return KINDS if single_writes == "auto" else (*KINDS, RECYCLE)
 
 
-def held(items: Iterable[Item]) -> Held:
+def decode_items(items: Iterable[Item]) -> Held:
     """Items by their key, as Python values."""
     values = map(decode_item, items)
     return {item["pk"]: item for item in values}

@@ -15,8 +15,8 @@ from rig.colour import COLOURS, Colour
 from rig.lossy_proxy import Fate, LossyProxy, lossy
 from rig.servers import NAMES
 from rig.torture import TORTURE
-from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
-from simulated_writes import LATE, Ledger, Send, kinds, told
+from simulated_rig import ROUNDS, SEED, backend, plain_url, prepare_table, state
+from simulated_writes import LATE, Ledger, Send, hear, kinds
 
 from holdall.backends.aws import courier
 from holdall.backends.dynamodb.backend import DynamoBackend
@@ -42,7 +42,7 @@ async def work(send: Send, table: str, worker: int, ledger: Ledger) -> None:
     for round in range(ROUNDS):
         for kind in order.sample(ledger.kinds, len(ledger.kinds)):
             id = f"{worker}.{round}"
-            ledger.note(kind.name, id, await told(kind.attempt(send, table, id)))
+            ledger.note(kind.name, id, await hear(kind.attempt(send, table, id)))
 
 
 def work_blocking(lossy_backend: DynamoBackend, table: str, ledger: Ledger) -> None:
@@ -78,7 +78,7 @@ def test_what_callers_are_told_is_what_was_done_exactly_once(
     server: str, colour: Colour, single_writes: SingleWrites
 ) -> None:
     url, ledger = plain_url(server), Ledger(kinds(single_writes))
-    with backend(server, url) as direct, prepared_table(direct) as table:
+    with backend(server, url) as direct, prepare_table(direct) as table:
         with (
             lossy(url, f"{SEED} {server} {colour} {single_writes}", late=f'"{LATE}-'.encode()) as proxy,
             backend(server, proxy.url, single_writes) as lossy_backend,

@@ -9,7 +9,7 @@ import pytest
 from rig.lossy_proxy import lossy
 from rig.servers import ENVIRONMENT, GIVEN, NAMES
 from rig.torture import TORTURE, Child
-from simulated_rig import ROUNDS, SEED, backend, plain_url, prepared_table, state
+from simulated_rig import ROUNDS, SEED, backend, plain_url, prepare_table, state
 from simulated_writes import LATE, Ledger, Word, kinds
 
 from holdall.core.settings import SingleWrites
@@ -50,7 +50,7 @@ MANNERS: tuple[SingleWrites, ...] = ("auto", "token")
 def test_a_killed_worker_had_been_told_the_truth(server: str, single_writes: SingleWrites) -> None:
     url, ledger = plain_url(server), Ledger(kinds(single_writes))
     choice = random.Random(f"{SEED} {server} {single_writes}")
-    with backend(server, url) as direct, prepared_table(direct) as table:
+    with backend(server, url) as direct, prepare_table(direct) as table:
         with lossy(url, f"{SEED} kill", late=f'"{LATE}-'.encode()) as proxy:
             for round in range(ROUNDS // 2):
                 with (

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from scripted_server import CLOSE, Asked, Step, http, refuses, says, scripted
-from wire_rig import CHANGE, COLOURS, CREATE, GET, KEY, PUT, Colour, described
+from scripted_server import CLOSE, Asked, Step, http, refuses, says, serve_script
+from wire_rig import CHANGE, COLOURS, CREATE, GET, KEY, PUT, Colour, describe_things
 
 from holdall.backends.dynamodb.boto import BotoBackend
 from holdall.core.expressions import NotExists, path
@@ -87,9 +87,9 @@ def test_binaries_are_carried_in_both_directions_wherever_they_are(colour: Colou
         "m": {"M": {"B": {"S": "B"}, "l": {"L": [{"B": "Ag=="}, {"N": "1"}]}}},
     }
     put = TransactWrite((PutItem("things", item),), "token-1")
-    with scripted(described(), says({"Item": item})) as server:
+    with serve_script(describe_things(), says({"Item": item})) as server:
         assert ask(colour, client_of(server.url), GET).item == item
-    with scripted(described(), says({})) as server:
+    with serve_script(describe_things(), says({})) as server:
         ask(colour, client_of(server.url), put)
     assert server.requests[1].payload["TransactItems"] == [{"Put": {"TableName": "things", "Item": item}}]
 
@@ -98,7 +98,7 @@ def test_binaries_are_carried_in_both_directions_wherever_they_are(colour: Colou
 def test_a_single_write_goes_as_a_transaction_of_one_so_that_the_clients_retries_are_harmless(
     colour: Colour, write: Request[Any]
 ) -> None:
-    with scripted(described(), CLOSE, says({})) as server:
+    with serve_script(describe_things(), CLOSE, says({})) as server:
         assert ask(colour, client_of(server.url, attempts=2), write) == WriteReply()
     _, first, second = server.requests
     assert first.operation == "TransactWriteItems"
@@ -107,7 +107,7 @@ def test_a_single_write_goes_as_a_transaction_of_one_so_that_the_clients_retries
 
 def test_a_failed_condition_has_item_code_and_request_id(colour: Colour) -> None:
     step = refuses("ConditionalCheckFailedException", Item=THEIRS)
-    with scripted(described(), step) as server:
+    with serve_script(describe_things(), step) as server:
         write = PutItem("things", KEY, NotExists(path("pk")), returns="old", item_on_failure=True)
         told = ask(colour, client_of(server.url), write)
     assert type(told) is ConditionFailedError
@@ -121,7 +121,7 @@ def test_a_failed_condition_has_item_code_and_request_id(colour: Colour) -> None
 def test_a_cancellation_has_its_reasons(colour: Colour) -> None:
     reasons = [{"Code": "ConditionalCheckFailed", "Message": "no", "Item": {"pk": {"B": "AA=="}}}]
     step = refuses("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
-    with scripted(described(), step) as server:
+    with serve_script(describe_things(), step) as server:
         told = ask(colour, client_of(server.url), TRANSACTION)
     assert isinstance(told, TransactionCanceledError)
     (reason,) = told.reasons
@@ -134,7 +134,7 @@ def test_a_cancellation_has_its_reasons(colour: Colour) -> None:
 
 @pytest.mark.parametrize("lost", [CLOSE, refuses("InternalServerError", status=500)], ids=["closed", "500"])
 def test_a_plain_write_whose_reply_is_lost_is_unknown(colour: Colour, lost: Step) -> None:
-    with scripted(described(), lost) as server:
+    with serve_script(describe_things(), lost) as server:
         assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
 
 
@@ -146,31 +146,31 @@ DAMAGED = [
 
 @pytest.mark.parametrize("damaged", DAMAGED)
 def test_a_damaged_reply_is_not_taken_for_an_answer(colour: Colour, damaged: Step) -> None:
-    with scripted(described(), damaged) as server:
+    with serve_script(describe_things(), damaged) as server:
         assert isinstance(ask(colour, client_of(server.url), GET), MalformedReplyError)
-    with scripted(described(), damaged) as server:
+    with serve_script(describe_things(), damaged) as server:
         assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("last", [CLOSE, says({}, headers={"x-amz-crc32": 1})], ids=["closed", "corrupt"])
 def test_a_stamped_write_whose_reply_is_lost_is_looked_for(colour: Colour, last: Step) -> None:
     write = replace(CHANGE, returns="new")
-    with scripted(described(), last, says({"Item": OURS})) as server:
+    with serve_script(describe_things(), last, says({"Item": OURS})) as server:
         assert ask(colour, client_of(server.url), write) == WriteReply(OURS)
     assert server.requests[-1].payload["ConsistentRead"] is True
     for look in (says({"Item": THEIRS}), says({}), refuses("AccessDeniedException")):
-        with scripted(described(), last, look) as server:
+        with serve_script(describe_things(), last, look) as server:
             assert isinstance(ask(colour, client_of(server.url), write), OutcomeUnknown)
 
 
 def test_a_stamped_write_that_is_refused_by_its_own_stamp_has_succeeded(colour: Colour) -> None:
-    with scripted(described(), refuses("ConditionalCheckFailedException", Item=OURS)) as server:
+    with serve_script(describe_things(), refuses("ConditionalCheckFailedException", Item=OURS)) as server:
         assert ask(colour, client_of(server.url), replace(CHANGE, returns="new")) == WriteReply(OURS)
 
 
 def test_a_condition_that_fails_after_the_client_repeated_the_write_is_unknown(colour: Colour) -> None:
     write = PutItem("things", KEY, NotExists(path("pk")), returns="old")
-    with scripted(described(), CLOSE, refuses("ConditionalCheckFailedException")) as server:
+    with serve_script(describe_things(), CLOSE, refuses("ConditionalCheckFailedException")) as server:
         assert isinstance(ask(colour, client_of(server.url, attempts=2), write), OutcomeUnknown)
 
 
@@ -180,16 +180,16 @@ def test_a_write_whose_endpoint_is_gone_when_the_client_repeats_it_is_unknown(
 ) -> None:
     def answer(asked: Asked) -> Step:
         if asked.operation == "DescribeTable":
-            return described()
+            return describe_things()
         server.stop_listening()
         return CLOSE
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         assert isinstance(ask(colour, client_of(server.url, attempts=2), write), OutcomeUnknown)
 
 
 def test_an_endpoint_that_cannot_be_reached_is_named(colour: Colour) -> None:
-    with scripted() as server:
+    with serve_script() as server:
         server.stop_listening()
         assert isinstance(ask(colour, client_of(server.url), GET), EndpointError)
 
@@ -205,7 +205,7 @@ def test_a_client_without_credentials_is_named(colour: Colour, monkeypatch: pyte
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    with scripted() as server:
+    with serve_script() as server:
         client = client_of(server.url, aws_session_token="")
         assert isinstance(ask(colour, client, GET), CredentialsError)
 
@@ -225,7 +225,7 @@ def test_a_server_that_speaks_no_tls_is_named(colour: Colour) -> None:
 
 
 def test_a_refusal_has_code_and_request_id(colour: Colour) -> None:
-    with scripted(refuses("UnrecognizedClientException", "The security token is invalid.")) as server:
+    with serve_script(refuses("UnrecognizedClientException", "The security token is invalid.")) as server:
         told = ask(colour, client_of(server.url), GET)
     assert isinstance(told, AccessDeniedError)
     assert (told.service_code, told.request_id) == ("UnrecognizedClientException", "REQUEST-1")

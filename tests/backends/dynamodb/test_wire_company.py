@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import Asked, Step, refuses, says, scripted
-from wire_rig import GET, KEY, KEYS, PUT, client, described
+from scripted_server import Asked, Step, refuses, says, serve_script
+from wire_rig import GET, KEY, KEYS, PUT, client, describe_things
 
 from holdall import AsyncDatabase, Database, Key, Model
 from holdall.backends.aws.credentials import find_credentials
@@ -37,7 +37,7 @@ def backend_of(url: str) -> DynamoBackend:
 def echo(asked: Asked) -> Step:
     """The key that was asked for, as the item."""
     if asked.operation == "DescribeTable":
-        return described(asked.payload["TableName"])
+        return describe_things(asked.payload["TableName"])
     return says({"Item": asked.payload["Key"]})
 
 
@@ -46,7 +46,7 @@ def key(number: int) -> dict[str, dict[str, str]]:
 
 
 def test_many_threads_each_get_their_own_reply() -> None:
-    with scripted(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
+    with serve_script(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
 
         def ask(number: int) -> bool:
             return all(db.send(GetItem("things", key(number))).item == key(number) for _ in range(20))
@@ -67,14 +67,14 @@ def test_many_tasks_each_get_their_own_reply() -> None:
 
             assert all(await asyncio.gather(*map(ask, range(CROWD))))
 
-    with scripted(answer=echo) as server:
+    with serve_script(answer=echo) as server:
         asyncio.run(main())
         assert server.operations.count("DescribeTable") == 1
         assert server.connections <= CROWD
 
 
 def test_threads_and_event_loops_share_one_backend() -> None:
-    with scripted(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
+    with serve_script(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
 
         async def ask_often(number: int) -> bool:
             replies = await asyncio.gather(*(db.aio.send(GetItem("things", key(number))) for _ in range(5)))
@@ -90,7 +90,7 @@ def test_threads_and_event_loops_share_one_backend() -> None:
 
 
 def test_event_loops_one_after_another_leave_nothing_open() -> None:
-    with scripted(answer=echo) as server:
+    with serve_script(answer=echo) as server:
         backend = backend_of(server.url)
         for number in range(3):
             assert asyncio.run(backend.send_awaiting(GetItem("things", key(number)))).item == key(number)
@@ -100,7 +100,7 @@ def test_event_loops_one_after_another_leave_nothing_open() -> None:
 
 
 def test_an_event_loop_that_has_ended_is_not_kept_in_memory() -> None:
-    with scripted(answer=echo) as server:
+    with serve_script(answer=echo) as server:
         backend = backend_of(server.url)
         loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
 
@@ -122,7 +122,7 @@ def test_closing_ends_the_kept_connections_of_both_colours() -> None:
         with pytest.raises(StoreClosedError):
             await db.send(GET)
 
-    with scripted(answer=echo) as server:
+    with serve_script(answer=echo) as server:
         backend = backend_of(server.url)
         backend.send_blocking(GET)
         asyncio.run(main())
@@ -132,7 +132,7 @@ def test_closing_ends_the_kept_connections_of_both_colours() -> None:
 
 def test_a_request_that_outlives_the_closing_leaves_no_connection() -> None:
     gate = threading.Event()
-    with scripted(described(), says({"Item": KEY}, gate=gate)) as server:
+    with serve_script(describe_things(), says({"Item": KEY}, gate=gate)) as server:
         backend = backend_of(server.url)
         asking = threading.Thread(target=backend.send_blocking, args=(GET,))
         asking.start()
@@ -154,7 +154,7 @@ def test_an_invalid_request_does_not_disturb_another_that_is_being_checked() -> 
         if asked.operation != "DescribeTable":
             return says({"Responses": {}})
         name = asked.payload["TableName"]
-        return described(name, gate=gate) if name == "others" else described(name)
+        return describe_things(name, gate=gate) if name == "others" else describe_things(name)
 
     async def main() -> None:
         with client("awaiting", server.url) as ours:
@@ -169,12 +169,12 @@ def test_an_invalid_request_does_not_disturb_another_that_is_being_checked() -> 
                 await invalid
             assert (await valid).items == (None, None)
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         finish("awaiting", main())
 
 
 def test_invalid_requests_in_one_thread_do_not_disturb_valid_ones_in_others() -> None:
-    with scripted(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
+    with serve_script(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
 
         def ask(number: int) -> None:
             for _ in range(50):
@@ -204,7 +204,7 @@ def test_a_cold_process_asks_for_the_description_of_its_table_once() -> None:
         "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
     }
     with (
-        scripted(says({"Table": table}), says({})) as server,
+        serve_script(says({"Table": table}), says({})) as server,
         Database("dynamodb://things", backend=backend_of(server.url)) as db,
     ):
         db.get(Thing, "a")
@@ -214,7 +214,7 @@ def test_a_cold_process_asks_for_the_description_of_its_table_once() -> None:
 def test_a_table_that_is_missing_is_looked_for_again_each_time() -> None:
     missing = refuses("ResourceNotFoundException")
     with (
-        scripted(missing, described(), says({"Item": KEY})) as server,
+        serve_script(missing, describe_things(), says({"Item": KEY})) as server,
         client("blocking", server.url) as ours,
     ):
         with pytest.raises(TableNotFoundError):
@@ -239,7 +239,7 @@ def test_a_read_that_is_cancelled_closes_its_connection_and_the_next_has_its_own
             return (await db.send(GetItem("things", key(2)))).item
 
     late = says({"Item": key(1)}, gate=gate)
-    with scripted(described(), late, says({"Item": key(2)})) as server:
+    with serve_script(describe_things(), late, says({"Item": key(2)})) as server:
         assert asyncio.run(main()) == key(2)
     assert [asked.connection for asked in server.requests] == [1, 1, 2]
 
@@ -260,7 +260,7 @@ def test_a_write_that_is_cancelled_is_seen_through(write: Any) -> None:
                 await waiting
             await db.send(GET)
 
-    with scripted(described(), says({}, gate=gate), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), says({}, gate=gate), says({"Item": KEY})) as server:
         asyncio.run(main())
     assert [asked.connection for asked in server.requests] == [1, 1, 1]
 
@@ -282,7 +282,7 @@ def test_cancelling_many_reads_mixes_up_no_replies() -> None:
                         assert not isinstance(reply, BaseException)
                         assert reply.item == key(10 * round_ + number)
 
-    with scripted(answer=echo) as server:
+    with serve_script(answer=echo) as server:
         asyncio.run(main())
 
 
@@ -296,10 +296,10 @@ def test_a_forked_child_has_connections_of_its_own(scenario: str) -> None:
 
     def answer(asked: Asked) -> Step:
         if asked.operation == "DescribeTable" and asked.payload["TableName"] == "parents":
-            return described("parents", gate=gate)
+            return describe_things("parents", gate=gate)
         return echo(asked)
 
-    with scripted(answer=answer) as server:
+    with serve_script(answer=answer) as server:
         program = Path(__file__).with_name("wire_fork_scenarios.py")
         done = subprocess.run(
             [sys.executable, "-W", "error", str(program), scenario, server.url],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from contract_deviations import DEVIATIONS
 from rig.colour import take_turns
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, start_server
 from rig.torture import TORTURE
 
 from holdall.backends.aws.credentials import find_credentials
@@ -95,7 +95,7 @@ if find_spec("botocore"):
 @contextmanager
 def opened(way: Way) -> Iterator[Backend]:
     environment = os.environ if way.server == GIVEN else ENVIRONMENT
-    backend = way.opening(started(way.server), environment)
+    backend = way.opening(start_server(way.server), environment)
     try:
         yield backend
     finally:

@@ -8,8 +8,8 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from scripted_server import CLOSE, RESET, Step, http, refuses, says, scripted
-from wire_rig import COLOURS, CREATE, GET, KEY, PUT, Colour, client, described
+from scripted_server import CLOSE, RESET, Step, http, refuses, says, serve_script
+from wire_rig import COLOURS, CREATE, GET, KEY, PUT, Colour, client, describe_things
 
 from holdall.backends.aws import courier
 from holdall.backends.aws.limit import Limits
@@ -94,7 +94,10 @@ PASSING = [
 
 @pytest.mark.parametrize("trouble", PASSING)
 def test_a_read_is_repeated_until_it_is_answered(colour: Colour, trouble: Step) -> None:
-    with scripted(described(), trouble, trouble, FOUND) as server, client(colour, server.url) as ours:
+    with (
+        serve_script(describe_things(), trouble, trouble, FOUND) as server,
+        client(colour, server.url) as ours,
+    ):
         reply = ours.ask(GET)
     assert reply.item == {"pk": {"S": "a"}, "n": {"N": "1"}}
     assert reply.capacity == 0.5
@@ -104,7 +107,10 @@ def test_a_read_is_repeated_until_it_is_answered(colour: Colour, trouble: Step) 
 
 @pytest.mark.parametrize("trouble", PASSING)
 def test_a_transaction_is_repeated_byte_for_byte_with_its_token(colour: Colour, trouble: Step) -> None:
-    with scripted(described(), trouble, trouble, says({})) as server, client(colour, server.url) as ours:
+    with (
+        serve_script(describe_things(), trouble, trouble, says({})) as server,
+        client(colour, server.url) as ours,
+    ):
         ours.ask(TRANSACTION)
     _, first, second, third = server.requests
     assert first.body == second.body == third.body
@@ -123,7 +129,10 @@ def test_a_transaction_is_repeated_byte_for_byte_with_its_token(colour: Colour, 
 def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
     colour: Colour, reasons: list[str]
 ) -> None:
-    with scripted(described(), canceled(*reasons), says({})) as server, client(colour, server.url) as ours:
+    with (
+        serve_script(describe_things(), canceled(*reasons), says({})) as server,
+        client(colour, server.url) as ours,
+    ):
         ours.ask(TRANSACTION)
     _, first, second = server.requests
     assert first.body == second.body
@@ -142,7 +151,7 @@ def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
 def test_a_transaction_cancelled_for_any_other_reason_surfaces_at_once(
     colour: Colour, reasons: list[str]
 ) -> None:
-    with scripted(described(), canceled(*reasons)) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), canceled(*reasons)) as server, client(colour, server.url) as ours:
         with pytest.raises(TransactionCanceledError) as refusal:
             ours.ask(TRANSACTION)
         assert [reason.code for reason in refusal.value.reasons] == reasons
@@ -158,7 +167,7 @@ def test_a_cancellation_tells_the_reason_of_each_action_in_order(colour: Colour)
             {"Code": "ConditionalCheckFailed", "Message": "no", "Item": stored},
         ],
     )
-    with scripted(described(), step) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), step) as server, client(colour, server.url) as ours:
         actions = PutItem("things", KEY), PutItem("things", {"pk": {"S": "b"}}, NotExists(path("pk")))
         with pytest.raises(TransactionCanceledError) as refusal:
             ours.ask(TransactWrite(actions, "token-1"))
@@ -194,7 +203,7 @@ def test_a_cancellation_tells_the_reason_of_each_action_in_order(colour: Colour)
 def test_a_plain_no_surfaces_at_once_with_the_services_code_and_request_id(
     colour: Colour, request_: Request[Any], step: Step, kind: type[HoldallError]
 ) -> None:
-    with scripted(described(), step) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), step) as server, client(colour, server.url) as ours:
         with pytest.raises(kind) as refusal:
             ours.ask(request_)
         assert ours.pace.sleeps == []
@@ -208,7 +217,7 @@ def test_a_failed_condition_carries_the_stored_item(colour: Colour) -> None:
     stored = {"pk": {"S": "a"}, "n": {"N": "7"}}
     step = refuses("ConditionalCheckFailedException", Item=stored)
     with (
-        scripted(described(), step) as server,
+        serve_script(describe_things(), step) as server,
         client(colour, server.url) as ours,
         pytest.raises(ConditionFailedError) as refusal,
     ):
@@ -220,7 +229,7 @@ def test_a_failed_condition_carries_the_stored_item(colour: Colour) -> None:
 def test_a_refusal_that_is_no_json_is_not_the_services(colour: Colour) -> None:
     page = says(b"<html>404 not found</html>", status=404, headers={"Content-Type": "text/html"})
     with (
-        scripted(page) as server,
+        serve_script(page) as server,
         client(colour, server.url) as ours,
         pytest.raises(ServiceError, match="404"),
     ):
@@ -249,7 +258,10 @@ def test_what_does_not_pass_surfaces_when_the_attempts_are_used_up(
     colour: Colour, trouble: Step, kind: type[HoldallError]
 ) -> None:
     four = Limits(max_attempts=4)
-    with scripted(described(), *[trouble] * 4) as server, client(colour, server.url, limits=four) as ours:
+    with (
+        serve_script(describe_things(), *[trouble] * 4) as server,
+        client(colour, server.url, limits=four) as ours,
+    ):
         with pytest.raises(kind) as refusal:
             ours.ask(GET)
         assert type(refusal.value) is kind
@@ -260,7 +272,10 @@ def test_the_pauses_are_full_jitter_under_doubling_bounds(colour: Colour) -> Non
 
     def pauses(chance: float) -> list[float]:
         troubles = [THROTTLED] * patient.max_attempts
-        with scripted(described(), *troubles) as server, client(colour, server.url, limits=patient) as ours:
+        with (
+            serve_script(describe_things(), *troubles) as server,
+            client(colour, server.url, limits=patient) as ours,
+        ):
             ours.pace.chance = chance
             with pytest.raises(ThrottledError):
                 ours.ask(GET)
@@ -277,7 +292,10 @@ def test_the_pauses_are_full_jitter_under_doubling_bounds(colour: Colour) -> Non
 @pytest.mark.parametrize("request_", [GET, TRANSACTION], ids=["read", "token"])
 def test_nothing_is_sent_again_once_the_time_is_used_up(colour: Colour, request_: Request[Any]) -> None:
     hasty = Limits(total_timeout=10.0)
-    with scripted(described(), *[THROTTLED] * 3) as server, client(colour, server.url, limits=hasty) as ours:
+    with (
+        serve_script(describe_things(), *[THROTTLED] * 3) as server,
+        client(colour, server.url, limits=hasty) as ours,
+    ):
         ours.pace.lasting = 4.0
         with pytest.raises(ThrottledError):
             ours.ask(request_)
@@ -321,7 +339,7 @@ def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
 
     last = says({"Item": KEY}, end="close")
     with (
-        scripted(described(), last) as server,
+        serve_script(describe_things(), last) as server,
         client(colour, server.url) as ours,
         pytest.raises(EndpointError),
     ):
@@ -353,9 +371,9 @@ def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
 def test_an_answer_of_another_shape_is_named_as_no_reply(
     colour: Colour, request_: Request[Any], payload: dict[str, Any]
 ) -> None:
-    steps = [says(payload)] if isinstance(request_, DescribeTable) else [described(), says(payload)]
+    steps = [says(payload)] if isinstance(request_, DescribeTable) else [describe_things(), says(payload)]
     with (
-        scripted(*steps) as server,
+        serve_script(*steps) as server,
         client(colour, server.url) as ours,
         pytest.raises(MalformedReplyError),
     ):
@@ -370,7 +388,7 @@ def test_a_cancellation_with_reasons_of_another_shape_is_still_an_error_of_ours(
 ) -> None:
     step = refuses("TransactionCanceledException", CancellationReasons=reasons)
     with (
-        scripted(described(), step) as server,
+        serve_script(describe_things(), step) as server,
         client(colour, server.url) as ours,
         pytest.raises(HoldallError),
     ):
@@ -380,7 +398,7 @@ def test_a_cancellation_with_reasons_of_another_shape_is_still_an_error_of_ours(
 def test_json_too_deep_to_be_read_is_named_as_no_reply(colour: Colour) -> None:
     deep = says(b"[" * 200_000)
     with (
-        scripted(described(), deep, deep) as server,
+        serve_script(describe_things(), deep, deep) as server,
         client(colour, server.url, limits=Limits(max_attempts=2)) as ours,
         pytest.raises(MalformedReplyError),
     ):
@@ -389,7 +407,7 @@ def test_json_too_deep_to_be_read_is_named_as_no_reply(colour: Colour) -> None:
 
 def test_json_with_spaces_around_it_is_read(colour: Colour) -> None:
     with (
-        scripted(described(), says(b' {"Item": {"pk": {"S": "a"}}} \n')) as server,
+        serve_script(describe_things(), says(b' {"Item": {"pk": {"S": "a"}}} \n')) as server,
         client(colour, server.url) as ours,
     ):
         assert ours.ask(GET).item == {"pk": {"S": "a"}}
@@ -407,7 +425,7 @@ def test_what_a_batch_write_leaves_unprocessed_is_sent_again(colour: Colour) -> 
     left = [{"things": [put_request("b"), put_request("c")]}, {"things": [put_request("c")]}]
     capacity = {"ConsumedCapacity": [{"TableName": "things", "CapacityUnits": 1.0}]}
     steps = [says({"UnprocessedItems": rest, **capacity}) for rest in [*left, {}]]
-    with scripted(described(), *steps) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), *steps) as server, client(colour, server.url) as ours:
         assert ours.ask(batch).capacity == 3.0
     asked = [request.payload["RequestItems"] for request in server.requests[1:]]
     assert asked == [{"things": [put_request(key) for key in "abc"]}, *left]
@@ -420,7 +438,7 @@ def test_what_a_batch_read_leaves_unprocessed_is_asked_again_and_put_in_its_plac
     first = says({"Responses": {"things": [{**keys[1], "n": {"N": "2"}}]}, "UnprocessedKeys": rest})
     second = says({"Responses": {"things": [{**keys[2], "n": {"N": "3"}}]}, "UnprocessedKeys": {}})
     reads = tuple(GetItem("things", key, consistent=True) for key in keys)
-    with scripted(described(), first, second) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), first, second) as server, client(colour, server.url) as ours:
         reply = ours.ask(BatchGet(reads))
     assert reply.items == (None, {**keys[1], "n": {"N": "2"}}, {**keys[2], "n": {"N": "3"}})
     assert server.requests[2].payload["RequestItems"] == rest
@@ -431,10 +449,10 @@ def test_a_batch_that_gets_nowhere_waits_longer_and_longer_and_then_is_throttled
     nothing = says({"UnprocessedItems": {"things": [put_request("a")]}})
 
     def answer(asked: Any) -> Step:
-        return described() if asked.operation == "DescribeTable" else nothing
+        return describe_things() if asked.operation == "DescribeTable" else nothing
 
     with (
-        scripted(answer=answer) as server,
+        serve_script(answer=answer) as server,
         client(colour, server.url) as ours,
         pytest.raises(ThrottledError),
     ):
@@ -450,6 +468,6 @@ def test_a_throttled_part_of_a_batch_is_retried_like_any_call(colour: Colour) ->
     batch = BatchWrite((PutItem("things", KEY),))
     left = says({"UnprocessedItems": {"things": [put_request("a")]}})
     steps = [left, THROTTLED, CLOSE, says({})]
-    with scripted(described(), *steps) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), *steps) as server, client(colour, server.url) as ours:
         ours.ask(batch)
     assert len({asked.body for asked in server.requests[1:]}) == 1

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scripted_server import CLOSE, RESET, Step, http, refuses, says, scripted, silence
-from wire_rig import CHANGE, COLOURS, CREATE, KEY, PUT, Colour, client, described
+from scripted_server import CLOSE, RESET, Step, http, refuses, says, serve_script, silence
+from wire_rig import CHANGE, COLOURS, CREATE, KEY, PUT, Colour, client, describe_things
 
 from holdall.backends.aws.credentials import Credentials
 from holdall.backends.aws.limit import Limits
@@ -94,7 +94,7 @@ THREE = Limits(max_attempts=3)
 
 def outcome(colour: Colour, request: Request[Any], *steps: Step, **options: Any) -> Any:
     """The reply or the error, after exactly these steps."""
-    with scripted(described(), *steps) as server, client(colour, server.url, **options) as ours:
+    with serve_script(describe_things(), *steps) as server, client(colour, server.url, **options) as ours:
         try:
             told: Any = ours.ask(request)
         except HoldallError as error:
@@ -125,7 +125,7 @@ def test_a_stamped_write_that_is_carried_out_after_the_look_has_succeeded(
 
 @pytest.mark.parametrize("write", STAMPED)
 def test_the_look_is_strongly_consistent_and_of_the_written_item(colour: Colour, write: Request[Any]) -> None:
-    with scripted(described(), CLOSE, finds(OURS)) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), CLOSE, finds(OURS)) as server, client(colour, server.url) as ours:
         ours.ask(write)
     look = server.requests[-1]
     assert look.operation == "GetItem"
@@ -264,7 +264,7 @@ def test_a_stamped_write_that_finds_its_own_stamp_gives_back_the_new_item(colour
 
 
 def test_a_stamp_is_in_the_item_and_the_old_item_is_asked_for(colour: Colour) -> None:
-    with scripted(described(), says({})) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), says({})) as server, client(colour, server.url) as ours:
         ours.ask(CREATE)
     payload = server.requests[1].payload
     assert payload["Item"]["_w"] == {"S": "our-stamp"}
@@ -316,8 +316,8 @@ def test_a_stamped_write_whose_reply_does_not_come_in_time_is_settled_by_its_sta
 
 @pytest.mark.parametrize("lost", LOST)
 def test_a_token_write_is_sent_again_with_its_token_until_it_is_answered(colour: Colour, lost: Step) -> None:
-    steps = [described(), lost, lost, says({})]
-    with scripted(*steps) as server, client(colour, server.url) as ours:
+    steps = [describe_things(), lost, lost, says({})]
+    with serve_script(*steps) as server, client(colour, server.url) as ours:
         ours.ask(TRANSACTION)
     _, first, second, third = server.requests
     assert first.body == second.body == third.body
@@ -355,9 +355,9 @@ def test_a_token_is_not_sent_again_after_the_service_may_have_forgotten_it(colou
         resolve({"url": "dynamodb://things", "total_timeout": longest.total_timeout + 1}, {}, {})
 
     def answer(asked: Any) -> Step:
-        return described() if asked.operation == "DescribeTable" else CLOSE
+        return describe_things() if asked.operation == "DescribeTable" else CLOSE
 
-    with scripted(answer=answer) as server, client(colour, server.url, limits=longest) as ours:
+    with serve_script(answer=answer) as server, client(colour, server.url, limits=longest) as ours:
         ours.pace.lasting = 31.0
         with pytest.raises(OutcomeUnknown):
             ours.ask(TRANSACTION)
@@ -380,7 +380,10 @@ def test_as_token_no_lost_reply_leaves_a_single_write_unknown(
 
 @pytest.mark.parametrize("write", [*PLAIN, *STAMPED])
 def test_as_token_a_single_write_goes_as_a_transaction_of_one(colour: Colour, write: Request[Any]) -> None:
-    with scripted(described(), says({})) as server, client(colour, server.url, single_writes="token") as ours:
+    with (
+        serve_script(describe_things(), says({})) as server,
+        client(colour, server.url, single_writes="token") as ours,
+    ):
         ours.ask(write)
     (_, asked) = server.requests
     assert asked.operation == "TransactWriteItems"
@@ -389,7 +392,7 @@ def test_as_token_a_single_write_goes_as_a_transaction_of_one(colour: Colour, wr
 
 
 def test_as_token_each_write_has_a_token_of_its_own(colour: Colour) -> None:
-    with scripted(described(), says({}), says({})) as server:
+    with serve_script(describe_things(), says({}), says({})) as server:
         with client(colour, server.url, single_writes="token") as ours:
             ours.ask(PUT)
             ours.ask(PUT)
@@ -448,9 +451,13 @@ def test_a_write_whose_endpoint_is_gone_after_a_lost_reply_is_unknown(
 ) -> None:
     def answer(asked: Any) -> Step:
         if asked.operation == "DescribeTable":
-            return described()
+            return describe_things()
         server.stop_listening()
         return CLOSE
 
-    with scripted(answer=answer) as server, client(colour, server.url) as ours, pytest.raises(OutcomeUnknown):
+    with (
+        serve_script(answer=answer) as server,
+        client(colour, server.url) as ours,
+        pytest.raises(OutcomeUnknown),
+    ):
         ours.ask(write)

@@ -41,7 +41,7 @@ def names(db: Database) -> set[str]:
     return {item["name"]["S"] for page in pages for item in page.items}
 
 
-def filled(path: Path, count: int = 3) -> None:
+def fill(path: Path, count: int = 3) -> None:
     """A closed store with some things in it."""
     with Database(f"embedded:{path}", durability="normal") as db:
         db.send(CreateTable(THINGS))
@@ -72,7 +72,7 @@ class StoppingClock(Clock):
 
 
 @contextmanager
-def stopped_midway(path: Path | None) -> Iterator[tuple[EmbeddedBackend, StoppingClock, threading.Thread]]:
+def stop_midway(path: Path | None) -> Iterator[tuple[EmbeddedBackend, StoppingClock, threading.Thread]]:
     """A store in which a thread is in the middle of putting thing "slow", until ``clock.go_on`` is set."""
     clock = StoppingClock()
     backend = EmbeddedBackend(path, clock=clock)

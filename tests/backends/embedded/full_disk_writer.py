@@ -23,9 +23,9 @@ def main(place: str) -> None:
     acknowledged: set[str] = set()
     with Database(f"embedded:{directory}/store.db") as db:
         db.send(CreateTable(THINGS))
-        refused = filled_up(db, acknowledged)
+        refused = fill_disk(db, acknowledged)
         assert names(db) == acknowledged, "something acknowledged is gone, or something refused is there"
-        again = filled_up(db, acknowledged)
+        again = fill_disk(db, acknowledged)
         assert type(again) is type(refused)
         ballast.unlink()
         for number in range(20):
@@ -39,7 +39,7 @@ def main(place: str) -> None:
     print("went on")
 
 
-def filled_up(db: Database, acknowledged: set[str]) -> HoldallError:
+def fill_disk(db: Database, acknowledged: set[str]) -> HoldallError:
     """Put things until that is refused."""
     first = len(acknowledged)
     for number in range(first, first + 10_000):

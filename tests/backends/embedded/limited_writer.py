@@ -10,7 +10,7 @@ import signal
 import sys
 
 from embedded_things import THINGS, names
-from full_disk_writer import filled_up
+from full_disk_writer import fill_disk
 
 from holdall import Database
 from holdall.core import CreateTable
@@ -22,7 +22,7 @@ def main(place: str) -> None:
     with Database(f"embedded:{place}/store.db", durability="normal") as db:
         db.send(CreateTable(THINGS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-        print(type(filled_up(db, acknowledged)).__name__)
+        print(type(fill_disk(db, acknowledged)).__name__)
         assert acknowledged <= names(db)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     with Database(f"embedded:{place}/store.db") as db:

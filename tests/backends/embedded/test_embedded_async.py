@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedded_things import THINGS, StoppingClock, filled, get, names, put
+from embedded_things import THINGS, StoppingClock, fill, get, names, put
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -42,7 +42,7 @@ async def prepared(url: str) -> AsyncDatabase:
 
 
 def test_a_point_get_starts_no_thread(tmp_path: Path) -> None:
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
 
     async def scenario() -> None:
         async with AsyncDatabase(f"embedded:{tmp_path}/store.db") as db:
@@ -58,7 +58,7 @@ def test_a_point_get_starts_no_thread(tmp_path: Path) -> None:
 
 def test_a_point_get_does_not_wait_for_the_loop(tmp_path: Path) -> None:
     """It finishes in one step, before any other task has its turn."""
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
 
     async def scenario() -> None:
         async with AsyncDatabase(f"embedded:{tmp_path}/store.db") as db:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedded_things import THINGS, get, names, put, stopped_midway
+from embedded_things import THINGS, get, names, put, stop_midway
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -96,7 +96,7 @@ def test_pages_begun_before_closing_end_with_the_error(tmp_path: Path) -> None:
 
 
 def test_closing_waits_for_the_request_under_way(tmp_path: Path) -> None:
-    with stopped_midway(tmp_path / "store.db") as (backend, clock, writing):
+    with stop_midway(tmp_path / "store.db") as (backend, clock, writing):
         closing = threading.Thread(target=backend.close, daemon=True)
         closing.start()
         refuses_soon(backend)
@@ -122,7 +122,7 @@ def refuses_soon(backend: EmbeddedBackend) -> None:
 @pytest.mark.parametrize("store", ["file", "memory"])
 def test_several_threads_that_close_all_come_back(tmp_path: Path, store: str) -> None:
     path = tmp_path / "store.db" if store == "file" else None
-    with stopped_midway(path) as (backend, clock, _):
+    with stop_midway(path) as (backend, clock, _):
         closing = [threading.Thread(target=backend.close, daemon=True) for _ in range(3)]
         for thread in closing:
             thread.start()
@@ -141,7 +141,7 @@ def test_a_request_that_waits_for_a_memory_store_learns_that_it_is_closed() -> N
         except StoreClosedError as error:
             learnt.append(type(error))
 
-    with stopped_midway(None) as (backend, clock, _):
+    with stop_midway(None) as (backend, clock, _):
         waiting = threading.Thread(target=wait, daemon=True)
         closing = threading.Thread(target=backend.close, daemon=True)
         waiting.start()

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from embedded_things import THINGS, filled, get, names, put
+from embedded_things import THINGS, fill, get, names, put
 
 from holdall import AsyncDatabase, Database
 from holdall.core import DescribeTable, KeyCondition, Query
@@ -59,7 +59,7 @@ def test_a_damaged_page_is_either_not_needed_or_named_and_the_file_is_left_as_it
     tmp_path: Path, read: Callable[[Path], object], damage: Callable[[], bytes]
 ) -> None:
     path = tmp_path / "store.db"
-    filled(path, 40)
+    fill(path, 40)
     sound, whole = path.read_bytes(), read(path)
     named = 0
     for page in range(1, len(sound) // PAGE):
@@ -75,7 +75,7 @@ def test_a_damaged_page_is_either_not_needed_or_named_and_the_file_is_left_as_it
 
 def test_flipped_bytes_never_raise_anything_but_our_own_errors(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    filled(path, 40)
+    fill(path, 40)
     sound = path.read_bytes()
     choice = random.Random(SEED)
     for _ in range(150):
@@ -96,7 +96,7 @@ def damage_row(path: Path, statement: str) -> None:
 
 def test_a_write_that_meets_damage_is_named_and_rolled_back(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    filled(path, 40)
+    fill(path, 40)
     sound = path.read_bytes()
     for page in range(2, len(sound) // PAGE):
         path.write_bytes(sound[: page * PAGE] + ones() + sound[(page + 1) * PAGE :])
@@ -120,7 +120,7 @@ def test_a_write_that_meets_damage_is_named_and_rolled_back(tmp_path: Path) -> N
 )
 def test_a_damaged_catalog_is_named(tmp_path: Path, statement: str) -> None:
     path = tmp_path / "store.db"
-    filled(path)
+    fill(path)
     damage_row(path, statement)
     with pytest.raises(StoreCorruptError):
         Database(f"embedded:{path}")
@@ -129,7 +129,7 @@ def test_a_damaged_catalog_is_named(tmp_path: Path, statement: str) -> None:
 @pytest.mark.parametrize("body", ["'{'", "''", "'not json'", "x'ff'"])
 def test_a_damaged_item_is_named_wherever_it_is_met(tmp_path: Path, body: str) -> None:
     path = tmp_path / "store.db"
-    filled(path)
+    fill(path)
     damage_row(path, f"UPDATE items SET body = {body}")
     with Database(f"embedded:{path}") as db:
         with pytest.raises(StoreCorruptError):
@@ -142,7 +142,7 @@ def test_a_damaged_item_is_named_wherever_it_is_met(tmp_path: Path, body: str) -
 
 def test_a_damaged_item_met_by_a_query_leaves_no_old_view_behind(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    filled(path)
+    fill(path)
     damage_row(path, "UPDATE items SET body = '{' WHERE id = 2")
     with Database(f"embedded:{path}") as db, Database(f"embedded:{path}") as other:
         with pytest.raises(StoreCorruptError) as met:

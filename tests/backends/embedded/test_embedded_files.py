@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from embedded_things import THINGS, filled, get, names, put
+from embedded_things import THINGS, fill, get, names, put
 
 from holdall import Database
 from holdall.backends.embedded import layout
@@ -30,16 +30,16 @@ def test_a_fresh_file_is_marked_as_ours_with_its_layout_version(tmp_path: Path) 
 
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     (tmp_path / "store.db").touch()
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
 
 
 def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
     assert [file.name for file in tmp_path.iterdir()] == ["store.db"]
 
 
 def test_missing_directories_are_made(tmp_path: Path) -> None:
-    filled(tmp_path / "a" / "b" / "store.db")
+    fill(tmp_path / "a" / "b" / "store.db")
     with Database(f"embedded:{tmp_path}/a/b/store.db") as db:
         assert len(names(db)) == 3
 
@@ -59,7 +59,7 @@ def test_a_relative_path_stays_where_it_was_when_the_directory_changes(
 
 
 def test_a_copy_made_by_vacuuming_is_as_good_as_the_original(tmp_path: Path) -> None:
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
         connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
     with Database(f"embedded:{tmp_path}/copy.db") as db:
@@ -111,17 +111,17 @@ def garbage_after_the_right_words(path: Path) -> None:
 
 
 def half_a_header(path: Path) -> None:
-    filled(path)
+    fill(path)
     path.write_bytes(path.read_bytes()[:50])
 
 
 def cut_short(path: Path) -> None:
-    filled(path, 100)
+    fill(path, 100)
     path.write_bytes(path.read_bytes()[:8192])
 
 
 def cut_within_a_page(path: Path) -> None:
-    filled(path, 100)
+    fill(path, 100)
     path.write_bytes(path.read_bytes()[:-5000])
 
 
@@ -156,7 +156,7 @@ def test_a_file_that_is_no_sound_store_is_refused_and_left_as_it_is(
 
 def test_a_store_of_a_newer_holdall_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    filled(path)
+    fill(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {layout.VERSION + 1}")
     before = path.read_bytes()
@@ -178,7 +178,7 @@ def test_a_path_through_a_file_is_not_a_store(tmp_path: Path) -> None:
 
 def test_a_refused_store_can_be_opened_once_it_is_repaired(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    filled(path)
+    fill(path)
     sound = path.read_bytes()
     path.write_bytes(sound[:50])
     with pytest.raises(StoreCorruptError):

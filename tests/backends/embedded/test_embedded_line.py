@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from embedded_things import filled, get, put
-from test_embedded_locks import held, opened
+from embedded_things import fill, get, put
+from test_embedded_locks import hold_lock, open_backend
 
 from holdall.backends.embedded.line import Line
 
@@ -83,13 +83,13 @@ def test_without_a_log_there_is_no_line(tmp_path: Path) -> None:
 
 def test_a_store_goes_on_behind_a_process_that_stopped_at_the_head_of_the_line(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    filled(path)
-    with opened(path, patience=30) as backend:
+    fill(path)
+    with open_backend(path, patience=30) as backend:
         backend.send_blocking(put("first"))
         stopped = os.open(tmp_path / "store.db-wal", os.O_RDONLY)
         try:
             fcntl.flock(stopped, fcntl.LOCK_EX)
-            with held(path, "BEGIN IMMEDIATE") as other:
+            with hold_lock(path, "BEGIN IMMEDIATE") as other:
                 writing = threading.Thread(target=backend.send_blocking, args=(put("second"),))
                 writing.start()
                 other.execute("COMMIT")

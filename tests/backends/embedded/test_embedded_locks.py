@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from embedded_things import THINGS, filled, get, put
+from embedded_things import THINGS, fill, get, put
 
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import CreateTable, GetReply, KeyCondition, Query
@@ -21,12 +21,12 @@ RED = Query(THINGS.name, KeyCondition("colour", {"S": "red"}), index="by_colour"
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
     return tmp_path / "store.db"
 
 
 @contextmanager
-def opened(path: Path, patience: float = 0.2) -> Iterator[EmbeddedBackend]:
+def open_backend(path: Path, patience: float = 0.2) -> Iterator[EmbeddedBackend]:
     backend = EmbeddedBackend(path, patience=patience)
     try:
         yield backend
@@ -35,7 +35,7 @@ def opened(path: Path, patience: float = 0.2) -> Iterator[EmbeddedBackend]:
 
 
 @contextmanager
-def held(path: Path, lock: str) -> Iterator[sqlite3.Connection]:
+def hold_lock(path: Path, lock: str) -> Iterator[sqlite3.Connection]:
     """Another connection has a lock on the file until the block ends."""
     with closing(sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)) as other:
         for statement in lock.split(";"):
@@ -49,8 +49,8 @@ WHOLE_FILE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT"
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
 def test_a_write_against_a_lasting_lock_is_busy_and_retryable(path: Path, lock: str) -> None:
-    with opened(path) as backend:
-        with held(path, lock):
+    with open_backend(path) as backend:
+        with hold_lock(path, lock):
             with pytest.raises(StoreBusyError) as busy:
                 backend.send_blocking(put("new"))
             assert busy.value.retryable
@@ -61,7 +61,7 @@ def test_a_write_against_a_lasting_lock_is_busy_and_retryable(path: Path, lock: 
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
 def test_reads_go_on_beside_a_writer(path: Path, lock: str) -> None:
-    with opened(path) as backend, held(path, lock):
+    with open_backend(path) as backend, hold_lock(path, lock):
         assert backend.send_blocking(get("thing0")).item is not None
         assert backend.send_blocking(RED).count == 3
         assert asyncio.run(backend.send_awaiting(get("thing0"))).item is not None
@@ -70,15 +70,15 @@ def test_reads_go_on_beside_a_writer(path: Path, lock: str) -> None:
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
 def test_opening_a_fresh_file_that_another_keeps_locked_is_busy(tmp_path: Path, lock: str) -> None:
     path = tmp_path / "store.db"
-    with held(path, lock), pytest.raises(StoreBusyError) as busy:
+    with hold_lock(path, lock), pytest.raises(StoreBusyError) as busy:
         EmbeddedBackend(path, patience=0.2)
     assert busy.value.retryable
-    with opened(path) as backend:
+    with open_backend(path) as backend:
         backend.send_blocking(CreateTable(THINGS))
 
 
 def test_opening_a_store_that_another_has_for_itself_is_busy(path: Path) -> None:
-    with held(path, WHOLE_FILE), pytest.raises(StoreBusyError):
+    with hold_lock(path, WHOLE_FILE), pytest.raises(StoreBusyError):
         EmbeddedBackend(path, patience=0.2)
     opened_again = EmbeddedBackend(path, patience=0.2)
     opened_again.close()
@@ -86,7 +86,7 @@ def test_opening_a_store_that_another_has_for_itself_is_busy(path: Path) -> None
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
 def test_a_write_goes_through_when_the_lock_goes_in_time(path: Path, lock: str) -> None:
-    with opened(path, patience=30) as backend, held(path, lock) as other:
+    with open_backend(path, patience=30) as backend, hold_lock(path, lock) as other:
         writing = threading.Thread(target=backend.send_blocking, args=(put("new"),))
         writing.start()
         other.execute("COMMIT")
@@ -96,7 +96,7 @@ def test_a_write_goes_through_when_the_lock_goes_in_time(path: Path, lock: str) 
 
 def test_a_thread_that_cannot_write_does_not_keep_others_from_reading(path: Path) -> None:
     read: list[GetReply] = []
-    with opened(path, patience=30) as backend, held(path, "BEGIN IMMEDIATE") as other:
+    with open_backend(path, patience=30) as backend, hold_lock(path, "BEGIN IMMEDIATE") as other:
         writing = threading.Thread(target=backend.send_blocking, args=(put("new"),))
         writing.start()
         read.append(backend.send_blocking(get("thing0")))
@@ -110,13 +110,13 @@ def test_every_request_of_an_event_loop_that_cannot_write_says_so(path: Path) ->
         writes = (backend.send_awaiting(put(f"new{number}")) for number in range(3))
         return [*await asyncio.gather(*writes, return_exceptions=True)]
 
-    with opened(path, patience=0.1) as backend, held(path, "BEGIN IMMEDIATE"):
+    with open_backend(path, patience=0.1) as backend, hold_lock(path, "BEGIN IMMEDIATE"):
         outcomes = asyncio.run(write_all(backend))
     assert [type(outcome) for outcome in outcomes] == [StoreBusyError] * 3
 
 
 def test_a_busy_store_that_could_not_be_opened_holds_nothing_open(path: Path, tmp_path: Path) -> None:
-    with held(path, WHOLE_FILE) as other:
+    with hold_lock(path, WHOLE_FILE) as other:
         with pytest.raises(StoreBusyError) as busy:
             EmbeddedBackend(path, patience=0.1)
         other.execute("INSERT INTO tokens VALUES ('t', x'00', 0)")

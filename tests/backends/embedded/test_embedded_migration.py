@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from embedded_things import filled, names
+from embedded_things import fill, names
 
 from holdall import Database
 from holdall.backends.embedded import layout
@@ -17,7 +17,7 @@ from holdall.backends.embedded.layout import Migration
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    filled(tmp_path / "store.db")
+    fill(tmp_path / "store.db")
     return tmp_path / "store.db"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from embedded_things import filled, get, names, put
+from embedded_things import fill, get, names, put
 
 from holdall import Database
 from holdall.core import TransactWrite
@@ -29,13 +29,13 @@ def remove_directory(path: Path) -> None:
 
 
 def replace_with_backup(path: Path) -> None:
-    filled(path.with_name("backup.db"), count=1)
+    fill(path.with_name("backup.db"), count=1)
     path.with_name("backup.db").replace(path)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    filled(tmp_path / "data" / "store.db")
+    fill(tmp_path / "data" / "store.db")
     return tmp_path / "data" / "store.db"
 
 

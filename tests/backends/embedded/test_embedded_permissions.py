@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from embedded_things import filled
+from embedded_things import fill
 from rig.torture import run_script
 
 SCRIPT = "unprivileged_opener.py"
@@ -37,7 +37,7 @@ def test_a_directory_that_cannot_be_made_is_refused(directory: Path) -> None:
 
 def test_a_store_in_a_directory_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -> None:
     path = directory / "store.db"
-    filled(path)
+    fill(path)
     path.chmod(0o444)
     directory.chmod(0o555)
     before = path.read_bytes()
@@ -47,7 +47,7 @@ def test_a_store_in_a_directory_we_may_not_write_is_refused_and_left_as_it_is(di
 
 def test_a_file_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -> None:
     path = directory / "store.db"
-    filled(path)
+    fill(path)
     path.chmod(0o444)
     directory.chmod(0o777)
     before = path.read_bytes()
@@ -57,7 +57,7 @@ def test_a_file_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -
 
 def test_a_file_we_may_not_read_is_refused(directory: Path) -> None:
     path = directory / "store.db"
-    filled(path)
+    fill(path)
     path.chmod(0o000)
     directory.chmod(0o777)
     assert run_script(SCRIPT, path) == ["StoreNotWritableError"]
@@ -65,7 +65,7 @@ def test_a_file_we_may_not_read_is_refused(directory: Path) -> None:
 
 def test_with_the_rights_the_same_process_works(directory: Path) -> None:
     path = directory / "store.db"
-    filled(path)
+    fill(path)
     path.chmod(0o666)
     directory.chmod(0o777)
     assert run_script(SCRIPT, path) == ["opened", "read", "wrote"]

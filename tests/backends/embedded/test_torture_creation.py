@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from fresh_opener import MADE
-from rig.store_audit import audit, scanned
-from rig.torture import ROUNDS, SEED, SEEDED, Child, strace_missing, traced
+from rig.store_audit import audit, scan_table
+from rig.torture import ROUNDS, SEED, SEEDED, Child, strace_missing, trace_command
 
 from holdall import Database
 from holdall.core import CreateTable, PutItem
@@ -29,7 +29,7 @@ def usable(path: Path, said: str) -> None:
         with contextlib.suppress(TableExistsError):  # the dead process may have come that far
             db.send(CreateTable(MADE))
         db.send(PutItem(MADE.name, {"by": {"S": "successor"}}))
-        assert {"by": {"S": "successor"}} in scanned(db, MADE.name), said
+        assert {"by": {"S": "successor"}} in scan_table(db, MADE.name), said
     audit(path, said)
 
 
@@ -59,7 +59,9 @@ def test_a_store_whose_creator_was_killed_at_any_system_call_can_be_opened(tmp_p
     for call, when in chosen:
         path = tmp_path / f"{call}-{when}.db"
         inject = f"inject={call}:signal=SIGKILL:when={when}"
-        with Child("fresh_opener.py", prefix=traced(tmp_path / "trace", f"trace={call}", inject)) as child:
+        with Child(
+            "fresh_opener.py", prefix=trace_command(tmp_path / "trace", f"trace={call}", inject)
+        ) as child:
             child.tell(str(path))
             assert "done" not in child.end(), f"was not killed at {call} {when}"
             assert child.returncode == -9, child.account()
@@ -69,7 +71,7 @@ def test_a_store_whose_creator_was_killed_at_any_system_call_can_be_opened(tmp_p
 def kill_points(tmp_path: Path) -> list[tuple[str, int]]:
     """Every moment of a creation before its end at which a file is changed: which call, and its number."""
     trace = tmp_path / "whole-trace"
-    with Child("fresh_opener.py", prefix=traced(trace, f"trace={','.join(CALLS)}")) as child:
+    with Child("fresh_opener.py", prefix=trace_command(trace, f"trace={','.join(CALLS)}")) as child:
         child.tell(str(tmp_path / "whole.db"))
         child.finish()
     calls = Counter(re.findall(rf"^\d+ +({'|'.join(CALLS)})\(", trace.read_text(), re.MULTILINE))
@@ -86,7 +88,7 @@ def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path) -
                 child.tell(str(path))
             assert [child.line() for child in children] == ["done"] * 4
             with Database(f"embedded:{path}") as db:
-                assert len(scanned(db, MADE.name)) == 4, f"an item is missing in round {round} {SEEDED}"
+                assert len(scan_table(db, MADE.name)) == 4, f"an item is missing in round {round} {SEEDED}"
         for child in children:
             child.finish()
 

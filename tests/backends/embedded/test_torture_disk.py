@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from acknowledging_writer import LINES
-from rig.store_audit import audit, scanned
-from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
+from rig.store_audit import audit, scan_table
+from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, trace_command
 
 from holdall import Database
 from holdall.core import decode_item
@@ -40,7 +40,7 @@ def system_calls(tmp_path: Path, durability: str) -> list[list[str]]:
         durability,
         0,
         20,
-        prefix=traced(trace, calls),
+        prefix=trace_command(trace, calls),
     )
     assert said == ["open", *(f"ack {number}" for number in range(20))]
     lines = trace.read_text().splitlines()
@@ -86,7 +86,7 @@ def test_when_the_disk_refuses_the_error_tells_the_truth(
     for round, when in enumerate(choice.sample(range(1, times + 1), min(times, ROUNDS // 2 or 1))):
         first = 100 * (round + 1)
         inject = f"inject={call}:error={error}:when={when}"
-        prefix = traced(tmp_path / "trace", f"trace={call}", inject)
+        prefix = trace_command(tmp_path / "trace", f"trace={call}", inject)
         with Child("acknowledging_writer.py", file, durability, first, 5, prefix=prefix) as child:
             said = child.end()
             told = f"{error} at {call} {when}: {said} {SEEDED}\n{child.account()}"
@@ -106,11 +106,11 @@ def test_when_the_disk_refuses_the_error_tells_the_truth(
 def calls_made(tmp_path: Path, file: Path, durability: str) -> Counter[str]:
     """How often each system call is made by a run like the ones to come."""
     trace = tmp_path / "trace"
-    prefix = traced(trace, "trace=pwrite64,fdatasync,ftruncate")
+    prefix = trace_command(trace, "trace=pwrite64,fdatasync,ftruncate")
     run_script("acknowledging_writer.py", file, durability, 50, 5, prefix=prefix)
     return Counter(re.findall(r"^\d+ +(\w+)\(", trace.read_text(), re.MULTILINE))
 
 
 def numbers(file: Path) -> set[int]:
     with Database(f"embedded:{file}") as db:
-        return {int(decode_item(item)["number"]) for item in scanned(db, LINES.name)}
+        return {int(decode_item(item)["number"]) for item in scan_table(db, LINES.name)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from grouped_writer import HALVES, TASKS
-from rig.store_audit import audit, scanned
+from rig.store_audit import audit, scan_table
 from rig.torture import ROUNDS, SEED, SEEDED, Child
 
 from holdall import Database
@@ -34,7 +34,7 @@ def test_writes_that_share_a_commit_survive_it_together_or_not_at_all(
         before = halves
         with Database(f"embedded:{path}") as db:
             halves = {
-                str(row["half"]): int(row["number"]) for row in map(decode_item, scanned(db, HALVES.name))
+                str(row["half"]): int(row["number"]) for row in map(decode_item, scan_table(db, HALVES.name))
             }
         for task in range(TASKS):
             stored, other = halves.get(f"{task}a"), halves.get(f"{task}b")

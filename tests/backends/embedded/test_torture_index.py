@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from numbered_writer import NUMBERS, PAIRS
-from rig.store_audit import audit, scanned
+from rig.store_audit import audit, scan_table
 from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script
 
 from holdall import Database
@@ -44,4 +44,4 @@ def test_an_index_added_while_others_write_agrees_with_the_items(tmp_path: Path)
         audit(file, f"after adding {name} {SEEDED}")
     with Database(f"embedded:{file}") as db:
         assert [*db.send(DescribeTable(NUMBERS.name)).index_status] == names
-        assert len(scanned(db, NUMBERS.name, names[0])) > 0
+        assert len(scan_table(db, NUMBERS.name, names[0])) > 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from numbered_writer import NUMBERS, PAIRS, Operation
-from rig.store_audit import audit, scanned
+from rig.store_audit import audit, scan_table
 from rig.torture import ROUNDS, SEED, SEEDED, Child
 
 from holdall import Database
@@ -62,8 +62,8 @@ class Account:
 def stored(path: Path) -> dict[str, tuple[dict[int, str], int | None]]:
     """What the file holds of each writer; a transaction of which only half is there is an error."""
     with Database(f"embedded:{path}") as db:
-        rows = [decode_item(item) for item in scanned(db, NUMBERS.name)]
-        halves = {item["half"]: item["number"] for item in map(decode_item, scanned(db, PAIRS.name))}
+        rows = [decode_item(item) for item in scan_table(db, NUMBERS.name)]
+        halves = {item["half"]: item["number"] for item in map(decode_item, scan_table(db, PAIRS.name))}
     result: dict[str, tuple[dict[int, str], int | None]] = {}
     for writer in WRITERS:
         numbers = {int(row["number"]): str(row["bucket"]) for row in rows if row["writer"] == writer}

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from rig.clock import Clock
 from rig.store_audit import audit
-from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, traced
+from rig.torture import ROUNDS, SEED, SEEDED, Child, run_script, strace_missing, trace_command
 from token_sender import COUNTERS, increment
 
 from holdall import Database
@@ -67,7 +67,7 @@ def test_an_increment_whose_sender_was_killed_at_any_system_call_counts_once(
     for call, when in choice.sample(points, min(len(points), 2 * ROUNDS)):
         token = str(UUID(int=choice.getrandbits(128)))
         inject = f"inject={call}:signal=SIGKILL:when={when}"
-        prefix = traced(tmp_path / "trace", f"trace={call}", inject)
+        prefix = trace_command(tmp_path / "trace", f"trace={call}", inject)
         with Child("token_sender.py", file, "full", token, prefix=prefix) as child:
             child.end()
             assert child.returncode == -9, child.account()
@@ -84,7 +84,7 @@ def kill_points(file: Path, trace: Path) -> list[tuple[str, int]]:
         file,
         "full",
         "measure",
-        prefix=traced(trace, "trace=pwrite64,fdatasync,unlink"),
+        prefix=trace_command(trace, "trace=pwrite64,fdatasync,unlink"),
     )
     calls = Counter(re.findall(r"^\d+ +(\w+)\(", trace.read_text(), re.MULTILINE))
     return [(call, when) for call, times in calls.items() for when in range(1, times + 1)]

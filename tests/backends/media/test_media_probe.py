@@ -35,7 +35,7 @@ def test_a_film_has_a_size_a_duration_and_streams_and_a_first_frame(
 
 
 def test_a_film_that_is_shown_turned_has_its_size_and_frame_turned(studio: Studio) -> None:
-    data = samples.turned(samples.film(sound=False))
+    data = samples.turn(samples.film(sound=False))
     found = studio.probe(data, "video/mp4")
     assert (found["width"], found["height"], found["angle"], found["audio"]) == (48, 64, -90, False)
     frame = studio.preview(data, "video/mp4")

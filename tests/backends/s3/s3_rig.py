@@ -39,8 +39,8 @@ __all__ = [
     "bucket",
     "client",
     "denies",
-    "done",
-    "found",
+    "make_reply",
+    "make_object_reply",
     "line_of",
     "md5_of",
     "query_of",
@@ -65,7 +65,7 @@ UNMOVED = Step()
 # --- replies ----------------------------------------------------------------------------------------------
 
 
-def done(status: int = 200, headers: Mapping[str, object] | None = None, body: bytes = b"") -> Step:
+def make_reply(status: int = 200, headers: Mapping[str, object] | None = None, body: bytes = b"") -> Step:
     """A reply as S3 makes them."""
     complete = {
         "x-amz-request-id": "REQUEST-1",
@@ -77,14 +77,16 @@ def done(status: int = 200, headers: Mapping[str, object] | None = None, body: b
     return Step((http(status, {name: text for name, text in complete.items() if text is not None}, body),))
 
 
-def found(body: bytes = b"", headers: Mapping[str, object] | None = None, status: int = 200) -> Step:
+def make_object_reply(
+    body: bytes = b"", headers: Mapping[str, object] | None = None, status: int = 200
+) -> Step:
     """An object."""
-    return done(status, {"Last-Modified": WHEN, **(headers or {})}, body)
+    return make_reply(status, {"Last-Modified": WHEN, **(headers or {})}, body)
 
 
 def tells(document: str, status: int = 200, headers: Mapping[str, object] | None = None) -> Step:
     """A document."""
-    return done(
+    return make_reply(
         status, {"Content-Type": "application/xml", "ETag": None, **(headers or {})}, document.encode()
     )
 
@@ -130,17 +132,17 @@ class BucketServer(ScriptedServer):
                     step = self._recorded(asked)
                     if step.end == "keep" and all(map(_is_interim, step.parts)):
                         self.requests.pop()
-                        self._played(connection, step)
+                        self._play(connection, step)
                         step = None
                 if step is None:
                     body = reader.read(length)
                     if len(body) < length:
                         return
                     step = self._recorded(Asked(head, body, number))
-                if not self._played(connection, step):
+                if not self._play(connection, step):
                     return
 
-    def _played(self, connection: socket.socket, step: Step) -> bool:
+    def _play(self, connection: socket.socket, step: Step) -> bool:
         for part in step.parts:
             if isinstance(part, bytes):
                 connection.sendall(part)

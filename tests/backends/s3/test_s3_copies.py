@@ -7,7 +7,18 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
-from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, sha256_of, tells
+from s3_rig import (
+    BUCKET,
+    ETAG,
+    bucket,
+    client,
+    denies,
+    line_of,
+    make_object_reply,
+    make_reply,
+    sha256_of,
+    tells,
+)
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
@@ -33,7 +44,7 @@ SOURCE = {
     "x-amz-meta-colour": "red",
     "x-amz-meta-holdall-put-id": "old",
 }
-HEAD = found(headers={**SOURCE, "Content-Length": 5})
+HEAD = make_object_reply(headers={**SOURCE, "Content-Length": 5})
 COPIED = tells(
     f"<CopyObjectResult><ETag>&quot;{ETAG}&quot;</ETag>"
     "<LastModified>2025-11-15T05:41:00.000Z</LastModified></CopyObjectResult>"
@@ -58,7 +69,9 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 def part_of(size: int, headers: Mapping[str, object] = NO_HEADERS, body: bytes = b"words") -> Step:
     """The first bytes of an object."""
-    return found(body, {**SOURCE, "Content-Range": f"bytes 0-{len(body) - 1}/{size}", **headers}, status=206)
+    return make_object_reply(
+        body, {**SOURCE, "Content-Range": f"bytes 0-{len(body) - 1}/{size}", **headers}, status=206
+    )
 
 
 def lines(requests: list[Asked]) -> list[str]:
@@ -67,7 +80,7 @@ def lines(requests: list[Asked]) -> list[str]:
 
 def there(put_id: str | None) -> Step:
     headers = {"Content-Length": 5} | ({"x-amz-meta-holdall-put-id": put_id} if put_id else {})
-    return found(headers=headers)
+    return make_object_reply(headers=headers)
 
 
 # --- AWS's own ---
@@ -139,7 +152,7 @@ def test_after_a_lost_reply_the_object_that_refuses_may_be_another(colour: Colou
 
 
 def test_a_copy_of_which_nobody_can_tell_is_unknown(colour: Colour) -> None:
-    for after in ([REFUSED, done(404)], [denies("AccessDenied", 403)]):
+    for after in ([REFUSED, make_reply(404)], [denies("AccessDenied", 403)]):
         with (
             bucket(HEAD, CLOSE, *after) as server,
             client(colour, server, **AMAZON) as ours,
@@ -152,7 +165,7 @@ def test_amazon_copies_what_is_too_large_for_one_request_in_parts(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy, "LARGEST_COPY", SIZE - 1)
-    head = found(headers={**SOURCE, "Content-Length": SIZE})
+    head = make_object_reply(headers={**SOURCE, "Content-Length": SIZE})
     steps = [head, part_of(SIZE, TAGGED, b"w"), TAGS, BEGUN, TAKEN, COMPLETED, there("mine")]
     with bucket(*steps) as server, client(colour, server, style="path", **AMAZON) as ours:
         ours.ask(CREATE)
@@ -172,7 +185,7 @@ def test_amazon_copies_what_is_too_large_for_one_request_in_parts(
 
 def test_a_head_that_tells_of_tags_is_believed(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy, "LARGEST_COPY", SIZE - 1)
-    head = found(headers={**SOURCE, **TAGGED, "Content-Length": SIZE})
+    head = make_object_reply(headers={**SOURCE, **TAGGED, "Content-Length": SIZE})
     steps = [head, TAGS, BEGUN, TAKEN, COMPLETED, there("mine")]
     with bucket(*steps) as server, client(colour, server, **AMAZON) as ours:
         ours.ask(CREATE)
@@ -183,7 +196,7 @@ def test_a_head_that_tells_of_tags_is_believed(colour: Colour, monkeypatch: pyte
 
 
 def test_elsewhere_a_small_copy_that_creates_is_read_and_put_in_two_requests(colour: Colour) -> None:
-    with bucket(part_of(5), done()) as server, client(colour, server) as ours:
+    with bucket(part_of(5), make_reply()) as server, client(colour, server) as ours:
         info = ours.ask(CopyObject("", "so urce", "a", if_match=ETAG, if_absent="mine"))
     get, put = server.requests
     assert lines(server.requests) == ["GET /so%20urce", "PUT /a"]
@@ -198,7 +211,7 @@ def test_elsewhere_a_small_copy_that_creates_is_read_and_put_in_two_requests(col
 
 
 def test_elsewhere_the_tags_of_the_source_are_asked_for_if_it_has_some(colour: Colour) -> None:
-    with bucket(part_of(5, TAGGED), TAGS, done()) as server, client(colour, server) as ours:
+    with bucket(part_of(5, TAGGED), TAGS, make_reply()) as server, client(colour, server) as ours:
         ours.ask(CREATE)
     assert lines(server.requests) == ["GET /so%20urce", "GET /so%20urce?tagging=", "PUT /a"]
     assert server.requests[-1].headers["x-amz-tagging"] == SENT_TAGS
@@ -207,10 +220,10 @@ def test_elsewhere_the_tags_of_the_source_are_asked_for_if_it_has_some(colour: C
 def test_an_empty_object_has_no_range_and_is_read_without_one(colour: Colour) -> None:
     steps = [
         denies("InvalidRange", 416),
-        found(headers={**SOURCE, "Content-Length": 0}),
-        found(headers={**SOURCE, **TAGGED}),
+        make_object_reply(headers={**SOURCE, "Content-Length": 0}),
+        make_object_reply(headers={**SOURCE, **TAGGED}),
         TAGS,
-        done(),
+        make_reply(),
     ]
     with bucket(*steps) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).size == 0
@@ -221,7 +234,7 @@ def test_an_empty_object_has_no_range_and_is_read_without_one(colour: Colour) ->
 
 
 def test_a_server_that_knows_no_ranges_gives_all_of_it(colour: Colour) -> None:
-    with bucket(found(b"words", SOURCE), done()) as server, client(colour, server) as ours:
+    with bucket(make_object_reply(b"words", SOURCE), make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).size == 5
     assert server.requests[1].body == b"words"
 
@@ -244,7 +257,7 @@ def test_the_source_has_to_be_there_and_the_one_demanded(colour: Colour) -> None
 
 def test_a_large_copy_elsewhere_has_the_tags_even_if_uploads_are_kept_without(colour: Colour) -> None:
     tagged = part_of(SIZE, TAGGED)
-    steps = [tagged, TAGS, BEGUN, TAKEN, COMPLETED, there("mine"), done()]
+    steps = [tagged, TAGS, BEGUN, TAKEN, COMPLETED, there("mine"), make_reply()]
     with bucket(*steps) as server, client(colour, server) as ours:
         ours.ask(CREATE)
     begin, tags = server.requests[2], server.requests[-1]
@@ -265,7 +278,7 @@ def test_tags_that_may_not_be_read_are_not_left_out_without_a_word(colour: Colou
 def test_a_digest_that_came_with_the_bytes_is_the_one_that_is_signed(colour: Colour) -> None:
     digest = sha256_of(b"words")
     with (
-        bucket(part_of(5, {"x-amz-checksum-sha256": digest}), done()) as server,
+        bucket(part_of(5, {"x-amz-checksum-sha256": digest}), make_reply()) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(CREATE).sha256 == digest
@@ -288,7 +301,7 @@ def test_bytes_that_are_not_what_came_with_them_are_not_put(colour: Colour) -> N
 def test_an_unmarked_copy_leaves_no_id_and_asks_for_absence_all_the_same(
     colour: Colour, amazon: bool
 ) -> None:
-    steps = (HEAD, COPIED) if amazon else (part_of(5), done())
+    steps = (HEAD, COPIED) if amazon else (part_of(5), make_reply())
     where = AMAZON if amazon else {"conditional_puts": True}
     with bucket(*steps) as server, client(colour, server, **where) as ours:
         ours.ask(CopyObject("", "so urce", "a", if_absent="mine", unmarked=True))
@@ -340,8 +353,8 @@ def test_the_id_of_a_put_is_not_imported(colour: Colour) -> None:
 def test_an_object_above_5_gb_is_imported_in_parts(colour: Colour) -> None:
     size = 5 * 1024**3 + 1
     large = replace(FOREIGN, key="a", size=size)
-    head = found(headers={"Content-Length": size})
-    steps = [BEGUN, *[TAKEN] * 6, COMPLETED, head, done()]
+    head = make_object_reply(headers={"Content-Length": size})
+    steps = [BEGUN, *[TAKEN] * 6, COMPLETED, head, make_reply()]
     with bucket(*steps) as server, client(colour, server) as ours:
         info = ours.ask(ImportObject("", ELSEWHERE, large, {"colour": "red & ü", "b": ""}))
     begin, *parts, complete, _, _ = server.requests

@@ -6,7 +6,7 @@ from hashlib import md5
 from typing import Any
 
 import pytest
-from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, md5_of, tells
+from s3_rig import BUCKET, ETAG, bucket, client, denies, line_of, make_object_reply, make_reply, md5_of, tells
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
@@ -58,7 +58,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 def there(put_id: str | None, etag: str = ETAG) -> Step:
     """An object that a HEAD finds, with the id that a put has left."""
     headers = {"Content-Length": 5, "ETag": f'"{etag}"'}
-    return found(headers=headers | ({"x-amz-meta-holdall-put-id": put_id} if put_id else {}))
+    return make_object_reply(headers=headers | ({"x-amz-meta-holdall-put-id": put_id} if put_id else {}))
 
 
 def methods(requests: list[Asked]) -> list[str]:
@@ -69,7 +69,7 @@ def methods(requests: list[Asked]) -> list[str]:
 
 
 def test_a_creation_demands_that_there_is_nothing_and_leaves_its_id(colour: Colour) -> None:
-    with bucket(done()) as server, client(colour, server) as ours:
+    with bucket(make_reply()) as server, client(colour, server) as ours:
         info = ours.ask(CREATE)
     (asked,) = server.requests
     assert asked.headers["if-none-match"] == "*"
@@ -77,7 +77,9 @@ def test_a_creation_demands_that_there_is_nothing_and_leaves_its_id(colour: Colo
     assert (info.etag, info.put_id, info.size) == (ETAG, "mine", 5)
 
 
-@pytest.mark.parametrize("look", [there("another"), there(None), done(404)], ids=["another", "none", "gone"])
+@pytest.mark.parametrize(
+    "look", [there("another"), there(None), make_reply(404)], ids=["another", "none", "gone"]
+)
 def test_a_refusal_at_once_is_a_refusal(colour: Colour, look: Step) -> None:
     with (
         bucket(REFUSED, look) as server,
@@ -107,7 +109,7 @@ def test_an_upload_that_is_delivered_twice_has_become_the_object(colour: Colour,
 
 def test_a_conflict_with_another_creation_is_tried_again(colour: Colour) -> None:
     conflict = denies("ConditionalRequestConflict", 409)
-    with bucket(conflict, conflict, done()) as server, client(colour, server) as ours:
+    with bucket(conflict, conflict, make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).put_id == "mine"
     assert ours.pace.sleeps == [0.05, 0.1]
 
@@ -140,15 +142,15 @@ def test_after_a_lost_reply_what_refuses_may_be_somebody_elses(
 
 @LOST
 def test_after_a_lost_reply_the_second_send_may_be_the_first(colour: Colour, lost: Step) -> None:
-    with bucket(lost, done()) as server, client(colour, server) as ours:
+    with bucket(lost, make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).put_id == "mine"
 
 
 @pytest.mark.parametrize(
     "after",
     [
-        [REFUSED, done(404)],
-        [REFUSED, done(403), denies("AccessDenied", 403)],
+        [REFUSED, make_reply(404)],
+        [REFUSED, make_reply(403), denies("AccessDenied", 403)],
         [denies("AccessDenied", 403)],
         [denies("NoSuchBucket", 404)],
     ],
@@ -195,7 +197,7 @@ def test_an_id_that_no_header_can_carry_is_refused(colour: Colour, put_id: str) 
 
 
 def test_a_server_is_put_to_the_test_once_before_the_first_creation(colour: Colour) -> None:
-    steps = [done(), REFUSED, done(204), done(), done()]
+    steps = [make_reply(), REFUSED, make_reply(204), make_reply(), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None, prefix="p/") as ours:
 
         async def flow() -> None:
@@ -213,19 +215,19 @@ def test_a_server_is_put_to_the_test_once_before_the_first_creation(colour: Colo
 
 
 def test_a_server_that_is_never_asked_to_create_is_not_put_to_the_test(colour: Colour) -> None:
-    with bucket(done()) as server, client(colour, server, conditional_puts=None) as ours:
+    with bucket(make_reply()) as server, client(colour, server, conditional_puts=None) as ours:
         ours.ask(PutObject("", "a", b"words"))
 
 
 @pytest.mark.parametrize(
-    "second", [done(), denies("NotImplemented", 501)], ids=["ignored", "not implemented"]
+    "second", [make_reply(), denies("NotImplemented", 501)], ids=["ignored", "not implemented"]
 )
 @pytest.mark.parametrize("request_", [CREATE, CREATED_UPLOAD], ids=lambda request: type(request).__name__)
 def test_a_server_that_ignores_conditions_is_found_out_and_nothing_is_created(
     colour: Colour, second: Step, request_: Any
 ) -> None:
     with (
-        bucket(done(), second, done(204)) as server,
+        bucket(make_reply(), second, make_reply(204)) as server,
         client(colour, server, conditional_puts=None) as ours,
     ):
 
@@ -239,7 +241,7 @@ def test_a_server_that_ignores_conditions_is_found_out_and_nothing_is_created(
 
 
 def test_a_test_that_fails_is_made_again(colour: Colour) -> None:
-    steps = [denies("AccessDenied", 403), done(), REFUSED, done(204), done()]
+    steps = [denies("AccessDenied", 403), make_reply(), REFUSED, make_reply(204), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
 
         async def flow() -> str | None:
@@ -251,7 +253,7 @@ def test_a_test_that_fails_is_made_again(colour: Colour) -> None:
 
 
 def test_who_may_not_delete_has_learned_all_the_same(colour: Colour) -> None:
-    steps = [done(), REFUSED, denies("AccessDenied", 403), done()]
+    steps = [make_reply(), REFUSED, denies("AccessDenied", 403), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
         assert ours.ask(CREATE).put_id == "mine"
 
@@ -267,7 +269,7 @@ def test_a_server_that_is_known_not_to_be_able_is_not_asked(colour: Colour) -> N
 
 def test_amazon_is_believed(colour: Colour) -> None:
     with (
-        bucket(done()) as server,
+        bucket(make_reply()) as server,
         client(colour, server, conditional_puts=None, host="s3.us-east-1.amazonaws.com") as ours,
     ):
         assert ours.ask(CREATE).put_id == "mine"
@@ -300,7 +302,7 @@ class Table:
 
 def test_a_claim_stands_in_for_a_condition(colour: Colour) -> None:
     table = Table()
-    steps = [done(404), done(), done(204)]
+    steps = [make_reply(404), make_reply(), make_reply(204)]
     with (
         bucket(*steps) as server,
         client(colour, server, conditional_puts=False, claims=table, prefix="p/") as ours,
@@ -323,7 +325,7 @@ def test_a_claim_of_another_process_ends_with_the_object_too(colour: Colour) -> 
     table = Table()
     table.claims["a"] = "of another process"
     with (
-        bucket(done(204)) as server,
+        bucket(make_reply(204)) as server,
         client(colour, server, conditional_puts=None, claims=table) as ours,
     ):
         ours.ask(DeleteObject("", "a"))
@@ -352,7 +354,7 @@ def test_a_claim_does_not_help_where_something_is(colour: Colour) -> None:
 def test_a_claim_that_came_to_nothing_is_released(colour: Colour, request_: Any, step: Step) -> None:
     table = Table()
     with (
-        bucket(done(404), step) as server,
+        bucket(make_reply(404), step) as server,
         client(colour, server, conditional_puts=False, claims=table) as ours,
         pytest.raises(HoldallError),
     ):
@@ -371,7 +373,7 @@ def test_a_claim_that_came_to_nothing_is_released(colour: Colour, request_: Any,
 def test_a_claim_that_may_have_come_to_something_stays(colour: Colour, request_: Any) -> None:
     table = Table()
     with (
-        bucket(done(404), CLOSE, denies("AccessDenied", 403)) as server,
+        bucket(make_reply(404), CLOSE, denies("AccessDenied", 403)) as server,
         client(colour, server, conditional_puts=False, claims=table) as ours,
         pytest.raises(OutcomeUnknown),
     ):
@@ -389,7 +391,7 @@ def test_a_creation_under_a_claim_that_is_sent_again_finds_its_object(colour: Co
 
 def test_an_upload_can_be_claimed(colour: Colour) -> None:
     table = Table()
-    steps = [done(404), COMPLETED, there(None, WHOLE), tells("<DeleteResult></DeleteResult>")]
+    steps = [make_reply(404), COMPLETED, there(None, WHOLE), tells("<DeleteResult></DeleteResult>")]
     with bucket(*steps) as server, client(colour, server, conditional_puts=False, claims=table) as ours:
 
         async def flow() -> None:
@@ -404,7 +406,7 @@ def test_an_upload_can_be_claimed(colour: Colour) -> None:
 def test_where_conditions_work_nothing_is_claimed(colour: Colour) -> None:
     table = Table()
     with (
-        bucket(done(), REFUSED, done(204), done()) as server,
+        bucket(make_reply(), REFUSED, make_reply(204), make_reply()) as server,
         client(colour, server, conditional_puts=None, claims=table) as ours,
     ):
         ours.ask(CREATE)
@@ -424,7 +426,7 @@ def test_an_upload_becomes_an_object(colour: Colour, request_: CompleteUpload) -
 
 @pytest.mark.parametrize(
     "head",
-    [done(404), there(None, "another"), denies("AccessDenied", 403)],
+    [make_reply(404), there(None, "another"), denies("AccessDenied", 403)],
     ids=["gone", "replaced", "hidden"],
 )
 def test_an_object_that_nobody_can_look_at_any_more_was_made_all_the_same(colour: Colour, head: Step) -> None:
@@ -465,7 +467,7 @@ def test_an_upload_that_is_refused_after_a_lost_reply_and_gone_has(colour: Colou
     "after",
     [
         [NO_UPLOAD, there(None, "another")],
-        [NO_UPLOAD, done(404)],
+        [NO_UPLOAD, make_reply(404)],
         [REFUSED, NO_UPLOAD, there("another", "another")],
         [REFUSED, denies("AccessDenied", 403)],
         [denies("AccessDenied", 403)],
@@ -493,7 +495,7 @@ def test_parts_whose_etags_are_no_digests_prove_nothing(colour: Colour) -> None:
 
 def test_an_upload_that_is_gone_without_a_lost_reply_is_not_found(colour: Colour) -> None:
     with (
-        bucket(NO_UPLOAD, done(404)) as server,
+        bucket(NO_UPLOAD, make_reply(404)) as server,
         client(colour, server) as ours,
         pytest.raises(ObjectNotFoundError),
     ):
@@ -516,14 +518,16 @@ GIBIBYTE = 1024**3
 SIZE = 2 * GIBIBYTE + 5
 BEGUN = tells("<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>")
 TAKEN = tells(f"<CopyPartResult><ETag>&quot;{PARTS[0].etag}&quot;</ETag></CopyPartResult>")
-LARGE = found(headers={"Content-Length": SIZE, "Content-Type": "text/plain"})
-BEGINNING = found(b"words", {"Content-Range": f"bytes 0-4/{SIZE}", "Content-Type": "text/plain"}, 206)
-FIRST_BYTE = found(b"w", {"Content-Range": f"bytes 0-0/{SIZE}"}, 206)
-REST = found(b"words", {"Content-Range": f"bytes {2 * GIBIBYTE}-{SIZE - 1}/{SIZE}"}, 206)
+LARGE = make_object_reply(headers={"Content-Length": SIZE, "Content-Type": "text/plain"})
+BEGINNING = make_object_reply(
+    b"words", {"Content-Range": f"bytes 0-4/{SIZE}", "Content-Type": "text/plain"}, 206
+)
+FIRST_BYTE = make_object_reply(b"w", {"Content-Range": f"bytes 0-0/{SIZE}"}, 206)
+REST = make_object_reply(b"words", {"Content-Range": f"bytes {2 * GIBIBYTE}-{SIZE - 1}/{SIZE}"}, 206)
 
 
 def test_a_large_copy_that_creates_is_an_upload_of_what_the_server_has(colour: Colour) -> None:
-    steps = [BEGINNING, BEGUN, TAKEN, TAKEN, REST, done(), COMPLETED, there("mine", WHOLE)]
+    steps = [BEGINNING, BEGUN, TAKEN, TAKEN, REST, make_reply(), COMPLETED, there("mine", WHOLE)]
     with bucket(*steps) as server, client(colour, server, prefix="p/") as ours:
         info = ours.ask(CopyObject("", "source", "a", if_absent="mine"))
     look, begin, first, second, rest, last, complete, _ = server.requests
@@ -545,7 +549,9 @@ def test_a_large_copy_that_creates_is_an_upload_of_what_the_server_has(colour: C
 
 def test_a_large_copy_that_is_refused_leaves_no_upload(colour: Colour) -> None:
     with (
-        bucket(BEGINNING, BEGUN, TAKEN, TAKEN, REST, done(), REFUSED, SOME_PARTS, done(204)) as server,
+        bucket(
+            BEGINNING, BEGUN, TAKEN, TAKEN, REST, make_reply(), REFUSED, SOME_PARTS, make_reply(204)
+        ) as server,
         client(colour, server) as ours,
         pytest.raises(PreconditionFailedError),
     ):
@@ -557,7 +563,7 @@ def test_a_copy_of_more_than_s3_copies_at_once_goes_in_parts(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy, "LARGEST_COPY", GIBIBYTE)
-    steps = [LARGE, FIRST_BYTE, BEGUN, TAKEN, TAKEN, REST, done(), COMPLETED, there(None, WHOLE)]
+    steps = [LARGE, FIRST_BYTE, BEGUN, TAKEN, TAKEN, REST, make_reply(), COMPLETED, there(None, WHOLE)]
     with bucket(*steps) as server, client(colour, server) as ours:
         assert ours.ask(CopyObject("", "source", "a")).etag == WHOLE
     assert "if-none-match" not in server.requests[-2].headers
@@ -572,7 +578,10 @@ def copied(etag: str = ETAG) -> Step:
 
 def test_a_plain_copy_is_the_servers_own(colour: Colour) -> None:
     source = {"Content-Length": 5, "Content-Type": "text/plain", "x-amz-meta-colour": "red"}
-    with bucket(found(headers=source), copied()) as server, client(colour, server, prefix="p/") as ours:
+    with (
+        bucket(make_object_reply(headers=source), copied()) as server,
+        client(colour, server, prefix="p/") as ours,
+    ):
         info = ours.ask(CopyObject("", "so urce", "a"))
     _, copy = server.requests
     assert copy.headers["x-amz-copy-source"] == f"/{BUCKET}/p/so%20urce"
@@ -595,7 +604,7 @@ def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) ->
         "x-amz-meta-colour": "red",
         "x-amz-meta-holdall-put-id": "old",
     }
-    with bucket(found(headers=source), copied()) as server, client(colour, server) as ours:
+    with bucket(make_object_reply(headers=source), copied()) as server, client(colour, server) as ours:
         assert ours.ask(CopyObject("", "source", "a")).put_id is None
     copy = server.requests[1].headers
     assert copy["x-amz-metadata-directive"] == "REPLACE"
@@ -610,7 +619,7 @@ def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) ->
 
 
 def test_a_source_that_changes_meanwhile_is_looked_at_again(colour: Colour) -> None:
-    head = found(headers={"Content-Length": 5})
+    head = make_object_reply(headers={"Content-Length": 5})
     with bucket(head, REFUSED, head, copied()) as server, client(colour, server) as ours:
         ours.ask(CopyObject("", "source", "a"))
     with (
@@ -628,7 +637,7 @@ def test_a_source_that_changes_meanwhile_is_looked_at_again(colour: Colour) -> N
 
 
 def test_a_server_that_does_not_look_at_etags_is_looked_after(colour: Colour) -> None:
-    head = found(headers={"Content-Length": 5})
+    head = make_object_reply(headers={"Content-Length": 5})
     with (
         bucket(head) as server,
         client(colour, server) as ours,
@@ -638,7 +647,7 @@ def test_a_server_that_does_not_look_at_etags_is_looked_after(colour: Colour) ->
 
 
 def test_a_server_that_does_not_say_what_it_copied_is_asked(colour: Colour) -> None:
-    head = found(headers={"Content-Length": 5})
+    head = make_object_reply(headers={"Content-Length": 5})
     with (
         bucket(head, tells("<CopyObjectResult></CopyObjectResult>"), there(None, "new")) as server,
         client(colour, server) as ours,

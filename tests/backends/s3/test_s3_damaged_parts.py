@@ -6,7 +6,7 @@ import asyncio
 from hashlib import md5
 
 import pytest
-from s3_rig import ETAG, WANTED, WHEN, bucket, done, found, line_of, query_of, tells
+from s3_rig import ETAG, WANTED, WHEN, bucket, line_of, make_object_reply, make_reply, query_of, tells
 from scripted_server import Asked, Step, http
 from wire_rig import COLOURS, KEYS, Colour
 
@@ -37,7 +37,7 @@ class Bucket:
             if not asked.body:
                 return WANTED
             self.parts[int(query["partNumber"])] = asked.body
-            return done(headers={"ETag": f'"{md5(asked.body).hexdigest()}"'})
+            return make_reply(headers={"ETag": f'"{md5(asked.body).hexdigest()}"'})
         if "uploads" in query:
             return tells(
                 "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
@@ -61,7 +61,7 @@ class Bucket:
         start, _, end = asked.headers["range"].removeprefix("bytes=").partition("-")
         last = min(int(end), len(whole) - 1)
         headers["Content-Range"] = f"bytes {start}-{last}/{len(whole)}"
-        return found(whole[int(start) : last + 1], headers, 206)
+        return make_object_reply(whole[int(start) : last + 1], headers, 206)
 
 
 @pytest.fixture(autouse=True)

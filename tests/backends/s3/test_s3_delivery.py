@@ -11,7 +11,18 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, query_of, tells
+from s3_rig import (
+    BUCKET,
+    ETAG,
+    bucket,
+    client,
+    denies,
+    line_of,
+    make_object_reply,
+    make_reply,
+    query_of,
+    tells,
+)
 from scripted_server import CLOSE, RESET, Asked, Step, http
 from wire_rig import COLOURS, KEYS, Colour
 
@@ -160,7 +171,7 @@ def test_the_answer_to_a_head_is_known_by_its_status(
     colour: Colour, status: int, kind: type[HoldallError]
 ) -> None:
     then = {403: [denies("AccessDenied", 403)], 404: [EMPTY_LIST]}
-    steps = [done(status), *then.get(status, ())]
+    steps = [make_reply(status), *then.get(status, ())]
     error = refusal(colour, HEAD, *steps)
     assert type(error) is kind
     assert "a/b" in str(error)
@@ -168,7 +179,7 @@ def test_the_answer_to_a_head_is_known_by_its_status(
 
 @pytest.mark.parametrize("status", [400, 403, 404, 418])
 def test_somebody_else_at_the_endpoint_is_not_taken_for_s3(colour: Colour, status: int) -> None:
-    page = done(status, {"Content-Type": "text/html"}, b"<!DOCTYPE html><html>Not here</html>")
+    page = make_reply(status, {"Content-Type": "text/html"}, b"<!DOCTYPE html><html>Not here</html>")
     error = refusal(colour, GET, page)
     assert isinstance(error, MalformedReplyError)
     assert error.hint is not None
@@ -188,7 +199,7 @@ def test_a_request_of_another_kind_is_refused(colour: Colour) -> None:
 
 def test_deleting_and_giving_up_what_is_gone_is_fine(colour: Colour) -> None:
     with (
-        bucket(done(204), denies("NoSuchUpload", 404)) as server,
+        bucket(make_reply(204), denies("NoSuchUpload", 404)) as server,
         client(colour, server) as ours,
     ):
 
@@ -217,7 +228,7 @@ def test_a_copy_that_fails_on_the_way_is_tried_again(colour: Colour) -> None:
         "<LastModified>2025-11-15T05:40:00.000Z</LastModified></CopyObjectResult>"
     )
     with (
-        bucket(found(b"words"), denies("InternalError", 200), copied) as server,
+        bucket(make_object_reply(b"words"), denies("InternalError", 200), copied) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(CopyObject("", "source", "copy")).etag == ETAG
@@ -250,7 +261,7 @@ def test_spaces_that_keep_a_slow_reply_alive_are_no_harm(colour: Colour) -> None
     document = f"  \n <CompleteMultipartUploadResult><ETag>&quot;{ETAG}-1&quot;</ETag></CompleteMultipartUploadResult>"
     chunks = b"".join(b"%x\r\n%s\r\n" % (1, byte.encode()) for byte in document) + b"0\r\n\r\n"
     step = Step((http(200, {"Transfer-Encoding": "chunked"}, chunks),))
-    head = found(headers={"ETag": f'"{ETAG}-1"', "Content-Length": 5})
+    head = make_object_reply(headers={"ETag": f'"{ETAG}-1"', "Content-Length": 5})
     with bucket(step, head) as server, client(colour, server) as ours:
         assert ours.ask(COMPLETE).etag == f"{ETAG}-1"
 
@@ -268,7 +279,7 @@ def test_spaces_that_keep_a_slow_reply_alive_are_no_harm(colour: Colour) -> None
         denies("IncompleteBody", 400),
         denies("OperationAborted", 409),
         denies("TooManyRequests", 429),
-        done(502, {}, b"<html>Bad Gateway</html>"),
+        make_reply(502, {}, b"<html>Bad Gateway</html>"),
         CLOSE,
         RESET,
         Step((b"nonsense\r\n\r\n",), end="close"),
@@ -281,7 +292,7 @@ def test_spaces_that_keep_a_slow_reply_alive_are_no_harm(colour: Colour) -> None
 def test_what_may_pass_is_sent_again_just_so(
     colour: Colour, request_: ObjectRequest[Any], step: Step
 ) -> None:
-    with bucket(step, step, done()) as server, client(colour, server) as ours:
+    with bucket(step, step, make_reply()) as server, client(colour, server) as ours:
         ours.ask(request_)
     assert len({(line_of(asked), asked.body) for asked in server.requests}) == 1
     assert ours.pace.sleeps == [0.05, 0.1]
@@ -344,12 +355,12 @@ def test_what_fails_in_passing_among_many_is_deleted_again(colour: Colour) -> No
 
 @pytest.mark.parametrize(
     "step",
-    [denies("NotImplemented", 501), denies("MethodNotAllowed", 405), done(501)],
+    [denies("NotImplemented", 501), denies("MethodNotAllowed", 405), make_reply(501)],
     ids=["501", "405", "bare 501"],
 )
 def test_a_server_that_cannot_delete_many_deletes_one_by_one(colour: Colour, step: Step) -> None:
     with (
-        bucket(step, done(204), denies("AccessDenied", 403)) as server,
+        bucket(step, make_reply(204), denies("AccessDenied", 403)) as server,
         client(colour, server) as ours,
     ):
         failures = ours.ask(DeleteObjects("", ("a", "b"))).failures
@@ -389,7 +400,7 @@ class Renewable:
 @pytest.mark.parametrize("code", ["ExpiredToken", "TokenRefreshRequired"])
 def test_expired_credentials_are_renewed_once(colour: Colour, code: str) -> None:
     with (
-        bucket(denies(code), done(), denies(code), denies(code)) as server,
+        bucket(denies(code), make_reply(), denies(code), denies(code)) as server,
         client(colour, server, source=Renewable()) as ours,
     ):
 
@@ -407,7 +418,7 @@ def test_expired_credentials_are_renewed_once(colour: Colour, code: str) -> None
 def test_a_clock_that_is_wrong_is_set_by_the_services(colour: Colour) -> None:
     theirs = datetime.now(UTC) + timedelta(hours=3)
     step = denies("RequestTimeTooSkewed", 403, headers={"Date": format_datetime(theirs, usegmt=True)})
-    with bucket(step, done(), done()) as server, client(colour, server) as ours:
+    with bucket(step, make_reply(), make_reply()) as server, client(colour, server) as ours:
 
         async def flow() -> None:
             await ours.send(PUT)
@@ -432,7 +443,11 @@ def test_a_clock_that_cannot_be_set_is_named(colour: Colour) -> None:
 
 @pytest.mark.parametrize("status", [400, 403])
 def test_a_head_that_was_refused_is_asked_otherwise_for_the_reason(colour: Colour, status: int) -> None:
-    steps = [done(status), denies("ExpiredToken", status), found(headers={"Content-Length": 5})]
+    steps = [
+        make_reply(status),
+        denies("ExpiredToken", status),
+        make_object_reply(headers={"Content-Length": 5}),
+    ]
     with bucket(*steps) as server, client(colour, server, source=Renewable()) as ours:
         assert ours.ask(HEAD).size == 5
     assert [line_of(asked)[0] for asked in server.requests] == ["HEAD", "GET", "HEAD"]
@@ -441,7 +456,7 @@ def test_a_head_that_was_refused_is_asked_otherwise_for_the_reason(colour: Colou
 
 
 def test_a_head_that_nobody_can_explain_is_refused_as_it_was(colour: Colour) -> None:
-    error = refusal(colour, HEAD, done(403), found(b"x", status=206))
+    error = refusal(colour, HEAD, make_reply(403), make_object_reply(b"x", status=206))
     assert isinstance(error, AccessDeniedError)
 
 
@@ -464,14 +479,14 @@ def region_of(asked: Any) -> str:
             "TemporaryRedirect", 307, headers={"x-amz-bucket-region": "eu-west-1", "Location": "http://evil/"}
         ),
         denies("IllegalLocationConstraintException", 400, headers={"x-amz-bucket-region": "eu-west-1"}),
-        done(301, {"x-amz-bucket-region": "eu-west-1"}),
+        make_reply(301, {"x-amz-bucket-region": "eu-west-1"}),
     ],
     ids=["301", "400", "307", "opt-in", "without a document"],
 )
 def test_a_bucket_in_another_region_is_signed_for_there_and_that_is_remembered(
     colour: Colour, step: Step
 ) -> None:
-    with bucket(step, done(), done()) as server, client(colour, server) as ours:
+    with bucket(step, make_reply(), make_reply()) as server, client(colour, server) as ours:
 
         async def flow() -> None:
             await ours.send(PUT)
@@ -491,7 +506,7 @@ def test_a_call_that_was_under_way_when_another_found_the_region_is_put_right_to
     def answer(asked: Asked) -> Step:
         if region_of(asked) == "eu-west-1":
             asked_anew.set()
-            return done()
+            return make_reply()
         early.append(asked)
         if len(early) == 1:
             return Step((both_sent, redirect))
@@ -514,9 +529,9 @@ def test_a_call_that_was_under_way_when_another_found_the_region_is_put_right_to
 
 def test_a_head_for_another_region_is_put_right_too(colour: Colour) -> None:
     steps = [
-        done(400),
+        make_reply(400),
         denies("AuthorizationHeaderMalformed", 400, Region="eu-west-1"),
-        found(headers={"Content-Length": 5}),
+        make_object_reply(headers={"Content-Length": 5}),
     ]
     with bucket(*steps) as server, client(colour, server) as ours:
         assert ours.ask(HEAD).size == 5
@@ -539,7 +554,7 @@ def test_two_regions_in_turn_are_not_followed_forever(colour: Colour) -> None:
 
 
 def test_a_bucket_that_is_being_moved_is_waited_for(colour: Colour) -> None:
-    with bucket(denies("TemporaryRedirect", 307), done()) as server, client(colour, server) as ours:
+    with bucket(denies("TemporaryRedirect", 307), make_reply()) as server, client(colour, server) as ours:
         ours.ask(PUT)
     assert ours.pace.sleeps == [0.05]
 
@@ -566,7 +581,7 @@ def test_of_amazons_the_host_of_the_region_is_asked_and_no_other(
 ) -> None:
     step = denies("PermanentRedirect", 301, Endpoint=f"{BUCKET}.s3-eu-west-1.amazonaws.com")
     with (
-        bucket(step, done()) as server,
+        bucket(step, make_reply()) as server,
         client(colour, server, host="s3.us-east-1.amazonaws.com") as ours,
     ):
         ours.ask(PUT)
@@ -600,7 +615,7 @@ def test_a_bucket_is_there_or_not(colour: Colour) -> None:
     "answer", [EMPTY_LIST, denies("AccessDenied", 403)], ids=["there", "not to be listed"]
 )
 def test_a_head_that_finds_nothing_asks_once_whether_there_is_a_bucket(colour: Colour, answer: Step) -> None:
-    with bucket(done(404), answer, done(404)) as server, client(colour, server) as ours:
+    with bucket(make_reply(404), answer, make_reply(404)) as server, client(colour, server) as ours:
         for _ in range(2):
             with pytest.raises(ObjectNotFoundError):
                 ours.ask(HEAD)
@@ -608,16 +623,16 @@ def test_a_head_that_finds_nothing_asks_once_whether_there_is_a_bucket(colour: C
 
 
 def test_a_head_in_a_missing_bucket_names_it(colour: Colour) -> None:
-    error = refusal(colour, HEAD, done(404), denies("NoSuchBucket", 404))
+    error = refusal(colour, HEAD, make_reply(404), denies("NoSuchBucket", 404))
     assert isinstance(error, ConfigurationError)
     assert f"there is no bucket {BUCKET} at http://" in str(error)
 
 
 def test_a_bucket_is_made_in_its_region(colour: Colour) -> None:
-    with bucket(done()) as server, client(colour, server) as ours:
+    with bucket(make_reply()) as server, client(colour, server) as ours:
         ours.ask(CreateBucket())
     assert (line_of(server.requests[0]), server.requests[0].body) == (("PUT", f"/{BUCKET}"), b"")
-    with bucket(done()) as server, client(colour, server, region="eu-west-1") as ours:
+    with bucket(make_reply()) as server, client(colour, server, region="eu-west-1") as ours:
         ours.ask(CreateBucket())
     assert b"<LocationConstraint>eu-west-1</LocationConstraint>" in server.requests[0].body
 
@@ -639,9 +654,9 @@ def test_a_bucket_of_ours_that_is_there_is_fine_and_one_of_somebody_elses_is_not
 BEYOND = denies("InvalidRange", 416)
 
 
-@pytest.mark.parametrize("step", [BEYOND, done(416)], ids=["told", "by its status"])
+@pytest.mark.parametrize("step", [BEYOND, make_reply(416)], ids=["told", "by its status"])
 def test_reading_beyond_the_end_gives_nothing_but_what_the_object_is(colour: Colour, step: Step) -> None:
-    head = found(headers={"Content-Length": 5, "Content-Type": "text/plain"})
+    head = make_object_reply(headers={"Content-Length": 5, "Content-Type": "text/plain"})
     with bucket(step, head) as server, client(colour, server) as ours:
         nothing = ours.ask(GetObject("", "a", 5, 3, ETAG))
     assert (nothing.start, nothing.body, nothing.info.size) == (5, b"", 5)
@@ -650,8 +665,8 @@ def test_reading_beyond_the_end_gives_nothing_but_what_the_object_is(colour: Col
 
 
 def test_an_object_that_has_grown_meanwhile_is_read_again(colour: Colour) -> None:
-    head = found(headers={"Content-Length": 9})
-    rest = found(b"5678", {"Content-Range": "bytes 5-8/9"}, 206)
+    head = make_object_reply(headers={"Content-Length": 9})
+    rest = make_object_reply(b"5678", {"Content-Range": "bytes 5-8/9"}, 206)
     with bucket(BEYOND, head, rest) as server, client(colour, server) as ours:
         assert ours.ask(GetObject("", "a", 5)).body == b"5678"
     with (
@@ -664,9 +679,9 @@ def test_an_object_that_has_grown_meanwhile_is_read_again(colour: Colour) -> Non
 
 def test_an_object_that_changed_is_not_read(colour: Colour) -> None:
     assert isinstance(
-        refusal(colour, GetObject("", "a", 5, 3, ETAG), BEYOND, done(412)), PreconditionFailedError
+        refusal(colour, GetObject("", "a", 5, 3, ETAG), BEYOND, make_reply(412)), PreconditionFailedError
     )
-    other = found(b"words", {"ETag": '"another"'})
+    other = make_object_reply(b"words", {"ETag": '"another"'})
     error = refusal(colour, GetObject("", "a", if_match=ETAG), other)
     assert isinstance(error, PreconditionFailedError)
     assert "another" in str(error)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 from s3_rig import md5_of, sha256_of
 from wire_rig import COLOURS, Colour
 
@@ -75,7 +75,7 @@ def opened() -> Iterator[Opening]:
     def open_service(
         bucket: str = name, *, region: str = "us-east-1", host: str | None = None, **options: Any
     ) -> S3Service:
-        endpoint = resolve_endpoint("s3", endpoint=started("ministack"), region=region)
+        endpoint = resolve_endpoint("s3", endpoint=start_server("ministack"), region=region)
         if host is not None:
             endpoint = Endpoint(endpoint.scheme, host, endpoint.port, region)
         service = S3Service(bucket, endpoint, find_credentials(environment=ENVIRONMENT), **options)

@@ -6,7 +6,7 @@ from hashlib import md5
 from typing import Any
 
 import pytest
-from s3_rig import BUCKET, ETAG, bucket, client, denies, done, found, line_of, md5_of, tells
+from s3_rig import BUCKET, ETAG, bucket, client, denies, line_of, make_object_reply, make_reply, md5_of, tells
 from scripted_server import CLOSE, RESET, Asked, Step
 from wire_rig import COLOURS, Colour
 
@@ -62,7 +62,7 @@ def methods(requests: list[Asked]) -> list[str]:
 
 def there(put_id: str | None = None, etag: str = ETAG) -> Step:
     headers = {"Content-Length": 5, "ETag": f'"{etag}"'} | ({PUT_ID: put_id} if put_id else {})
-    return found(headers=headers)
+    return make_object_reply(headers=headers)
 
 
 class Keeper:
@@ -83,7 +83,7 @@ class Keeper:
 
 
 def test_a_put_demands_the_object_that_it_knows_and_leaves_an_id(colour: Colour) -> None:
-    with bucket(done(), done()) as server, client(colour, server) as ours:
+    with bucket(make_reply(), make_reply()) as server, client(colour, server) as ours:
 
         async def flow() -> list[ObjectInfo]:
             return [await ours.send(REPLACE), await ours.send(REPLACE)]
@@ -131,7 +131,7 @@ def test_after_a_lost_reply_what_refuses_may_be_ours(colour: Colour, lost: Step)
     [
         [REFUSED, there("another")],
         [REFUSED, there()],
-        [REFUSED, done(404)],
+        [REFUSED, make_reply(404)],
         [MISSING],
         [denies("AccessDenied", 403)],
     ],
@@ -150,7 +150,7 @@ def test_after_a_lost_reply_what_was_replaced_since_is_unknown(
 
 @LOST
 def test_after_a_lost_reply_the_second_send_may_be_the_first(colour: Colour, lost: Step) -> None:
-    with bucket(lost, done()) as server, client(colour, server) as ours:
+    with bucket(lost, make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(REPLACE).put_id == server.requests[1].headers[PUT_ID]
 
 
@@ -165,7 +165,7 @@ def test_replies_that_are_always_lost_leave_the_outcome_unknown(colour: Colour) 
 
 def test_a_conflict_with_another_write_is_tried_again(colour: Colour) -> None:
     conflict = denies("ConditionalRequestConflict", 409)
-    with bucket(conflict, done()) as server, client(colour, server) as ours:
+    with bucket(conflict, make_reply()) as server, client(colour, server) as ours:
         ours.ask(REPLACE)
 
 
@@ -198,7 +198,7 @@ def test_an_upload_demands_the_object_that_it_knows(colour: Colour) -> None:
 
 def test_an_upload_that_is_gone_is_no_failed_precondition(colour: Colour) -> None:
     with (
-        bucket(NO_UPLOAD, done(404)) as server,
+        bucket(NO_UPLOAD, make_reply(404)) as server,
         client(colour, server) as ours,
         pytest.raises(ObjectNotFoundError),
     ):
@@ -242,11 +242,11 @@ def test_an_upload_of_which_nobody_can_tell_is_unknown(colour: Colour, lost: Ste
 
 
 def test_a_deletion_demands_the_object_that_it_knows(colour: Colour) -> None:
-    with bucket(done(204)) as server, client(colour, server) as ours:
+    with bucket(make_reply(204)) as server, client(colour, server) as ours:
         assert ours.ask(DELETE) == Done()
     (asked,) = server.requests
     assert (line_of(asked), asked.headers["if-match"]) == (("DELETE", f"/{BUCKET}/a"), '"old"')
-    with bucket(done(204)) as server, client(colour, server) as ours:
+    with bucket(make_reply(204)) as server, client(colour, server) as ours:
         ours.ask(DeleteObject("", "a"))
     assert "if-match" not in server.requests[0].headers
 
@@ -261,7 +261,7 @@ def test_another_object_is_not_deleted(colour: Colour) -> None:
 
 
 @pytest.mark.parametrize(
-    "steps", [[MISSING], [REFUSED, done(404)], [CLOSE, MISSING], [CLOSE, REFUSED, done(404)]]
+    "steps", [[MISSING], [REFUSED, make_reply(404)], [CLOSE, MISSING], [CLOSE, REFUSED, make_reply(404)]]
 )
 def test_what_is_missing_need_not_be_deleted(colour: Colour, steps: list[Step]) -> None:
     with bucket(*steps) as server, client(colour, server) as ours:
@@ -292,7 +292,7 @@ def test_who_may_not_delete_hears_of_it(colour: Colour) -> None:
 
 
 def test_a_server_is_put_to_the_test_once_for_puts_and_deletions(colour: Colour) -> None:
-    steps = [done(), REFUSED, REFUSED, done(204), done(), done(204), done()]
+    steps = [make_reply(), REFUSED, REFUSED, make_reply(204), make_reply(), make_reply(204), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None, prefix="p/") as ours:
 
         async def flow() -> None:
@@ -310,7 +310,7 @@ def test_a_server_is_put_to_the_test_once_for_puts_and_deletions(colour: Colour)
 
 
 UNABLE = pytest.mark.parametrize(
-    "ignored", [done(), denies("NotImplemented", 501)], ids=["ignored", "not implemented"]
+    "ignored", [make_reply(), denies("NotImplemented", 501)], ids=["ignored", "not implemented"]
 )
 
 
@@ -319,7 +319,7 @@ UNABLE = pytest.mark.parametrize(
 def test_a_server_that_would_replace_anything_is_found_out(
     colour: Colour, ignored: Step, request_: Any
 ) -> None:
-    steps = [done(), ignored, REFUSED, done(204), done(204)]
+    steps = [make_reply(), ignored, REFUSED, make_reply(204), make_reply(204)]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
 
         async def flow() -> None:
@@ -334,7 +334,7 @@ def test_a_server_that_would_replace_anything_is_found_out(
 
 @UNABLE
 def test_a_server_that_would_delete_anything_is_found_out(colour: Colour, ignored: Step) -> None:
-    steps = [done(), REFUSED, ignored, done(204), done()]
+    steps = [make_reply(), REFUSED, ignored, make_reply(204), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
 
         async def flow() -> None:
@@ -357,7 +357,7 @@ def test_a_server_that_is_known_not_to_be_able_is_not_asked(colour: Colour) -> N
 
 def test_amazon_is_believed(colour: Colour) -> None:
     with (
-        bucket(done(), done(204)) as server,
+        bucket(make_reply(), make_reply(204)) as server,
         client(colour, server, conditional_puts=None, host=AMAZON) as ours,
     ):
 

@@ -14,16 +14,16 @@ from s3_rig import (
     WANTED,
     bucket,
     client,
-    done,
-    found,
     line_of,
+    make_object_reply,
+    make_reply,
     md5_of,
     query_of,
     sha256_of,
     tells,
 )
 from scripted_server import Asked, Step
-from test_wire_tls import made
+from test_wire_tls import make_certificate
 from wire_rig import COLOURS, KEYS, Colour
 
 from holdall.backends.aws.connection import tls_context
@@ -114,28 +114,36 @@ def assert_signed(asked: Asked, *, scheme: str = "http", region: str = "us-east-
 
 
 REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
-    (HeadObject("", "a/b c"), [found()], ("HEAD", "/a/b%20c")),
-    (GetObject("", "ü/+?&=%😀"), [found()], ("GET", "/%C3%BC/%2B%3F%26%3D%25%F0%9F%98%80")),
-    (GetObject("", "/a//b/"), [found()], ("GET", "//a//b/")),
-    (GetObject("", "a", 3, 4, ETAG), [found(b"0123456789")], ("GET", "/a")),
-    (PutObject("", "~-_.!*'()", b"words", HEADERS), [done()], ("PUT", "/~-_.%21%2A%27%28%29")),
-    (PutObject("", "a", b"words", HEADERS, if_absent="id-1"), [done()], ("PUT", "/a")),
-    (PutObject("", "a", b"words", HEADERS, if_match=ETAG, tags=TAGS), [done()], ("PUT", "/a")),
+    (HeadObject("", "a/b c"), [make_object_reply()], ("HEAD", "/a/b%20c")),
+    (GetObject("", "ü/+?&=%😀"), [make_object_reply()], ("GET", "/%C3%BC/%2B%3F%26%3D%25%F0%9F%98%80")),
+    (GetObject("", "/a//b/"), [make_object_reply()], ("GET", "//a//b/")),
+    (GetObject("", "a", 3, 4, ETAG), [make_object_reply(b"0123456789")], ("GET", "/a")),
+    (PutObject("", "~-_.!*'()", b"words", HEADERS), [make_reply()], ("PUT", "/~-_.%21%2A%27%28%29")),
+    (PutObject("", "a", b"words", HEADERS, if_absent="id-1"), [make_reply()], ("PUT", "/a")),
+    (PutObject("", "a", b"words", HEADERS, if_match=ETAG, tags=TAGS), [make_reply()], ("PUT", "/a")),
     (GetTags("", "a ü"), [tells("<Tagging/>")], ("GET", "/a%20%C3%BC?tagging=")),
-    (DeleteObject("", "a"), [done(204)], ("DELETE", "/a")),
-    (DeleteObject("", "a", if_match=ETAG), [done(204)], ("DELETE", "/a")),
+    (DeleteObject("", "a"), [make_reply(204)], ("DELETE", "/a")),
+    (DeleteObject("", "a", if_match=ETAG), [make_reply(204)], ("DELETE", "/a")),
     (DeleteObjects("", ("a", "b")), [tells("<R/>")], ("POST", "?delete=")),
-    (CopyObject("", "a ü", "b"), [found(), COPIED], ("PUT", "/b")),
-    (CopyObject("", "a ü", "b", if_absent="id-1"), [found(b"words"), done()], ("PUT", "/b")),
+    (CopyObject("", "a ü", "b"), [make_object_reply(), COPIED], ("PUT", "/b")),
+    (
+        CopyObject("", "a ü", "b", if_absent="id-1"),
+        [make_object_reply(b"words"), make_reply()],
+        ("PUT", "/b"),
+    ),
     (BeginUpload("", "a", HEADERS, TAGS), [BEGUN], ("POST", "/a?uploads=")),
-    (UploadPart("", UPLOAD, 7, b"part"), [done()], ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D")),
+    (
+        UploadPart("", UPLOAD, 7, b"part"),
+        [make_reply()],
+        ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D"),
+    ),
     (
         CopyPart("", UPLOAD, 7, "a ü", 5, 6 * 1024**2, ETAG),
         [tells("<R><ETag>e</ETag></R>")],
         ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D"),
     ),
     (ListParts("", UPLOAD, 5), [LISTED], ("GET", "/a/b%20c?part-number-marker=5&uploadId=u%2F1%2B2%3D")),
-    (AbortUpload("", UPLOAD), [done(204)], ("DELETE", "/a/b%20c?uploadId=u%2F1%2B2%3D")),
+    (AbortUpload("", UPLOAD), [make_reply(204)], ("DELETE", "/a/b%20c?uploadId=u%2F1%2B2%3D")),
     (
         ListObjects("", "a/ü", "a/ü b", 7),
         [LISTED],
@@ -158,13 +166,13 @@ def test_every_request_goes_to_its_place_and_all_of_it_is_signed(
 
 def test_a_session_token_is_sent_and_signed(colour: Colour) -> None:
     source = find_credentials(environment={**KEYS, "AWS_SESSION_TOKEN": "a/token+of="})
-    asked = sent(colour, PutObject("", "a", b"words"), done(), source=source)
+    asked = sent(colour, PutObject("", "a", b"words"), make_reply(), source=source)
     assert asked.headers["x-amz-security-token"] == "a/token+of="
     assert_signed(asked)
 
 
 def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
-    asked = sent(colour, PutObject("", "a", b"words", HEADERS), done())
+    asked = sent(colour, PutObject("", "a", b"words", HEADERS), make_reply())
     headers = asked.headers
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["content-disposition"] == 'attachment; filename="two  spaces.txt"'
@@ -177,11 +185,11 @@ def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
 @pytest.mark.parametrize(
     ("request_", "steps"),
     [
-        (PutObject("", "a", b"words"), [done()]),
-        (PutObject("", "a", b"words", if_absent="id-1"), [done()]),
+        (PutObject("", "a", b"words"), [make_reply()]),
+        (PutObject("", "a", b"words", if_absent="id-1"), [make_reply()]),
         (BeginUpload("", "a"), [BEGUN]),
-        (CopyObject("", "a", "b"), [found(), COPIED]),
-        (CopyObject("", "a", "a"), [found(), COPIED]),
+        (CopyObject("", "a", "b"), [make_object_reply(), COPIED]),
+        (CopyObject("", "a", "a"), [make_object_reply(), COPIED]),
     ],
     ids=["put", "creation", "upload", "copy", "copy onto itself"],
 )
@@ -197,9 +205,12 @@ def test_new_objects_are_stored_as_was_said(
 @pytest.mark.parametrize(
     ("request_", "steps"),
     [
-        (GetObject("", "a"), [found()]),
-        (UploadPart("", UPLOAD, 1, b"part"), [done()]),
-        (CompleteUpload("", UPLOAD, (Part(1, ETAG, 5),)), [tells("<R><ETag>e</ETag></R>"), found()]),
+        (GetObject("", "a"), [make_object_reply()]),
+        (UploadPart("", UPLOAD, 1, b"part"), [make_reply()]),
+        (
+            CompleteUpload("", UPLOAD, (Part(1, ETAG, 5),)),
+            [tells("<R><ETag>e</ETag></R>"), make_object_reply()],
+        ),
     ],
     ids=["get", "part", "completion"],
 )
@@ -216,7 +227,7 @@ def test_nothing_else_says_how_objects_are_stored(
 
 def test_a_digest_that_was_given_is_the_one_that_is_signed(colour: Colour) -> None:
     digests = {"md5": md5_of(b"words"), "sha256": sha256_of(b"words")}
-    asked = sent(colour, PutObject("", "a", b"words", **digests), done())  # type: ignore[arg-type]
+    asked = sent(colour, PutObject("", "a", b"words", **digests), make_reply())  # type: ignore[arg-type]
     assert asked.headers["content-md5"] == digests["md5"]
     assert asked.headers["x-amz-checksum-sha256"] == digests["sha256"]
     assert asked.headers["x-amz-content-sha256"] == sha256(b"words").hexdigest()
@@ -226,7 +237,7 @@ def test_a_digest_that_was_given_is_the_one_that_is_signed(colour: Colour) -> No
 @pytest.mark.parametrize("size", [0, 10, 2 * 1024**2])
 def test_over_a_plain_connection_every_body_is_signed(colour: Colour, size: int) -> None:
     body = b"x" * size
-    steps = [WANTED, done()] if size > 1024**2 else [done()]
+    steps = [WANTED, make_reply()] if size > 1024**2 else [make_reply()]
     asked = sent(colour, PutObject("", "a", body, md5=md5_of(body)), *steps)
     assert asked.headers["x-amz-content-sha256"] == sha256(body).hexdigest()
     assert_signed(asked)
@@ -236,7 +247,7 @@ def test_over_a_plain_connection_every_body_is_signed(colour: Colour, size: int)
 def test_over_tls_an_md5_that_was_given_vouches_for_the_body(
     colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = made(tmp_path, "IP:127.0.0.1")
+    own = make_certificate(tmp_path, "IP:127.0.0.1")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
     requests = [
         PutObject("", "a", b"words", md5=md5_of(b"words")),
@@ -244,7 +255,7 @@ def test_over_tls_an_md5_that_was_given_vouches_for_the_body(
         PutObject("", "a", b"words", md5=md5_of(b"words"), sha256=sha256_of(b"words")),
     ]
     with (
-        bucket(done(), done(), done(), tls=own.server_side()) as server,
+        bucket(make_reply(), make_reply(), make_reply(), tls=own.server_side()) as server,
         client(colour, server, tls=tls_context()) as ours,
     ):
 
@@ -299,7 +310,7 @@ def local_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_virtual_host_is_asked_for_the_key_alone(colour: Colour, local_names: None) -> None:
     with (
-        bucket(done()) as server,
+        bucket(make_reply()) as server,
         client(colour, f"http://{BUCKET}.localhost:{server.port}", style="virtual", host="localhost") as ours,
     ):
         ours.ask(PutObject("", "a/b", b"words"))
@@ -326,7 +337,7 @@ def test_a_prefix_goes_before_every_key_and_comes_back_with_none(colour: Colour)
     )
     failed = tells("<R><Error><Key>p/q/a</Key><Code>AccessDenied</Code><Message>no</Message></Error></R>")
     with (
-        bucket(listed, LISTED, failed, found()) as server,
+        bucket(listed, LISTED, failed, make_object_reply()) as server,
         client(colour, server, prefix="p/q/") as ours,
     ):
 
@@ -348,7 +359,7 @@ def test_a_prefix_goes_before_every_key_and_comes_back_with_none(colour: Colour)
 
 def test_a_key_that_is_too_long_with_its_prefix_is_refused(colour: Colour) -> None:
     with (
-        bucket(found()) as server,
+        bucket(make_object_reply()) as server,
         client(colour, server, prefix="p/") as ours,
     ):
         with pytest.raises(InvalidObjectKeyError, match="with the prefix"):
@@ -358,7 +369,7 @@ def test_a_key_that_is_too_long_with_its_prefix_is_refused(colour: Colour) -> No
 
 def test_keys_that_xml_cannot_name_are_deleted_one_by_one(colour: Colour) -> None:
     with (
-        bucket(tells("<R/>"), done(204), done(204)) as server,
+        bucket(tells("<R/>"), make_reply(204), make_reply(204)) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(DeleteObjects("", ("a", "\x01", "a", "\ufffe"))).failures == {}
@@ -371,25 +382,25 @@ def test_keys_that_xml_cannot_name_are_deleted_one_by_one(colour: Colour) -> Non
 
 
 def test_a_read_asks_for_what_it_needs(colour: Colour) -> None:
-    ranged = found(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
+    ranged = make_object_reply(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
     asked = sent(colour, GetObject("", "a", 3, 3, ETAG), ranged)
     assert asked.headers["range"] == "bytes=3-5"
     assert asked.headers["if-match"] == f'"{ETAG}"'
     assert asked.headers["x-amz-checksum-mode"] == "ENABLED"
     assert asked.headers["accept-encoding"] == "identity"
-    rest = found(b"3456789", {"Content-Range": "bytes 3-9/10"}, 206)
+    rest = make_object_reply(b"3456789", {"Content-Range": "bytes 3-9/10"}, 206)
     assert sent(colour, GetObject("", "a", 3), rest).headers["range"] == "bytes=3-"
-    assert "range" not in sent(colour, GetObject("", "a"), found(b"words")).headers
+    assert "range" not in sent(colour, GetObject("", "a"), make_object_reply(b"words")).headers
 
 
 def test_a_small_piece_of_an_object_goes_through_our_hands_to_become_a_part(colour: Colour) -> None:
-    ranged = found(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
-    with bucket(ranged, done()) as server, client(colour, server) as ours:
+    ranged = make_object_reply(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
+    with bucket(ranged, make_reply()) as server, client(colour, server) as ours:
         part = ours.ask(CopyPart("", UPLOAD, 7, "source", 3, 3, ETAG))
     assert part == Part(7, ETAG, 3)
     assert [line_of(asked)[0] for asked in server.requests] == ["GET", "PUT"]
     assert server.requests[1].body == b"345"
-    short = found(b"789", {"Content-Range": "bytes 7-9/10"}, 206)
+    short = make_object_reply(b"789", {"Content-Range": "bytes 7-9/10"}, 206)
     with (
         bucket(short) as server,
         client(colour, server) as ours,

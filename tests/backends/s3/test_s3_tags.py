@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from s3_rig import BUCKET, bucket, client, denies, done, found, line_of, tells
+from s3_rig import BUCKET, bucket, client, denies, line_of, make_object_reply, make_reply, tells
 from wire_rig import COLOURS, Colour
 
 from holdall.core.objects import BeginUpload, GetTags, ObjectRequest, PutObject
@@ -25,9 +25,9 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 @pytest.mark.parametrize(
     ("request_", "step"),
     [
-        (PutObject("", "a", b"words", tags=TAGS), done()),
-        (PutObject("", "a", b"words", if_absent="mine", tags=TAGS), done()),
-        (PutObject("", "a", b"words", if_match="old", tags=TAGS), done()),
+        (PutObject("", "a", b"words", tags=TAGS), make_reply()),
+        (PutObject("", "a", b"words", if_absent="mine", tags=TAGS), make_reply()),
+        (PutObject("", "a", b"words", if_match="old", tags=TAGS), make_reply()),
         (BeginUpload("", "a", tags=TAGS), BEGUN),
     ],
     ids=["put", "creation", "replacement", "upload"],
@@ -41,7 +41,7 @@ def test_tags_are_sent_as_a_query(colour: Colour, request_: ObjectRequest[Any], 
 
 
 def test_no_tags_are_not_sent(colour: Colour) -> None:
-    with bucket(done(), BEGUN) as server, client(colour, server) as ours:
+    with bucket(make_reply(), BEGUN) as server, client(colour, server) as ours:
 
         async def flow() -> None:
             await ours.send(PutObject("", "a", b"words"))
@@ -82,7 +82,7 @@ def test_what_cannot_be_asked_is_told(colour: Colour) -> None:
 @pytest.mark.parametrize("body", [b"", b"words", b"<words/>", b"\xff\x00"])
 def test_a_server_that_answers_with_the_object_keeps_no_tags(colour: Colour, body: bytes) -> None:
     with (
-        bucket(found(body)) as server,
+        bucket(make_object_reply(body)) as server,
         client(colour, server) as ours,
         pytest.raises(ConfigurationError, match="does not support tags"),
     ):

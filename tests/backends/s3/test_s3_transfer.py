@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import pytest
 from rig.colour import finish
-from s3_rig import ETAG, UNMOVED, WANTED, BucketServer, bucket, client, denies, done, found
+from s3_rig import ETAG, UNMOVED, WANTED, BucketServer, bucket, client, denies, make_object_reply, make_reply
 from scripted_server import CLOSE, Asked, Step, http, silence
-from test_wire_tls import made
+from test_wire_tls import make_certificate
 from wire_rig import COLOURS, Colour, lane_of, request, target_of
 
 from holdall.backends.aws import exchange as exchange_module
@@ -256,7 +256,7 @@ def test_a_reply_without_a_body_keeps_the_connection(colour: Colour) -> None:
 
 def test_who_refuses_by_the_head_does_not_get_the_body(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
-    with bucket(denies("AccessDenied", 403), WANTED, done()) as server:
+    with bucket(denies("AccessDenied", 403), WANTED, make_reply()) as server:
         call = Caller(colour, server)
 
         async def flow() -> list[int]:
@@ -270,7 +270,7 @@ def test_who_refuses_by_the_head_does_not_get_the_body(colour: Colour) -> None:
 
 def test_who_accepts_a_body_that_was_not_sent_is_not_believed(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
-    with bucket(done()) as server:
+    with bucket(make_reply()) as server:
         call = Caller(colour, server)
         with pytest.raises(Garbled, match="before the body was sent"):
             call.finish(call(body, announced=True))
@@ -280,7 +280,7 @@ def test_who_accepts_a_body_that_was_not_sent_is_not_believed(colour: Colour) ->
 def test_other_interim_replies_are_waited_through(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     hints = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
-    with bucket(Step((hints, b"HTTP/1.1 100 Continue\r\n\r\n")), done()) as server:
+    with bucket(Step((hints, b"HTTP/1.1 100 Continue\r\n\r\n")), make_reply()) as server:
         call = Caller(colour, server)
         assert call.finish(call(body, announced=True)).status == 200
     assert server.requests[0].body == body
@@ -291,7 +291,7 @@ def test_a_server_that_says_nothing_gets_the_body_and_is_not_asked_again(
 ) -> None:
     monkeypatch.setattr(exchange_module, "PATIENCE_SECONDS", 0.01)
     body = some_bytes(MEGABYTE)
-    with bucket(UNMOVED, done(), done()) as server:
+    with bucket(UNMOVED, make_reply(), make_reply()) as server:
         call = Caller(colour, server)
 
         async def flow() -> list[int]:
@@ -371,7 +371,7 @@ def hanging_up(reply: bytes) -> Iterator[str]:
 
 def test_a_large_part_is_announced_and_a_small_one_is_not(colour: Colour) -> None:
     upload = Upload("a", "u1")
-    with bucket(WANTED, done(), done()) as server, client(colour, server) as ours:
+    with bucket(WANTED, make_reply(), make_reply()) as server, client(colour, server) as ours:
 
         async def flow() -> None:
             await ours.send(UploadPart("", upload, 1, some_bytes(MEGABYTE)))
@@ -393,7 +393,7 @@ def test_a_body_that_is_refused_by_its_head_is_an_error_like_any(colour: Colour)
 
 def test_a_server_that_cannot_be_asked_gets_the_body_at_once(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
-    steps = [Step((http(417, {"Content-Length": 0}),)), done(), done()]
+    steps = [Step((http(417, {"Content-Length": 0}),)), make_reply(), make_reply()]
     with bucket(*steps) as server, client(colour, server) as ours:
 
         async def flow() -> None:
@@ -407,10 +407,10 @@ def test_a_server_that_cannot_be_asked_gets_the_body_at_once(colour: Colour) -> 
 
 def test_a_download_that_breaks_off_is_read_again(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
-    whole = found(body).parts[0]
+    whole = make_object_reply(body).parts[0]
     assert isinstance(whole, bytes)
     with (
-        bucket(Step((whole[:-1],), end="close"), found(body)) as server,
+        bucket(Step((whole[:-1],), end="close"), make_object_reply(body)) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(GetObject("", "a")).body == body
@@ -435,10 +435,10 @@ def test_a_silent_server_is_given_up_after_the_time_it_has(
 def test_large_bodies_travel_over_tls_too(
     colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = made(tmp_path, "IP:127.0.0.1")
+    own = make_certificate(tmp_path, "IP:127.0.0.1")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
     body = some_bytes(2 * MEGABYTE + 3)
-    steps = [WANTED, done(), found(body), denies("AccessDenied", 403)]
+    steps = [WANTED, make_reply(), make_object_reply(body), denies("AccessDenied", 403)]
     with (
         bucket(*steps, tls=own.server_side()) as server,
         client(colour, server, tls=tls_context()) as ours,

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from rig.colour import Colour, here_and_elsewhere, run_in
 from rig.files import bucket_service
-from rig.servers import ENVIRONMENT, sign_in, started
+from rig.servers import ENVIRONMENT, sign_in, start_server
 
 from holdall import Database
 from holdall.core import DeleteItem, Item, PutItem, Scan, encode_item
@@ -73,14 +73,14 @@ def open_store(kind: str, folder: Path, **settings: Any) -> Iterator[Database]:
         if kind == "file":
             url = f"embedded:{folder / uuid4().hex}.db?durability=normal"
         elif kind == "ministack":
-            address = started("ministack")
+            address = start_server("ministack")
             url = f"dynamodb://copy-{uuid4()}?region={ENVIRONMENT['AWS_REGION']}&endpoint={address}"
             more = {"manage_table": True, "credentials": sign_in, "files": bucket_service(uuid4().hex)}
         yield stack.enter_context(Database(url, **{**more, **settings}))
 
 
 @contextmanager
-def opening(way: Way, source: Mapping[str, Any] = {}, target: Mapping[str, Any] = {}) -> Iterator[Rig]:
+def open_rig(way: Way, source: Mapping[str, Any] = {}, target: Mapping[str, Any] = {}) -> Iterator[Rig]:
     """Both databases; the source's table exists."""
     one, other = way.stores.split("-to-")
     with (
@@ -100,4 +100,4 @@ def list_ways(name: str) -> list[Way]:
     return [Way("memory-to-memory" if stores == "memory" else stores, colour) for stores, colour in found]
 
 
-everywhere = run_in(list_ways, opening)
+everywhere = run_in(list_ways, open_rig)

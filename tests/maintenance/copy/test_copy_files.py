@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from copy_rig import Rig, Way, everywhere, opening
+from copy_rig import Rig, Way, everywhere, open_rig
 from rig.clock import Clock, TimedPort
 from rig.colour import finish
 from rig.files import Meddler, pattern
@@ -138,7 +138,7 @@ async def test_a_dry_run_after_an_interrupted_pass_counts_what_would_be_deleted(
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_the_bandwidth_limits_how_many_bytes_are_read_per_second(colour: Any) -> None:
-    with opening(Way("file-to-file", colour)) as rig:
+    with open_rig(Way("file-to-file", colour)) as rig:
         put(rig.source, *"abcde", body=b"x" * 999)
         clock, manifest = Clock(), rig.folder / "manifest"
         db: Any = rig.source if colour == "blocking" else rig.source.aio
@@ -169,11 +169,11 @@ async def test_files_count_towards_the_expected_total(rig: Rig) -> None:
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
     small = Meddler(MemoryService(), ServiceTraits(single_put=200, part_size=100))
-    with opening(Way("file-to-file", colour), target={"files": small}) as rig:
+    with open_rig(Way("file-to-file", colour), target={"files": small}) as rig:
         rig.source.files.put("large", pattern(1050))
         report = finish(colour, rig.copy())
         assert counts(report, "copied", "copied_bytes", "verified") == (1, 1050, 1)
-        assert [len(each.body) for each in small.sent(UploadPart)] == [100] * 10 + [50]
+        assert [len(each.body) for each in small.list_sent(UploadPart)] == [100] * 10 + [50]
         assert rig.target.files.get("large") == pattern(1050)
 
 
@@ -181,7 +181,7 @@ def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
 def test_what_cannot_be_recognised_after_an_interruption_is_not_taken_for_the_copys_own(known: str) -> None:
     """The source has no digest of a file that was uploaded in parts, and another program writes as many bytes."""
     target = Meddler(MemoryService())
-    with opening(Way("file-to-file", "blocking"), {"files": MemoryService()}, {"files": target}) as rig:
+    with open_rig(Way("file-to-file", "blocking"), {"files": MemoryService()}, {"files": target}) as rig:
         source, service = rig.source, rig.source.files.service
         put(source, "other")
         upload = source.send(BeginUpload(service, "a"))
@@ -206,7 +206,9 @@ def test_what_cannot_be_recognised_after_an_interruption_is_not_taken_for_the_co
 
 def test_a_missing_service_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     services = {"main": MemoryService(), "more": MemoryService(), "none": MemoryService()}
-    with opening(Way("file-to-file", "blocking"), {"files": services}, {"files": {"main": "memory:"}}) as rig:
+    with open_rig(
+        Way("file-to-file", "blocking"), {"files": services}, {"files": {"main": "memory:"}}
+    ) as rig:
         put(rig.source, "a")
         rig.source.files["more"].put("b", b"b")
         with pytest.raises(ConfigurationError, match="the target has no service more, only: main"):
@@ -219,7 +221,7 @@ def test_a_missing_service_is_refused_before_anything_is_written(tmp_path: Path)
 @pytest.mark.parametrize("other", ["file:{}/files", "file:{}/files?base_url=/elsewhere"])
 def test_a_shared_service_is_left_out_whatever_its_url(tmp_path: Path, other: str) -> None:
     shared = f"file:{tmp_path}/files"
-    with opening(
+    with open_rig(
         Way("file-to-file", "blocking"), {"files": shared}, {"files": other.format(tmp_path)}
     ) as rig:
         put(rig.source, "a")
@@ -228,7 +230,7 @@ def test_a_shared_service_is_left_out_whatever_its_url(tmp_path: Path, other: st
 
 
 def test_another_place_has_its_own_entries_in_the_manifest(tmp_path: Path) -> None:
-    with opening(Way("file-to-file", "blocking")) as rig:
+    with open_rig(Way("file-to-file", "blocking")) as rig:
         put(rig.source, "a")
         url = f"embedded:{tmp_path}/copy.db?durability=normal"
         for place in ("one", "two", "one"):

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from copy_rig import Way, items, opening
+from copy_rig import Way, items, open_rig
 from hypothesis import given
 from hypothesis import strategies as st
 from rig.colour import COLOURS, Colour, finish
@@ -27,7 +27,7 @@ PASSES = st.lists(st.tuples(CHANGES, CHANGES, st.booleans()), min_size=1, max_si
 def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> None:
     chance = Random(seed)
     colour: Any = chance.choice(["blocking", "awaiting"])
-    with opening(Way("memory-to-memory", colour)) as rig:
+    with open_rig(Way("memory-to-memory", colour)) as rig:
 
         def change(changes: list[tuple[str, int]]) -> None:
             for verb, number in changes:
@@ -63,7 +63,7 @@ def test_another_pass_sends_only_what_differs(colour: Colour) -> None:
     """What a run costs when the application has stopped: the reads of the source, and the writes of what changed."""
     table, files = Recorder(EmbeddedBackend(None)), Recorder(MemoryService())
     target = {"backend": table, "files": files}
-    with opening(Way("memory-to-memory", colour), target=target) as rig:
+    with open_rig(Way("memory-to-memory", colour), target=target) as rig:
         rig.put(*range(200))
         for number in range(100):
             rig.source.files.put(f"files/{number}", b"old")
@@ -78,17 +78,17 @@ def test_another_pass_sends_only_what_differs(colour: Colour) -> None:
         files.forget()
         finish(colour, rig.copy(delete=True, verify=False))
 
-        actions = [each for batch in table.sent(BatchWrite) for each in batch.actions]
+        actions = [each for batch in table.list_sent(BatchWrite) for each in batch.actions]
         assert sorted(each.item["sk"]["S"] for each in actions if isinstance(each, PutItem)) == [
             "150",
             "200",
             "3",
         ]
         assert sorted(each.key["sk"]["S"] for each in actions if isinstance(each, DeleteItem)) == ["7", "8"]
-        reads = [each for batch in table.sent(BatchGet) for each in batch.reads]
+        reads = [each for batch in table.list_sent(BatchGet) for each in batch.reads]
         assert sorted(each.key["sk"]["S"] for each in reads) == ["150", "200", "3", "7", "8"]
         assert len(table.requests) <= 12
-        assert not table.sent(Scan)
+        assert not table.list_sent(Scan)
         assert {(type(each).__name__, getattr(each, "key", "")) for each in files.requests} == {
             ("ListObjects", ""),  # whether the bucket exists
             ("HeadObject", "files/5"),

@@ -8,11 +8,11 @@ from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import pytest
-from copy_rig import Rig, Way, opening
+from copy_rig import Rig, Way, open_rig
 from rig.colour import finish, in_turn
 from rig.files import BUCKET, bucket_service, pattern
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, started
+from rig.servers import ENVIRONMENT, start_server
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -33,7 +33,7 @@ def two_buckets(name: str, there: type[Recorder] = Recorder) -> Iterator[tuple[R
     (colour,) = in_turn(name)[:1]
     record = Recorder(bucket_service(f"from ü/{uuid4().hex}"))
     target = there(bucket_service(f"to/{uuid4().hex}"), beside=record)
-    with opening(Way("memory-to-memory", colour), {"files": record}, {"files": target}) as rig:
+    with open_rig(Way("memory-to-memory", colour), {"files": record}, {"files": target}) as rig:
         yield rig, record
 
 
@@ -54,8 +54,8 @@ def test_no_bytes_pass_through_this_machine() -> None:
         source.put("parts", pattern(2 * MIN_PART + 1))
         report = copy(rig, record)
         assert report.is_current, report
-        assert not record.sent(*BODIES)
-        assert len(record.sent(ImportObject)) == report.parts[-1].copied == 3
+        assert not record.list_sent(*BODIES)
+        assert len(record.list_sent(ImportObject)) == report.parts[-1].copied == 3
         for each in source.list():
             ours, theirs = source.head(each.key), target.head(each.key)
             assert ours.headers == theirs.headers
@@ -64,7 +64,7 @@ def test_no_bytes_pass_through_this_machine() -> None:
         assert rig.target.send(GetTags(target.service, "a b/ü.txt")) == {"kind": "x"}
         report = copy(rig, record)
         assert (report.parts[-1].unchanged, report.parts[-1].verified) == (3, 3)
-        assert not record.sent(*BODIES, ImportObject)
+        assert not record.list_sent(*BODIES, ImportObject)
 
 
 def test_a_changed_file_replaces_its_copy() -> None:
@@ -74,7 +74,7 @@ def test_a_changed_file_replaces_its_copy() -> None:
         rig.source.files.put("a", b"other")
         report = copy(rig, record)
         assert (report.parts[-1].copied, rig.target.files.get("a")) == (1, b"other")
-        assert [request.source.key for request in record.sent(ImportObject)] == ["a"]
+        assert [request.source.key for request in record.list_sent(ImportObject)] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_files_are_read_and_written_if_the_server_refuses_to_copy_them(refusal: 
         record.before = refuse
         report = copy(rig, record)
         assert report.is_current, report
-        assert len(record.sent(PutObject)) == 3
-        assert tries <= len(record.sent(ImportObject)) <= 3
+        assert len(record.list_sent(PutObject)) == 3
+        assert tries <= len(record.list_sent(ImportObject)) <= 3
         assert [rig.target.files.get(key) for key in "abc"] == [b"a", b"b", b"c"]
 
 
@@ -140,13 +140,13 @@ def test_a_copy_with_another_etag_is_examined_and_a_damaged_one_made_again(damag
         record.after = damage
         report = copy(rig, record)
         assert report.is_current, report
-        assert len(record.sent(PutObject)) == damaged
+        assert len(record.list_sent(PutObject)) == damaged
         assert rig.target.files.get("a") == b"bytes"
 
 
 def open_bucket(prefix: str, bucket: str = BUCKET) -> S3Service:
     service = bucket_service(prefix)
-    endpoint = resolve_endpoint("s3", endpoint=started("ministack"), environment=ENVIRONMENT)
+    endpoint = resolve_endpoint("s3", endpoint=start_server("ministack"), environment=ENVIRONMENT)
     service.close()
     return S3Service(bucket, endpoint, find_credentials(environment=ENVIRONMENT), prefix=prefix)
 
@@ -154,7 +154,7 @@ def open_bucket(prefix: str, bucket: str = BUCKET) -> S3Service:
 def test_a_missing_bucket_is_reported_before_anything_is_written() -> None:
     for source, target in (("none", BUCKET), (BUCKET, "none")):
         settings = [{"files": open_bucket("a" + bucket, bucket)} for bucket in (source, target)]
-        with opening(Way("file-to-file", "blocking"), *settings) as rig:
+        with open_rig(Way("file-to-file", "blocking"), *settings) as rig:
             with pytest.raises(ConfigurationError, match="there is no bucket none"):
                 rig.source.copy_to(rig.target)
             assert not rig.target.table.exists()
@@ -163,7 +163,7 @@ def test_a_missing_bucket_is_reported_before_anything_is_written() -> None:
 @pytest.mark.parametrize(("one", "other"), [("x", "x/y"), ("x/y", "x"), ("", "x")])
 def test_files_that_overlap_are_refused(one: str, other: str) -> None:
     settings = [{"files": open_bucket(prefix)} for prefix in (one, other)]
-    with opening(Way("file-to-file", "blocking"), *settings) as rig:
+    with open_rig(Way("file-to-file", "blocking"), *settings) as rig:
         with pytest.raises(ConfigurationError, match=r"the files of the source \(s3://.* overlap"):
             rig.source.copy_to(rig.target)
         assert not rig.target.table.exists()
@@ -171,5 +171,5 @@ def test_files_that_overlap_are_refused(one: str, other: str) -> None:
 
 def test_the_same_place_is_shared_and_left_out() -> None:
     settings = [{"files": open_bucket("shared")} for _ in range(2)]
-    with opening(Way("memory-to-memory", "blocking"), *settings) as rig:
+    with open_rig(Way("memory-to-memory", "blocking"), *settings) as rig:
         assert [part.kind for part in rig.source.copy_to(rig.target).parts] == ["table"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from copy_rig import Rig, Way, everywhere, items, opening
+from copy_rig import Rig, Way, everywhere, items, open_rig
 from rig.clock import Clock, TimedPort
 from rig.colour import finish
 from rig.recorder import Recorder
@@ -107,7 +107,7 @@ async def test_a_table_that_was_deleted_in_the_target_is_filled_again(rig: Rig) 
 @pytest.mark.parametrize("format", [2, 3])
 def test_what_was_written_before_an_interruption_is_recognised(format: int) -> None:
     target = Recorder(EmbeddedBackend(None))
-    with opening(Way("file-to-memory", "blocking"), target={"backend": target}) as rig:
+    with open_rig(Way("file-to-memory", "blocking"), target={"backend": target}) as rig:
         rig.put(*range(3))
         finish("blocking", rig.copy())
         with closing(sqlite3.connect(rig.folder / "manifest")) as manifest:
@@ -221,7 +221,7 @@ async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_the_rate_limits_writes_and_deletions(colour: Any) -> None:
-    with opening(Way("file-to-file", colour)) as rig:
+    with open_rig(Way("file-to-file", colour)) as rig:
         rig.put(*range(100), 100)
         clock = Clock()
         db: Any = rig.target if colour == "blocking" else rig.target.aio
@@ -275,7 +275,7 @@ async def test_progress_has_the_report_so_far(rig: Rig) -> None:
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_key_attributes_can_have_other_names(colour: Any) -> None:
-    with opening(Way("file-to-file", colour), target={"partition_key": "h", "sort_key": "r"}) as rig:
+    with open_rig(Way("file-to-file", colour), target={"partition_key": "h", "sort_key": "r"}) as rig:
         rig.put(*range(5))
         finish(colour, rig.copy())
         found = [{"pk": item["h"], "sk": item["r"], "n": item["n"]} for item in items(rig.target)]
@@ -293,7 +293,7 @@ def test_key_attributes_can_have_other_names(colour: Any) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Any:
-    with opening(Way("file-to-file", "blocking")) as rig:
+    with open_rig(Way("file-to-file", "blocking")) as rig:
         yield rig
 
 
@@ -323,7 +323,7 @@ def test_a_table_that_both_databases_share_is_not_copied_to_itself(pair: Rig) ->
 
 
 def test_a_table_on_a_server_is_recognised_however_its_url_is_written() -> None:
-    with opening(Way("ministack-to-file", "blocking")) as rig:
+    with open_rig(Way("ministack-to-file", "blocking")) as rig:
         settings = rig.source._context.settings
         url = f"dynamodb://{settings.table_name}?endpoint={settings.endpoint}&region=us-east-1&connect_timeout=3"
         with (

@@ -152,7 +152,7 @@ def needs_of_object(method: str, path: str, headers: Message) -> set[str]:
 
 
 @contextmanager
-def denying(server: str) -> Iterator[Denying]:
+def serve_denials(server: str) -> Iterator[Denying]:
     """A server before that one, for the block."""
     with Denying(server) as found:
         thread = Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})

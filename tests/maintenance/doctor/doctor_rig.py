@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from rig.colour import Colour, here_and_elsewhere, run_in, take_turns
 from rig.files import bucket_service
-from rig.servers import ENVIRONMENT, sign_in, started
+from rig.servers import ENVIRONMENT, sign_in, start_server
 from rig.torture import TORTURE
 
 from holdall import Database, Index, Key, Model, SortKey, field
@@ -115,12 +115,14 @@ def open_store(kind: str, folder: Path) -> Database:
         return Database("memory:", secret="x" * 32)
     if kind == "file":
         return Database(f"embedded:{folder / 'a.db'}?durability=normal", files=f"file:{folder / 'files'}")
-    url = f"dynamodb://doctor-{uuid4()}?region={ENVIRONMENT['AWS_REGION']}&endpoint={started('ministack')}"
+    url = (
+        f"dynamodb://doctor-{uuid4()}?region={ENVIRONMENT['AWS_REGION']}&endpoint={start_server('ministack')}"
+    )
     return Database(url, manage_table=True, credentials=sign_in, files=bucket_service(uuid4().hex))
 
 
 @contextmanager
-def opening(ward: Ward) -> Iterator[Patient]:
+def open_patient(ward: Ward) -> Iterator[Patient]:
     """A healthy database with a few items."""
     with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
         db.table.create(models=MODELS)
@@ -141,7 +143,7 @@ def list_wards(name: str) -> list[Ward]:
     return [Ward(*each) for each in here_and_elsewhere(["file", "ministack"], name)]
 
 
-everywhere = run_in(list_wards, opening)
+everywhere = run_in(list_wards, open_patient)
 
 
 # --- planted faults -----------------------------------------------------------------------------------------

@@ -418,7 +418,7 @@ def test_the_jobs_of_keys_are_not_looked_up_one_by_one(most: int, monkeypatch: p
         run(check.finish([check]))
         (finding,) = visit.report().findings
         assert (finding.subject, finding.repaired) == ("key of doctor_work 17", True)
-        assert len(table.sent(Scan)) == (0 if most > 40 else 1)
+        assert len(table.list_sent(Scan)) == (0 if most > 40 else 1)
         read = sum(page.scanned for request, page in table.exchanges if isinstance(request, Query))
         assert read < 40
 

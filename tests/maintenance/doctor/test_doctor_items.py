@@ -21,7 +21,7 @@ from doctor_rig import (
     everywhere,
     fill,
     list_cases,
-    opening,
+    open_patient,
 )
 from rig.colour import finish
 
@@ -142,7 +142,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("ward", "fault"), list_cases(FAULTS))
 def test_each_planted_fault_is_found_and_repaired_if_it_can_be(ward: Ward, fault: Fault) -> None:
-    with opening(ward) as patient:
+    with open_patient(ward) as patient:
         finish(ward.colour, confirm_fault(patient, fault))
 
 

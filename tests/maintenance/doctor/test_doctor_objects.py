@@ -109,7 +109,7 @@ def test_objects_of_another_program_do_not_have_the_table_read_again_and_again(
             table.forget()
             ((_, message, _, _),) = find(db)
             assert f"in this table: {shown}, the first" in message
-            assert len(table.sent(Scan)) == scans
+            assert len(table.list_sent(Scan)) == scans
 
 
 def test_what_the_filter_lacks_is_confirmed_by_the_table(db: Database, holdall_clock: Clock) -> None:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
-from denying_server import Denying, denying
+from denying_server import Denying, serve_denials
 from doctor_rig import MODELS
 from rig.files import BUCKET, bucket_service
-from rig.servers import ENVIRONMENT, sign_in, started
+from rig.servers import ENVIRONMENT, sign_in, start_server
 
 from holdall import Database, Index, Key, Model, SortKey
 from holdall.backends.aws.credentials import find_credentials
@@ -74,10 +74,10 @@ def service(url: str, prefix: str) -> S3Service:
 @pytest.fixture(scope="module")
 def everything() -> Iterator[Guarded]:
     """A database with two tables, indexes, items and files."""
-    server = started("ministack")
+    server = start_server("ministack")
     bucket_service("").close()  # makes the bucket
     name, prefix = f"doctor-{uuid4()}", uuid4().hex
-    with denying(server) as guard:
+    with serve_denials(server) as guard:
 
         def opened(url: str) -> Database:
             address = (

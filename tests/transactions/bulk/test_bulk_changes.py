@@ -69,7 +69,7 @@ async def weights(db: Db) -> list[int]:
 
 
 def writes(db: Db) -> list[Any]:
-    return [request for request in db.sent() if request.writes]
+    return [request for request in db.list_sent() if request.writes]
 
 
 @everywhere
@@ -300,7 +300,7 @@ async def test_mistakes_are_found_before_anything_is_sent(db: Db) -> None:
         await db.update_all(Parcel, {}, town="a")
     with pytest.raises(InvalidOptionsError, match="must be a mapping of fields or a function, not 5"):
         await db.update_all(Parcel, 5, town="a")  # type: ignore[arg-type]
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 class Album(Model):

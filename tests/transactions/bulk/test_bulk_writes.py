@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
-from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, opening
+from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, open_database
 from rig.behaviour_models import Line, Order, put_raw
 from rig.colour import COLOURS
 
@@ -99,7 +99,7 @@ def lines(count: int) -> list[Line]:
 
 
 def batches(db: Db) -> list[int]:
-    return [len(each.actions) for each in db.sent() if isinstance(each, BatchWrite)]
+    return [len(each.actions) for each in db.list_sent() if isinstance(each, BatchWrite)]
 
 
 def without_stamp(item: Any) -> Any:
@@ -368,7 +368,7 @@ def test_random_writes_leave_what_a_dict_would_have(acts: list[Any], colour: Any
             number for number, (day, minute) in expected.items() if day == "monday" and minute is not None
         )
 
-    with opening(Way("memory", colour)) as db:
+    with open_database(Way("memory", colour)) as db:
         if colour == "blocking":
             run(write(db))
         else:

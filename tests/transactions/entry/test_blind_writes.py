@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Order, contended, failing, given, put_raw
+from rig.behaviour_models import Order, arrange, expect_contention, expect_failure, put_raw
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import PutItem, TransactWrite, UpdateItem, encode_item
@@ -45,10 +45,10 @@ class Thing(Model):
 
 @everywhere
 async def test_an_update_is_one_write_by_token_and_no_read(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1, note="x"))
+    await arrange(db, Order(id="a", quantity=1, note="x"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     assert [type(action) for action in write.actions] == [UpdateItem]
     order = await db.get_one(Order, "a")
@@ -74,8 +74,8 @@ async def test_an_update_of_what_is_not_there_is_permanent(db: Db) -> None:
 async def test_an_update_of_other_values_than_expected_is_permanent_and_names_them(
     db: Db, beside: bool
 ) -> None:
-    await given(db, Order(id="a", quantity=5))
-    with failing(InvalidModelUpdateError) as caught:
+    await arrange(db, Order(id="a", quantity=5))
+    with expect_failure(InvalidModelUpdateError) as caught:
         async with db.transaction() as tx:
             tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
             if beside:
@@ -87,11 +87,11 @@ async def test_an_update_of_other_values_than_expected_is_permanent_and_names_th
 
 @everywhere
 async def test_none_expects_and_makes_absence(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "note": None}, {"note": "x"})
     assert (await db.get_one(Order, "a")).note == "x"
-    with failing(InvalidModelUpdateError):
+    with expect_failure(InvalidModelUpdateError):
         async with db.transaction() as tx:
             tx.update(Order, {"id": "a", "note": None}, {"note": "y"})
     async with db.transaction() as tx:
@@ -103,10 +103,10 @@ async def test_none_expects_and_makes_absence(db: Db) -> None:
 
 @everywhere
 async def test_an_update_that_changes_nothing_is_checked_all_the_same(db: Db) -> None:
-    await given(db, Order(id="a", quantity=1))
+    await arrange(db, Order(id="a", quantity=1))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 1})
-    with failing(InvalidModelUpdateError):
+    with expect_failure(InvalidModelUpdateError):
         async with db.transaction() as tx:
             tx.update(Order, {"id": "a", "quantity": 2}, {"quantity": 2})
 
@@ -126,7 +126,7 @@ async def test_an_update_fills_in_no_defaults_and_leaves_other_attributes(db: Db
 
 @in_memory
 async def test_an_update_gives_nothing_back_and_needs_no_other_required_values(db: Db) -> None:
-    await given(db, Profile(id="a", name="Ada", age=36))
+    await arrange(db, Profile(id="a", name="Ada", age=36))
     async with db.transaction() as tx:
         assert tx.update(Profile, {"id": "a", "age": 36}, {"age": 37}) is None
     assert (await db.get_one(Profile, "a")).age == 37
@@ -157,7 +157,7 @@ async def test_an_update_that_cannot_be_is_refused_at_once(
     async with db.transaction() as tx:
         with pytest.raises(error):
             tx.update(Profile, expected, changes)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 # --- create_or_put ----------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ async def test_create_or_put_writes_the_whole_item_whatever_was_there(db: Db, be
             tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer"}, {"epoch": epoch, "where": where})
             if beside:
                 tx.create(Order, id=str(epoch))
-        (write,) = db.sent()
+        (write,) = db.list_sent()
         assert isinstance(write, TransactWrite)
         assert isinstance(write.actions[0], PutItem)
         assert write.actions[0].condition is None
@@ -225,8 +225,8 @@ async def test_what_create_or_put_expects_and_does_not_change_is_written_too(db:
 
 @in_memory
 async def test_create_or_put_fails_as_contention_in_one_attempt(db: Db) -> None:
-    await given(db, LastUse(user="Bob", feature="refer", epoch=5))
-    with contended():
+    await arrange(db, LastUse(user="Bob", feature="refer", epoch=5))
+    with expect_contention():
         async with db.transaction() as tx:
             tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer", "epoch": 1}, {"epoch": 2})
 
@@ -262,18 +262,18 @@ async def test_a_put_that_is_no_whole_item_is_refused_at_once(
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError):
             tx.create_or_put(LastUse, expected, new)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @everywhere
 async def test_several_blind_writes_are_one_write(db: Db) -> None:
-    await given(db, Order(id="a"), Order(id="d"))
+    await arrange(db, Order(id="a"), Order(id="d"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 2})
         tx.create_or_put(Order, {"id": "b"}, {})
         tx.create_or_put(Order, {"id": "c"}, {})
         tx.delete(Order.key("d"))
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert [type(action).__name__ for action in write.actions] == [
         "UpdateItem",
         "PutItem",
@@ -309,7 +309,7 @@ def _create(tx: AsyncTransaction) -> None:
 async def test_an_item_that_was_written_blindly_is_not_written_again(
     db: Db, first: Callable[[AsyncTransaction], None], second: Callable[[AsyncTransaction], None]
 ) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         first(tx)
         with pytest.raises(ModelTrackedTwiceError, match=r"Order\(id='a'\) was already"):

@@ -8,7 +8,7 @@ import pytest
 from annotated_types import MaxLen
 from pydantic import TypeAdapter
 from rig.behaviour import Db, everywhere
-from rig.behaviour_models import given, put_raw
+from rig.behaviour_models import arrange, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
 from holdall.errors import (
@@ -65,7 +65,7 @@ def test_a_value_is_kept_in_its_case() -> None:
 
 @everywhere
 async def test_items_are_found_in_any_case(db: Db) -> None:
-    await given(
+    await arrange(
         db, Member(club="Chess", nick="Ada", mail="Ada@x", country="it"), Plain(mail="Ada@x", city="Bonn")
     )
     assert (await db.get_one(Member, club="chess", nick="ADA")).name == ""
@@ -88,7 +88,7 @@ async def test_items_are_found_in_any_case(db: Db) -> None:
 
 @everywhere
 async def test_no_write_stores_another_case(db: Db) -> None:
-    await given(db, Member(club="a", nick="b", mail="ada@x"), Plain(mail="a@x"))
+    await arrange(db, Member(club="a", nick="b", mail="ada@x"), Plain(mail="a@x"))
     with pytest.raises(ModelAlreadyExistsError):
         await db.create(Member(club="A", nick="B"))
     with pytest.raises(UniqueViolationError):

@@ -12,7 +12,7 @@ import pytest
 from annotated_types import Ge
 from pydantic import TypeAdapter
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended, given, put_raw
+from rig.behaviour_models import arrange, expect_contention, put_raw
 
 from holdall import Index, Key, Model, SortKey, Template, col, computed, field
 from holdall.errors import (
@@ -166,7 +166,7 @@ async def test_every_kind_of_write_stores_the_value_that_fits(db: Db) -> None:
 @everywhere
 async def test_a_write_without_a_read_computes_what_it_can_and_is_refused_otherwise(db: Db) -> None:
     key = Line.key(shop="a", number=1)
-    await given(db, Line(shop="a", number=1, price=3, quantity=2))
+    await arrange(db, Line(shop="a", number=1, price=3, quantity=2))
     with pytest.raises(InvalidFieldError, match="quantity: a stored attribute is computed from it"):
         await db.update(key, col(Line.price).set(5))
     with pytest.raises(InvalidFieldError, match="a stored attribute is computed from it"):
@@ -178,7 +178,7 @@ async def test_a_write_without_a_read_computes_what_it_can_and_is_refused_otherw
         await db.update(key, col(Line.total).set(5))
     with pytest.raises(InvalidFieldError, match="Holdall computes it"):
         await db.update_all(Line, {"total": 5}, shop="a")
-    assert [type(each).__name__ for each in db.sent() if "Write" in type(each).__name__] == []
+    assert [type(each).__name__ for each in db.list_sent() if "Write" in type(each).__name__] == []
     await db.update(key, col(Line.note).set("x"))
     known = (col(Line.quantity) == 2) & (col(Line.tags) == [])
     await db.update(key, col(Line.price).set(5), where=known)
@@ -198,7 +198,7 @@ async def test_a_write_without_a_read_computes_what_it_can_and_is_refused_otherw
 
 @everywhere
 async def test_conditions_and_queries_use_the_stored_value(db: Db) -> None:
-    await given(db, *(Line(shop="a", number=n, price=n) for n in range(1, 6)))
+    await arrange(db, *(Line(shop="a", number=n, price=n) for n in range(1, 6)))
     rows = await db.query(Line, shop="a", where=col(Line.total) > 3).all()
     assert [row.number for row in rows] == [4, 5]
     (row,) = await db.query(Line, shop="a", where=col(Line.total) == 2, only=[Line.total]).all()
@@ -215,8 +215,8 @@ async def test_conditions_and_queries_use_the_stored_value(db: Db) -> None:
 @everywhere
 async def test_two_writers_of_different_sources_collide(db: Db) -> None:
     key = Line.key(shop="a", number=1)
-    await given(db, Line(shop="a", number=1))
-    with contended():
+    await arrange(db, Line(shop="a", number=1))
+    with expect_contention():
         async with db.transaction() as tx:
             line = await tx.get_one(key)
             line.price = 5
@@ -227,7 +227,7 @@ async def test_two_writers_of_different_sources_collide(db: Db) -> None:
         line.note = "x"
         await db.update(key, quantity=8)
     assert (await check(db, key)).total == 8
-    with contended():  # a computed value that was read is as old as its sources
+    with expect_contention():  # a computed value that was read is as old as its sources
         async with db.transaction() as tx:
             line = await tx.get_one(key)
             tx.create(Line, shop="b", number=line.total)
@@ -254,7 +254,7 @@ async def test_older_items_compute_the_value_and_a_migration_stores_it(db: Db) -
 @everywhere
 async def test_a_derived_model_can_compute_in_another_way(db: Db) -> None:
     key = Offer.key(shop="a", number=1)
-    await given(db, Offer(shop="a", number=1, price=3, discount=1))
+    await arrange(db, Offer(shop="a", number=1, price=3, discount=1))
     assert (await check(db, key)).total == 2
     with pytest.raises(InvalidModelUpdateError):  # Line cannot know how an Offer computes it
         await db.update(

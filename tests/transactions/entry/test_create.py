@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import Line, Mark, Order, User, failing, given
+from rig.behaviour_models import Line, Mark, Order, User, arrange, expect_failure
 
 from holdall import AsyncTransaction
 from holdall.core import NotExists, PutItem, TransactWrite, path
@@ -42,8 +42,8 @@ async def test_a_created_item_comes_back_with_its_values(db: Db) -> None:
 async def test_one_new_item_is_one_stamped_put_where_nothing_is(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Order, id="a")
-        assert db.sent() == []
-    (put,) = db.sent()
+        assert db.list_sent() == []
+    (put,) = db.list_sent()
     assert isinstance(put, PutItem)
     assert put.stamp is not None
     assert put.condition == NotExists(path("pk"))
@@ -62,7 +62,7 @@ async def test_several_new_items_are_one_transact_write(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Order, id="a")
         tx.create(Line, order="a", number=1)
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     assert [type(action) for action in write.actions] == [PutItem, PutItem]
 
@@ -81,7 +81,7 @@ async def test_an_absent_optional_value_is_no_attribute(db: Db) -> None:
 
 @everywhere
 async def test_creating_what_exists_is_permanent_and_is_not_tried_again(db: Db) -> None:
-    await given(db, Order(id="a", quantity=5))
+    await arrange(db, Order(id="a", quantity=5))
     attempts = []
 
     async def create(tx: AsyncTransaction) -> None:
@@ -96,8 +96,8 @@ async def test_creating_what_exists_is_permanent_and_is_not_tried_again(db: Db) 
 
 @everywhere
 async def test_beside_one_that_exists_nothing_is_created(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with failing(ModelAlreadyExistsError):
+    await arrange(db, Order(id="a"))
+    with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.create(Order, id="b")
             tx.create(Order, id="a")
@@ -189,7 +189,7 @@ async def test_what_create_if_missing_lacks_can_be_assigned_and_has_to_be(db: Db
         user = await tx.get(User, ada, create_if_missing=True)
         user.name = "Ada"
     assert (await db.get_one(User, ada)).name == "Ada"
-    with failing(InvalidFieldError, match=r"User\.name: it is required"):
+    with expect_failure(InvalidFieldError, match=r"User\.name: it is required"):
         async with db.transaction() as tx:
             await tx.get(User, bob, create_if_missing=True)
     assert await db.get(User, bob) is None
@@ -222,7 +222,7 @@ async def test_a_value_that_does_not_fit_is_refused_at_once(
         with pytest.raises(InvalidFieldError) as caught:
             tx.create(Order, **values)
         assert (caught.value.model, caught.value.field) == ("Order", field)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory
@@ -267,7 +267,7 @@ async def test_a_detached_item_can_be_created(db: Db) -> None:
 
 @in_memory
 async def test_an_item_that_was_read_is_no_new_item(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     order = await db.get_one(Order, "a")
     async with db.transaction() as tx:
         with pytest.raises(InvalidRequestError, match="is not a new item"):
@@ -322,8 +322,8 @@ async def test_an_item_that_is_changed_after_create_is_written_as_it_is_at_commi
 
 @in_memory
 async def test_an_item_that_is_spoilt_in_place_is_refused_at_commit(db: Db) -> None:
-    with failing(InvalidFieldError, match=r"Order\.tags"):
+    with expect_failure(InvalidFieldError, match=r"Order\.tags"):
         async with db.transaction() as tx:
             order = tx.create(Order, id="a")
             order.tags.append(5)  # type: ignore[arg-type]
-    assert db.sent() == []
+    assert db.list_sent() == []

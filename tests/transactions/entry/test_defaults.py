@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import given, put_raw
+from rig.behaviour_models import arrange, put_raw
 
 from holdall import Key, Model, SortKey, field
 from holdall.core import And, ConditionCheck, NotExists, encode_item, path
@@ -47,7 +47,7 @@ async def old_page(db: Db, **values: Any) -> None:
 
 @everywhere
 async def test_a_new_item_has_its_defaults_and_stores_them(db: Db) -> None:
-    await given(db, Page(id="a"))
+    await arrange(db, Page(id="a"))
     stored = await db.raw(Page.key("a"))
     assert stored is not None
     assert (stored["title"], stored["views"], stored["public"]) == ({"S": ""}, {"N": "0"}, {"BOOL": False})
@@ -69,7 +69,7 @@ async def test_defaults_are_not_shared_between_items(db: Db) -> None:
 
 @in_memory
 async def test_a_given_value_stands_in_for_the_default_also_none_where_none_may_be(db: Db) -> None:
-    await given(db, Page(id="a", views=5, maybe=None))
+    await arrange(db, Page(id="a", views=5, maybe=None))
     page = await db.get_one(Page, "a")
     assert (page.views, page.maybe) == (5, None)
     stored = await db.raw(page.key)
@@ -81,7 +81,7 @@ async def test_a_given_value_stands_in_for_the_default_also_none_where_none_may_
 
 @in_memory
 async def test_defaults_inside_of_values_are_filled_in_when_they_are_given(db: Db) -> None:
-    await given(db, Page(id="a", style={"width": 2}))  # type: ignore[arg-type]
+    await arrange(db, Page(id="a", style={"width": 2}))  # type: ignore[arg-type]
     stored = await db.raw(Page.key("a"))
     assert stored is not None
     assert stored["style"] == {"M": {"colour": {"S": "black"}, "width": {"N": "2"}}}
@@ -124,7 +124,7 @@ async def test_a_default_that_was_shown_is_locked_as_absent(db: Db) -> None:
         assert page.views == 0
         tx.create(Page, id="b")
         db.forget()
-    check = db.sent()[0].actions[1]
+    check = db.list_sent()[0].actions[1]
     assert isinstance(check, ConditionCheck)
     assert isinstance(check.condition, And)
     assert NotExists(path("views")) in check.condition.conditions
@@ -208,7 +208,7 @@ async def test_read_only_transactions_show_defaults(db: Db) -> None:
 
 @everywhere
 async def test_defaults_of_sort_keys_apply_wherever_a_key_is_made(db: Db) -> None:
-    await given(db, Shelf(room="a"), Shelf(room="a", kind="tools", level=2))
+    await arrange(db, Shelf(room="a"), Shelf(room="a", kind="tools", level=2))
     assert Shelf.key(room="a") == Shelf.key("a") == Shelf.key(room="a", kind="books", level=0)
     for shelf in (await db.get(Shelf, "a"), await db.get(Shelf, room="a", level=0)):
         assert shelf is not None
@@ -223,5 +223,5 @@ async def test_a_subclass_may_have_another_default_for_a_sort_key(db: Db) -> Non
         kind = field(default="tools")
 
     assert Tools.key("a") == Shelf.key(room="a", kind="tools")
-    await given(db, Tools(room="a"))
+    await arrange(db, Tools(room="a"))
     assert type(await db.get(Tools, "a")) is Tools

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Line, Order, contended, failing, given, meanwhile, put_raw
+from rig.behaviour_models import Line, Order, arrange, expect_contention, expect_failure, meanwhile, put_raw
 
 from holdall import AsyncTransaction
 from holdall.core import DeleteItem, TransactWrite
@@ -20,11 +20,11 @@ from holdall.errors import (
 
 @everywhere
 async def test_a_loaded_item_is_deleted_in_one_write_by_token(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Order, "a"))
         db.forget()
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     assert [type(action) for action in write.actions] == [DeleteItem]
     assert await db.get(Order, "a") is None
@@ -32,7 +32,7 @@ async def test_a_loaded_item_is_deleted_in_one_write_by_token(db: Db) -> None:
 
 @everywhere
 async def test_a_key_is_deleted_without_reading_and_whether_or_not_it_is_there(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     for _ in range(2):
         async with db.transaction() as tx:
             tx.delete(Order.key("a"))
@@ -42,7 +42,7 @@ async def test_a_key_is_deleted_without_reading_and_whether_or_not_it_is_there(d
 
 @everywhere
 async def test_several_are_deleted_at_once(db: Db) -> None:
-    await given(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
+    await arrange(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
     async with db.transaction() as tx:
         tx.delete(*await tx.query(Line, order="a").all(), Order.key("a"))
         db.forget()
@@ -56,7 +56,7 @@ async def test_several_are_deleted_at_once(db: Db) -> None:
 
 @everywhere
 async def test_a_field_that_was_read_and_has_changed_is_contention(db: Db) -> None:
-    await given(db, Order(id="a", quantity=0))
+    await arrange(db, Order(id="a", quantity=0))
     seen = []
 
     async def delete_if_empty(tx: AsyncTransaction) -> None:
@@ -74,7 +74,7 @@ async def test_a_field_that_was_read_and_has_changed_is_contention(db: Db) -> No
 
 @everywhere
 async def test_a_field_that_was_not_read_or_only_added_to_may_have_changed(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.field("quantity").increment_by(1)
@@ -85,7 +85,7 @@ async def test_a_field_that_was_not_read_or_only_added_to_may_have_changed(db: D
 
 @everywhere
 async def test_a_loaded_item_that_vanished_is_contention(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     found = []
 
     async def delete(tx: AsyncTransaction) -> None:
@@ -102,8 +102,8 @@ async def test_a_loaded_item_that_vanished_is_contention(db: Db) -> None:
 
 @everywhere
 async def test_by_key_an_item_of_the_transaction_is_deleted_under_its_locks(db: Db) -> None:
-    await given(db, Order(id="a"))
-    with contended():
+    await arrange(db, Order(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             order = await tx.get_one(Order, "a")
             if order.quantity:
@@ -126,8 +126,8 @@ async def test_an_item_that_is_created_and_deleted_is_never_there(db: Db) -> Non
 
 @everywhere
 async def test_created_and_deleted_leaves_one_that_was_there_alone(db: Db) -> None:
-    await given(db, Order(id="a", quantity=5))
-    with failing(ModelAlreadyExistsError):
+    await arrange(db, Order(id="a", quantity=5))
+    with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
             tx.delete(tx.create(Order, id="a"))
     assert (await db.get_one(Order, "a")).quantity == 5
@@ -135,7 +135,7 @@ async def test_created_and_deleted_leaves_one_that_was_there_alone(db: Db) -> No
 
 @everywhere
 async def test_made_if_missing_and_deleted_leaves_one_that_came_meanwhile_alone(db: Db) -> None:
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             tx.delete(await tx.get(Order, "a", create_if_missing=True))
             async with db.transaction() as other:
@@ -148,7 +148,7 @@ async def test_made_if_missing_and_deleted_leaves_one_that_came_meanwhile_alone(
 
 @in_memory
 async def test_a_deleted_item_is_missing_and_cannot_be_changed(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         tx.delete(order)
@@ -163,7 +163,7 @@ async def test_a_deleted_item_is_missing_and_cannot_be_changed(db: Db) -> None:
 
 @in_memory
 async def test_a_query_leaves_out_what_the_transaction_has_deleted(db: Db) -> None:
-    await given(db, Line(order="a", number=1), Line(order="a", number=2))
+    await arrange(db, Line(order="a", number=1), Line(order="a", number=2))
     async with db.transaction() as tx:
         first, second = await tx.query(Line, order="a").all()
         tx.delete(first)
@@ -172,7 +172,7 @@ async def test_a_query_leaves_out_what_the_transaction_has_deleted(db: Db) -> No
 
 @in_memory
 async def test_an_item_is_not_deleted_twice(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         tx.delete(order)
@@ -186,7 +186,7 @@ async def test_an_item_is_not_deleted_twice(db: Db) -> None:
 
 @in_memory
 async def test_a_deleted_item_is_not_made_anew_in_the_same_transaction(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Order, "a"))
         with pytest.raises(ModelTrackedTwiceError):
@@ -223,7 +223,7 @@ async def test_only_items_and_keys_can_be_deleted(db: Db, target: Any) -> None:
 
 @in_memory
 async def test_an_item_of_nobody_or_of_another_transaction_is_not_deleted(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx, db.transaction() as other:
         for order in (await db.get_one(Order, "a"), await other.get_one(Order, "a"), Order(id="b")):
             with pytest.raises(InvalidRequestError, match="does not belong to this transaction"):

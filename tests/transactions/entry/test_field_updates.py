@@ -9,7 +9,7 @@ import pytest
 from annotated_types import Ge, Le, MaxLen, MultipleOf
 from pydantic import BaseModel
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended, failing, given, meanwhile
+from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import Index, Key, Model, SortKey, col, field
 from holdall.core import Add, ConditionCheck, Delete, TransactWrite, UpdateItem, path, value
@@ -112,10 +112,10 @@ async def update(db: Db, key: Any, *updates: Any, **options: Any) -> None:
 @everywhere
 @layouts
 async def test_fields_are_changed_in_one_write_with_a_token_and_no_read(db: Db, note: Any) -> None:
-    await given(db, note(id="a", text="x", tags={"old"}, log=["one"], views=3))
+    await arrange(db, note(id="a", text="x", tags={"old"}, log=["one"], views=3))
     updates = col(note.tags).add("new"), col(note.log).append("two"), col(note.views).increment_by(2)
     await update(db, note.key("a"), *updates, col(note.text).set("y"))
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     (action,) = write.actions
     assert isinstance(action, UpdateItem)
@@ -125,18 +125,18 @@ async def test_fields_are_changed_in_one_write_with_a_token_and_no_read(db: Db, 
 
 @everywhere
 async def test_members_of_sets_are_added_and_removed_by_the_store(db: Db) -> None:
-    await given(db, Note(id="a", tags={"x", "y"}))
+    await arrange(db, Note(id="a", tags={"x", "y"}))
     await update(db, Note.key("a"), col(Note.tags).discard("x", "z"))
-    assert db.sent()[0].actions[0].update.actions == (Delete(path("tags"), db_value({"x", "z"})),)
+    assert db.list_sent()[0].actions[0].update.actions == (Delete(path("tags"), db_value({"x", "z"})),)
     db.forget()
     await update(db, Note.key("a"), col(Note.tags).add("z"))
-    assert db.sent()[0].actions[0].update.actions == (Add(path("tags"), db_value({"z"})),)
+    assert db.list_sent()[0].actions[0].update.actions == (Add(path("tags"), db_value({"z"})),)
     assert (await db.get_one(Note, "a")).tags == {"y", "z"}
 
 
 @everywhere
 async def test_an_empty_set_which_is_stored_as_a_list_is_added_to_and_removed_from(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     await update(db, Note.key("a"), col(Note.tags).discard("x"))
     assert (await db.get_one(Note, "a")).tags == set()
     await update(db, Note.key("a"), col(Note.tags).add("x"))
@@ -149,7 +149,7 @@ async def test_an_empty_set_which_is_stored_as_a_list_is_added_to_and_removed_fr
 
 @everywhere
 async def test_a_set_that_loses_its_last_member_is_empty_whatever_the_default_is(db: Db) -> None:
-    await given(db, Note(id="a", likes={1}, readers={"ada"}))
+    await arrange(db, Note(id="a", likes={1}, readers={"ada"}))
     await update(db, Note.key("a"), col(Note.likes).discard(1), col(Note.readers).discard("ada", "bob"))
     found = await db.get_one(Note, "a")
     assert (found.likes, found.readers) == (set(), set())
@@ -165,7 +165,7 @@ async def test_a_set_that_loses_its_last_member_is_empty_whatever_the_default_is
 
 @everywhere
 async def test_values_inside_a_field_are_set_incremented_and_removed(db: Db) -> None:
-    await given(db, Note(id="a", address=Address(city="Oslo"), counts={"x": 1}))
+    await arrange(db, Note(id="a", address=Address(city="Oslo"), counts={"x": 1}))
     await update(
         db,
         Note.key("a"),
@@ -183,7 +183,7 @@ async def test_values_inside_a_field_are_set_incremented_and_removed(db: Db) -> 
 
 @everywhere
 async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_written(db: Db) -> None:
-    await given(db, Note(id="a", views=3, last=["a"], ranks={"x": 1, "y": 2}))
+    await arrange(db, Note(id="a", views=3, last=["a"], ranks={"x": 1, "y": 2}))
     for refused in (
         col(Note.address)["city"].set("Paris"),
         col(Note.views).increment_by(-4),
@@ -192,7 +192,7 @@ async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_writte
         col(Note.ranks)["z"].set(3),
         col(Note.steps).increment_by(4),
     ):
-        with failing(InvalidFieldError):
+        with expect_failure(InvalidFieldError):
             await update(db, Note.key("a"), refused, col(Note.text).set("changed"))
     assert (await db.get_one(Note, "a")).text == ""
     await update(db, Note.key("a"), col(Note.last).append("b"), col(Note.views).increment_by(-3))
@@ -204,7 +204,7 @@ async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_writte
     )
     found = await db.get_one(Note, "a")
     assert (found.ranks, found.steps) == ({"y": 2, "z": 3}, 5)
-    with contended():  # a number whose type has other rules than limits is locked
+    with expect_contention():  # a number whose type has other rules than limits is locked
         async with db.transaction() as tx:
             (await tx.get_one(Note, "a")).field("steps").increment_by(5)
             await meanwhile(db, Note.key("a"), steps=10)
@@ -212,8 +212,8 @@ async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_writte
 
 @everywhere
 async def test_a_missing_item_is_not_created_unless_that_is_asked_for(db: Db) -> None:
-    await given(db, Note(id="other"))
-    with failing(InvalidModelUpdateError, r"Note\(id='a'\) does not exist"):
+    await arrange(db, Note(id="other"))
+    with expect_failure(InvalidModelUpdateError, r"Note\(id='a'\) does not exist"):
         await update(db, Note.key("a"), col(Note.views).increment_by(1))
     for _ in range(2):
         await update(
@@ -230,7 +230,7 @@ async def test_a_missing_item_is_not_created_unless_that_is_asked_for(db: Db) ->
 @everywhere
 @both_layouts
 async def test_a_created_item_is_stored_as_create_stores_it(db: Db, note: Any) -> None:
-    await given(db, note(id="a", text="t", tags={"x"}))
+    await arrange(db, note(id="a", text="t", tags={"x"}))
     await update(db, note.key("b"), col(note.tags).add("x"), create_if_missing={"text": "t"})
     created, upserted = await db.raw(note.key("a")), await db.raw(note.key("b"))
     assert created is not None
@@ -257,11 +257,11 @@ async def test_a_new_item_must_be_complete(db: Db) -> None:
 @everywhere
 async def test_an_expired_item_counts_as_missing(db: Db) -> None:
     later = datetime.now(UTC) + timedelta(days=1000)
-    await given(db, Visit(id="a", country="fr", city="Lyon", count=7, until=later))
+    await arrange(db, Visit(id="a", country="fr", city="Lyon", count=7, until=later))
     db.clock.forward(timedelta(days=2000).total_seconds())
-    with failing(InvalidModelUpdateError, "does not exist"):
+    with expect_failure(InvalidModelUpdateError, "does not exist"):
         await update(db, Visit.key("a"), col(Visit.count).increment_by(1))
-    with failing(InvalidModelUpdateError, "does not exist"):
+    with expect_failure(InvalidModelUpdateError, "does not exist"):
         async with db.transaction() as tx:
             tx.delete(Visit.key("a"), where=col(Visit.count) == 7)
     new = {"country": "fr", "city": "Nice"}
@@ -275,7 +275,7 @@ async def test_an_expired_item_counts_as_missing(db: Db) -> None:
 
 @everywhere
 async def test_two_that_add_to_one_set_do_not_collide(db: Db) -> None:
-    await given(db, Note(id="a"))  # the set is empty, and stored as a list
+    await arrange(db, Note(id="a"))  # the set is empty, and stored as a list
     async with db.transaction() as tx:
         note = await tx.get_one(Note, "a")
         note.field("tags").add("x")
@@ -293,7 +293,7 @@ async def test_two_that_add_to_one_set_do_not_collide(db: Db) -> None:
 
 @everywhere
 async def test_a_missing_item_costs_one_more_request_and_counts_from_the_start(db: Db) -> None:
-    await given(db, Note(id="other"))
+    await arrange(db, Note(id="other"))
 
     async def count() -> None:
         await update(db, Note.key("a"), col(Note.views).increment_by(1), create_if_missing=True)
@@ -306,8 +306,8 @@ async def test_a_missing_item_costs_one_more_request_and_counts_from_the_start(d
 
 @everywhere
 async def test_other_fields_of_a_loaded_item_are_locked_as_ever(db: Db) -> None:
-    await given(db, Note(id="a", tags={"t"}))
-    with contended():
+    await arrange(db, Note(id="a", tags={"t"}))
+    with expect_contention():
         async with db.transaction() as tx:
             note = await tx.get_one(Note, "a")
             assert note.text == ""
@@ -337,8 +337,8 @@ async def test_a_change_in_place_or_by_assignment_locks_the_field(db: Db) -> Non
 
     for number, change in enumerate([in_place, before, both_ways, assigned]):
         key = Note.key(str(number))
-        await given(db, Note(id=str(number), tags={"t"}))
-        with contended() as caught:
+        await arrange(db, Note(id=str(number), tags={"t"}))
+        with expect_contention() as caught:
             async with db.transaction() as tx:
                 await change(await tx.get_one(key))
                 await update(db, key, col(Note.tags).add("w"))
@@ -352,7 +352,7 @@ async def test_a_change_in_place_or_by_assignment_locks_the_field(db: Db) -> Non
 async def test_a_list_that_another_transaction_filled_is_contention_and_the_next_attempt_says_why(
     db: Db,
 ) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     attempts = []
 
     async def append(tx: Any) -> None:
@@ -361,14 +361,14 @@ async def test_a_list_that_another_transaction_filled_is_contention_and_the_next
         if len(attempts) == 1:
             await update(db, Note.key("a"), col(Note.last).append("y", "z"))
 
-    with failing(InvalidFieldError, "last"):
+    with expect_failure(InvalidFieldError, "last"):
         await db.run(append)
     assert len(attempts) == 2
 
 
 @in_memory
 async def test_a_handle_shows_what_it_changed_and_belongs_to_its_transaction(db: Db) -> None:
-    await given(db, Note(id="a", log=["one"]))
+    await arrange(db, Note(id="a", log=["one"]))
     async with db.transaction() as tx:
         note = await tx.get_one(Note, "a")
         held = note.log
@@ -396,7 +396,7 @@ async def test_a_handle_shows_what_it_changed_and_belongs_to_its_transaction(db:
 
 @everywhere
 async def test_a_request_that_arrives_twice_counts_once(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     updates = col(Note.log).append("x"), col(Note.views).increment_by(1), col(Note.tags).add("t")
     for key in (Note.key("a"), Note.key("new")):
         db.faults.inject(Fault.TWICE, Fault.TWICE)
@@ -414,22 +414,22 @@ async def test_a_request_that_arrives_twice_counts_once(db: Db) -> None:
 
 @everywhere
 async def test_where_is_a_condition_of_update_put_and_delete(db: Db) -> None:
-    await given(db, Note(id="a", views=3, text="x"))
+    await arrange(db, Note(id="a", views=3, text="x"))
     key, enough = Note.key("a"), col(Note.views) >= 3
     await update(db, key, col(Note.views).increment_by(-1), where=enough & (col(Note.text) != "y"))
     message = r"Note\(id='a'\)\.views is 2, expected >= 3"
-    with failing(InvalidModelUpdateError, message):
+    with expect_failure(InvalidModelUpdateError, message):
         await update(db, key, col(Note.views).increment_by(-1), where=enough)
-    with failing(InvalidModelUpdateError, message):
+    with expect_failure(InvalidModelUpdateError, message):
         async with db.transaction() as tx:
             tx.update(Note, {"id": "a", "text": "x"}, {"text": "y"}, where=enough)
-    with failing(InvalidModelUpdateError, message):
+    with expect_failure(InvalidModelUpdateError, message):
         async with db.transaction() as tx:
             tx.create_or_put(Note, {"id": "a"}, {"text": "y"}, where=enough)
-    with failing(InvalidModelUpdateError, message):
+    with expect_failure(InvalidModelUpdateError, message):
         async with db.transaction() as tx:
             tx.delete(key, where=enough)
-    with failing(InvalidModelUpdateError, "does not exist"):
+    with expect_failure(InvalidModelUpdateError, "does not exist"):
         async with db.transaction() as tx:
             tx.delete(Note.key("b"), where=enough)
     found = await db.get_one(Note, "a")
@@ -446,18 +446,18 @@ async def test_where_is_a_condition_of_update_put_and_delete(db: Db) -> None:
 
 @everywhere
 async def test_a_condition_that_is_not_met_names_each_difference(db: Db) -> None:
-    await given(db, Note(id="a", views=3, tags={"x"}), Note(id="b"))
+    await arrange(db, Note(id="a", views=3, tags={"x"}), Note(id="b"))
     where = (col(Note.views) > 3) & (col(Note.score) != None) & (col(Note.text) == "x")  # noqa: E711
-    with failing(InvalidModelUpdateError) as caught:
+    with expect_failure(InvalidModelUpdateError) as caught:
         await update(db, Note.key("a"), col(Note.text).set("y"), where=where)
     assert caught.value.message == (
         "Note(id='a').views is 3, expected > 3; Note(id='a').score is absent, expected a value; "
         "Note(id='a').text is '', expected 'x'"
     )
     either = (col(Note.views) > 3) | ~col(Note.tags).contains("x")
-    with failing(InvalidModelUpdateError, r"does not meet .*: views is 3, tags is \{'x'\}"):
+    with expect_failure(InvalidModelUpdateError, r"does not meet .*: views is 3, tags is \{'x'\}"):
         await update(db, Note.key("a"), col(Note.text).set("y"), where=either)
-    with failing(TransactionErrors):
+    with expect_failure(TransactionErrors):
         async with db.transaction() as tx:
             for id in ("a", "b"):
                 tx.update(Note.key(id), col(Note.text).set("y"), where=col(Note.views) > 3)
@@ -465,7 +465,7 @@ async def test_a_condition_that_is_not_met_names_each_difference(db: Db) -> None
 
 @in_memory
 async def test_mistakes_are_refused_before_anything_is_sent(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     async with db.transaction() as tx:
         key = Note.key("a")
         for updates, text in [
@@ -496,7 +496,7 @@ async def test_mistakes_are_refused_before_anything_is_sent(db: Db) -> None:
 
 @everywhere
 async def test_a_field_that_something_is_derived_from_is_set_only_with_all_it_takes(db: Db) -> None:
-    await given(db, Visit(id="a", country="fr", city="Lyon"), Person(id="p", mail="a@b"))
+    await arrange(db, Visit(id="a", country="fr", city="Lyon"), Person(id="p", mail="a@b"))
     key, moved = Visit.key("a"), col(Visit.city).set("Nice")
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError, match=r"country.*value is needed too"):
@@ -545,16 +545,16 @@ class Bird(Animal, indexes=[Index("by_legs", ["legs"])]):
 
 @everywhere
 async def test_an_item_of_a_derived_model_is_changed_only_if_its_own_indexes_stay_right(db: Db) -> None:
-    await given(db, Bird(id="b", legs=2), Animal(id="a"))
+    await arrange(db, Bird(id="b", legs=2), Animal(id="a"))
     legs = col(Animal.legs)
     for refused in (legs.set(3), legs.increment_by(1)):
-        with failing(InvalidModelUpdateError, "is of the model Bird"):
+        with expect_failure(InvalidModelUpdateError, "is of the model Bird"):
             await update(db, Animal.key("b"), refused)
         await update(db, Animal.key("a"), refused)
-    with failing(InvalidModelUpdateError, "is of the model Bird"):
+    with expect_failure(InvalidModelUpdateError, "is of the model Bird"):
         async with db.transaction() as tx:
             tx.update(Animal, {"id": "b", "legs": 2}, {"legs": 3})
-    with failing(InvalidModelUpdateError, "is of the model Animal"):
+    with expect_failure(InvalidModelUpdateError, "is of the model Animal"):
         await update(db, Bird.key("a"), col(Bird.legs).set(2))
     await update(db, Animal.key("b"), col(Animal.name).set("x"))
     await update(db, Bird.key("b"), col(Bird.legs).set(3))
@@ -563,10 +563,10 @@ async def test_an_item_of_a_derived_model_is_changed_only_if_its_own_indexes_sta
 
 @everywhere
 async def test_a_unique_value_is_passed_on_and_taken(db: Db) -> None:
-    await given(db, Person(id="p", mail="a@b"))
+    await arrange(db, Person(id="p", mail="a@b"))
     await update(db, Person.key("p"), col(Person.mail).set("x@y"), where=col(Person.mail) == "a@b")
     await update(db, Person.key("q"), col(Person.tags).add("t"), create_if_missing={"mail": "a@b"})
-    with failing(UniqueViolationError):
+    with expect_failure(UniqueViolationError):
         await update(db, Person.key("r"), col(Person.tags).add("t"), create_if_missing={"mail": "x@y"})
     await update(db, Person.key("q"), col(Person.tags).add("u"), create_if_missing={"mail": "x@y"})
     assert (await db.get_one(Person, "q")).mail == "a@b"
@@ -574,9 +574,9 @@ async def test_a_unique_value_is_passed_on_and_taken(db: Db) -> None:
 
 @in_memory
 async def test_an_update_that_changes_nothing_is_still_a_check(db: Db) -> None:
-    await given(db, Note(id="a", text="x"))
+    await arrange(db, Note(id="a", text="x"))
     await update(db, Note.key("a"), col(Note.text).set("x"), where=col(Note.text) == "x")
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write.actions[0], ConditionCheck)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import given, put_raw
+from rig.behaviour_models import arrange, put_raw
 
 from holdall import Index, Key, Model, Template, col, field
 from holdall.errors import HoldallError, InvalidFieldError, ModelDefinitionError
@@ -81,7 +81,7 @@ def test_json_takes_hidden_values_and_does_not_return_them() -> None:
 
 @everywhere
 async def test_every_kind_of_write_stores_hidden_values(db: Db) -> None:
-    await given(db, Login(name="ada", digest="1", token="t"))
+    await arrange(db, Login(name="ada", digest="1", token="t"))
     found = await db.get_one(Login, "ada")
     assert (found.digest, found.token) == ("1", "t")
     assert found.to_dict() == {"name": "ada", "n": 0}
@@ -99,7 +99,7 @@ async def test_every_kind_of_write_stores_hidden_values(db: Db) -> None:
     by_token = await db.get_by(Login, token="t")
     assert by_token is not None
     assert by_token.digest == "2"
-    await given(db, Session(id="a", digest="1"))
+    await arrange(db, Session(id="a", digest="1"))
     stored = await db.get_one(Session, "a")
     await db.put(stored)
     assert (await db.get_one(Session, "a")).digest == "1"
@@ -118,7 +118,7 @@ async def test_every_kind_of_write_stores_hidden_values(db: Db) -> None:
 
 @everywhere
 async def test_errors_of_transactions_show_no_hidden_value(db: Db) -> None:
-    await given(db, Login(name="ada", digest=SECRET, token=OTHER), Login(name="bo", digest="x"))
+    await arrange(db, Login(name="ada", digest=SECRET, token=OTHER), Login(name="bo", digest="x"))
     with refused_in_silence():
         async with db.transaction() as tx:
             ada = await tx.get_one(Login, "ada")

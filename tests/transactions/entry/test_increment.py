@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from annotated_types import Ge, Le
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Order, contended, given, meanwhile, put_raw
+from rig.behaviour_models import Order, arrange, expect_contention, meanwhile, put_raw
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import (
@@ -58,11 +58,11 @@ async def other_adds(db: Db, amount: int) -> None:
 
 @everywhere
 async def test_an_increment_is_a_sum_by_token_that_demands_only_something_to_add_to(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
+    await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         (await tx.get_one(Plain, "a")).field("n").increment_by(2)
         db.forget()
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     (update,) = write.actions
     assert isinstance(update, UpdateItem)
@@ -73,7 +73,7 @@ async def test_an_increment_is_a_sum_by_token_that_demands_only_something_to_add
 
 @everywhere
 async def test_what_others_add_meanwhile_is_kept(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
+    await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         (await tx.get_one(Plain, "a")).field("n").increment_by(2)
         await other_adds(db, 10)
@@ -82,7 +82,7 @@ async def test_what_others_add_meanwhile_is_kept(db: Db) -> None:
 
 @everywhere
 async def test_a_field_that_another_transaction_cleared_is_contention(db: Db) -> None:
-    await given(db, Stock(id="a", extra=1))
+    await arrange(db, Stock(id="a", extra=1))
     attempts: list[int | None] = []
 
     async def add(tx: AsyncTransaction) -> None:
@@ -95,7 +95,7 @@ async def test_a_field_that_another_transaction_cleared_is_contention(db: Db) ->
     await db.run(add)
     assert attempts == [1, None]
     await meanwhile(db, Stock.key("a"), extra=1)
-    with contended() as caught:
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             (await tx.get_one(Stock, "a")).field("extra").increment_by(1)
             await meanwhile(db, Stock.key("a"), extra=None)
@@ -104,7 +104,7 @@ async def test_a_field_that_another_transaction_cleared_is_contention(db: Db) ->
 
 @everywhere
 async def test_a_field_that_was_read_before_is_not_locked_either(db: Db) -> None:
-    await given(db, Plain(id="a", n=11))
+    await arrange(db, Plain(id="a", n=11))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         if plain.n > 10:
@@ -115,8 +115,8 @@ async def test_a_field_that_was_read_before_is_not_locked_either(db: Db) -> None
 
 @everywhere
 async def test_other_fields_of_the_item_are_locked_as_ever(db: Db) -> None:
-    await given(db, Plain(id="a", n=1, note="x"))
-    with contended():
+    await arrange(db, Plain(id="a", n=1, note="x"))
+    with expect_contention():
         async with db.transaction() as tx:
             plain = await tx.get_one(Plain, "a")
             assert plain.note == "x"
@@ -127,13 +127,13 @@ async def test_other_fields_of_the_item_are_locked_as_ever(db: Db) -> None:
 
 @everywhere
 async def test_beside_a_change_of_the_same_item_it_is_one_stamped_update(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
+    await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         plain.field("n").increment_by(5)
         plain.note = "x"
         db.forget()
-    (update,) = db.sent()
+    (update,) = db.list_sent()
     assert isinstance(update, UpdateItem)
     assert update.stamp is not None
     plain = await db.get_one(Plain, "a")
@@ -142,7 +142,7 @@ async def test_beside_a_change_of_the_same_item_it_is_one_stamped_update(db: Db)
 
 @everywhere
 async def test_several_items_are_incremented_in_one_write(db: Db) -> None:
-    await given(db, Plain(id="a", n=1), Plain(id="b", n=2))
+    await arrange(db, Plain(id="a", n=1), Plain(id="b", n=2))
     async with db.transaction() as tx:
         for plain in await tx.get_all([Plain.key("a"), Plain.key("b")]):
             assert plain is not None
@@ -154,8 +154,8 @@ async def test_several_items_are_incremented_in_one_write(db: Db) -> None:
 
 @everywhere
 async def test_an_item_that_is_gone_is_not_made_by_adding_to_it(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
-    with contended():
+    await arrange(db, Plain(id="a", n=1))
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(Plain, "a")).field("n").increment_by(1)
             async with db.transaction() as other:
@@ -168,7 +168,7 @@ async def test_an_item_that_is_gone_is_not_made_by_adding_to_it(db: Db) -> None:
 
 @everywhere
 async def test_a_lower_bound_is_the_condition_of_taking_away(db: Db) -> None:
-    await given(db, Stock(id="a", left=3))
+    await arrange(db, Stock(id="a", left=3))
     attempts = []
 
     async def take(tx: AsyncTransaction, amount: int) -> None:
@@ -186,8 +186,8 @@ async def test_a_lower_bound_is_the_condition_of_taking_away(db: Db) -> None:
 
 @everywhere
 async def test_an_upper_bound_is_the_condition_of_adding(db: Db) -> None:
-    await given(db, Stock(id="a", left=8))
-    with contended() as caught:
+    await arrange(db, Stock(id="a", left=8))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             stock = await tx.get_one(Stock, "a")
             stock.field("left").increment_by(2)
@@ -198,7 +198,7 @@ async def test_an_upper_bound_is_the_condition_of_adding(db: Db) -> None:
 
 @everywhere
 async def test_room_that_is_left_is_enough(db: Db) -> None:
-    await given(db, Stock(id="a", left=3))
+    await arrange(db, Stock(id="a", left=3))
     async with db.transaction() as tx:
         stock = await tx.get_one(Stock, "a")
         stock.field("left").increment_by(-1)
@@ -210,8 +210,8 @@ async def test_room_that_is_left_is_enough(db: Db) -> None:
 
 @in_memory
 async def test_the_default_has_to_leave_room_too_when_the_attribute_is_gone(db: Db) -> None:
-    await given(db, Stock(id="a", left=8))
-    with contended():
+    await arrange(db, Stock(id="a", left=8))
+    with expect_contention():
         async with db.transaction() as tx:
             stock = await tx.get_one(Stock, "a")
             stock.field("left").increment_by(-6)
@@ -222,7 +222,7 @@ async def test_the_default_has_to_leave_room_too_when_the_attribute_is_gone(db: 
 
 @in_memory
 async def test_a_sum_out_of_bounds_is_refused_at_once(db: Db) -> None:
-    await given(db, Stock(id="a", left=3))
+    await arrange(db, Stock(id="a", left=3))
     async with db.transaction() as tx:
         left = (await tx.get_one(Stock, "a")).field("left")
         for amount in (-4, 8):
@@ -239,7 +239,7 @@ async def test_a_sum_out_of_bounds_is_refused_at_once(db: Db) -> None:
 
 @in_memory
 async def test_increments_add_up_and_show(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
+    await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         plain.field("n").increment_by(2)
@@ -252,7 +252,7 @@ async def test_increments_add_up_and_show(db: Db) -> None:
 
 @in_memory
 async def test_increments_that_add_up_to_nothing_write_nothing(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
+    await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         plain.field("n").increment_by(2)
@@ -264,13 +264,13 @@ async def test_increments_that_add_up_to_nothing_write_nothing(db: Db) -> None:
 
 @everywhere
 async def test_an_assignment_takes_the_place_of_increments_and_locks(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
+    await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         plain.field("n").increment_by(5)
         plain.n = 100
     assert (await db.get_one(Plain, "a")).n == 100
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             plain = await tx.get_one(Plain, "a")
             plain.field("n").increment_by(5)
@@ -280,8 +280,8 @@ async def test_an_assignment_takes_the_place_of_increments_and_locks(db: Db) -> 
 
 @everywhere
 async def test_an_increment_after_an_assignment_is_an_assignment_of_the_sum(db: Db) -> None:
-    await given(db, Plain(id="a", n=1))
-    with contended():
+    await arrange(db, Plain(id="a", n=1))
+    with expect_contention():
         async with db.transaction() as tx:
             plain = await tx.get_one(Plain, "a")
             plain.n = 10
@@ -306,8 +306,8 @@ async def test_on_a_new_item_it_is_part_of_its_creation(db: Db) -> None:
 
 @in_memory
 async def test_a_unique_field_is_locked_when_it_is_added_to(db: Db) -> None:
-    await given(db, Stock(id="a", serial=1))
-    with contended():
+    await arrange(db, Stock(id="a", serial=1))
+    with expect_contention():
         async with db.transaction() as tx:
             stock = await tx.get_one(Stock, "a")
             stock.field("serial").increment_by(1)
@@ -329,7 +329,7 @@ async def test_an_attribute_that_is_not_stored_counts_from_its_default(db: Db) -
 
 @everywhere
 async def test_decimals_and_floats_add_up_exactly_in_the_store(db: Db) -> None:
-    await given(db, Stock(id="a"))
+    await arrange(db, Stock(id="a"))
     for _ in range(3):
         async with db.transaction() as tx:
             stock = await tx.get_one(Stock, "a")
@@ -358,7 +358,7 @@ async def test_decimals_and_floats_add_up_exactly_in_the_store(db: Db) -> None:
     ids=repr,
 )
 async def test_what_cannot_be_added_is_refused_at_once(db: Db, name: str, amount: Any) -> None:
-    await given(db, Stock(id="a"))
+    await arrange(db, Stock(id="a"))
     async with db.transaction() as tx:
         stock = await tx.get_one(Stock, "a")
         with pytest.raises(InvalidFieldError) as caught:
@@ -378,7 +378,7 @@ async def test_a_required_number_that_is_not_stored_cannot_be_added_to(db: Db) -
 
 @in_memory
 async def test_only_items_of_a_transaction_can_be_incremented_unless_they_are_detached(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     with pytest.raises(FrozenItemError):
         (await db.get_one(Order, "a")).field("quantity").increment_by(1)
     loose = Order(id="b")
@@ -391,7 +391,7 @@ async def test_only_items_of_a_transaction_can_be_incremented_unless_they_are_de
 
 @everywhere
 async def test_a_transaction_increments_several_numbers_without_locking_them(db: Db) -> None:
-    await given(db, Stock(id="a"))
+    await arrange(db, Stock(id="a"))
     async with db.transaction() as tx:
         stock = await tx.get_one(Stock, "a")
         tx.increment(stock, left=-1, weight=0.25)
@@ -425,7 +425,7 @@ async def test_a_transaction_increments_an_item_that_it_made(db: Db) -> None:
 async def test_what_cannot_be_incremented_is_refused_and_changes_nothing(
     db: Db, amounts: dict[str, Any], error: type[Exception], why: str
 ) -> None:
-    await given(db, Stock(id="a"))
+    await arrange(db, Stock(id="a"))
     async with db.transaction() as tx:
         stock = await tx.get_one(Stock, "a")
         with pytest.raises(error, match=why):
@@ -435,7 +435,7 @@ async def test_what_cannot_be_incremented_is_refused_and_changes_nothing(
 
 @in_memory
 async def test_an_item_of_another_transaction_is_not_incremented(db: Db) -> None:
-    await given(db, Stock(id="a"))
+    await arrange(db, Stock(id="a"))
     frozen = await db.get_one(Stock, "a")
     async with db.transaction() as tx:
         for item in (frozen, Stock(id="b")):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import failing, given, put_raw
+from rig.behaviour_models import arrange, expect_failure, put_raw
 from toy_hydrator import Squeezer, squeeze
 
 from holdall import Database, Key, Model, SortKey, Template, col, field
@@ -120,7 +120,7 @@ WAYS = (
 
 @everywhere
 async def test_no_kind_of_write_changes_it(db: Db) -> None:
-    await given(db, Deed(id="a", owner="ada", seal="x"))
+    await arrange(db, Deed(id="a", owner="ada", seal="x"))
     before = await db.raw(Deed.key("a"))
     for way in WAYS:
         with pytest.raises(HoldallError):
@@ -156,7 +156,7 @@ async def test_a_put_can_set_what_was_never_stored(db: Db) -> None:
 
 @everywhere
 async def test_a_put_of_a_related_model_keeps_it_too(db: Db) -> None:
-    await given(db, Plot(id="a", owner="ada", number=7))
+    await arrange(db, Plot(id="a", owner="ada", number=7))
     for other in (Deed(id="a", owner="ada"), Lease(id="a", owner="ada", until=1)):
         with pytest.raises(InvalidModelUpdateError, match="number is read-only"):
             await db.put(other)
@@ -200,7 +200,7 @@ def test_an_item_whose_content_is_stored_elsewhere_keeps_it() -> None:
 @in_memory
 async def test_two_that_put_at_once_agree(db: Db) -> None:
     """The condition is part of the commit, so what was stored meanwhile counts."""
-    with failing(InvalidModelUpdateError, match="read-only"):
+    with expect_failure(InvalidModelUpdateError, match="read-only"):
         async with db.transaction() as tx:
             tx.create_or_put(Deed, {"id": "a"}, {"owner": "bo"})
             await db.create(Deed(id="a", owner="ada"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended, failing, given, meanwhile
+from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import AsyncTransaction, Key, Model, field
 from holdall.core import DeleteItem, PutItem, TransactWrite, UpdateItem
@@ -42,17 +42,17 @@ async def emails(db: Db, *ids: str) -> list[str | None]:
 
 @everywhere
 async def test_an_item_and_its_guard_are_created_in_one_write(db: Db) -> None:
-    await given(db)
+    await arrange(db)
     async with db.transaction() as tx:
         tx.create(Member, id="a", email="a@x")
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert isinstance(write, TransactWrite)
     assert [type(action) for action in write.actions] == [PutItem, PutItem]
 
 
 @everywhere
 async def test_a_value_that_another_has_is_refused_for_good(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"))
+    await arrange(db, Member(id="a", email="a@x"))
     attempts = []
 
     async def create(tx: AsyncTransaction) -> None:
@@ -70,7 +70,7 @@ async def test_a_value_that_another_has_is_refused_for_good(db: Db) -> None:
 
 @everywhere
 async def test_a_value_is_free_again_when_its_item_lets_it_go(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x", badge=1), Member(id="b"))
+    await arrange(db, Member(id="a", email="a@x", badge=1), Member(id="b"))
     await meanwhile(db, Member.key("a"), email="b@x")
     await meanwhile(db, Member.key("b"), email="a@x")
     async with db.transaction() as tx:
@@ -82,8 +82,8 @@ async def test_a_value_is_free_again_when_its_item_lets_it_go(db: Db) -> None:
 
 @everywhere
 async def test_a_change_to_a_value_that_another_has_is_refused(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
-    with failing(UniqueViolationError):
+    await arrange(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
+    with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
             member = await tx.get_one(Member, "b")
             member.email, member.name = "a@x", "changed"
@@ -93,32 +93,32 @@ async def test_a_change_to_a_value_that_another_has_is_refused(db: Db) -> None:
 
 @everywhere
 async def test_values_can_be_swapped_in_one_transaction(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
+    await arrange(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
     async with db.transaction() as tx:
         one, two = await tx.get_one(Member, "a"), await tx.get_one(Member, "b")
         one.email, two.email = two.email, one.email
     assert await emails(db, "a", "b") == ["b@x", "a@x"]
     for taken in ("a@x", "b@x"):
-        with failing(UniqueViolationError):
+        with expect_failure(UniqueViolationError):
             async with db.transaction() as tx:
                 tx.create(Member, id="c", email=taken)
 
 
 @everywhere
 async def test_a_value_can_pass_from_a_deleted_item_to_a_new_one(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"))
+    await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Member, "a"))
         tx.create(Member, id="b", email="a@x")
     assert await emails(db, "a", "b") == [None, "a@x"]
-    with failing(UniqueViolationError):
+    with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
             tx.create(Member, id="c", email="a@x")
 
 
 @everywhere
 async def test_none_is_nobodys(db: Db) -> None:
-    await given(db, Member(id="a"), Member(id="b"), Member(id="c", email="c@x"))
+    await arrange(db, Member(id="a"), Member(id="b"), Member(id="c", email="c@x"))
     await meanwhile(db, Member.key("c"), email=None)
     async with db.transaction() as tx:
         tx.create(Member, id="d", email="c@x")
@@ -127,8 +127,8 @@ async def test_none_is_nobodys(db: Db) -> None:
 
 @everywhere
 async def test_a_blind_update_keeps_values_unique_too(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
-    with failing(UniqueViolationError):
+    await arrange(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
+    with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
             tx.update(Member, {"id": "b", "email": "b@x"}, {"email": "a@x"})
     async with db.transaction() as tx:
@@ -140,29 +140,29 @@ async def test_a_blind_update_keeps_values_unique_too(db: Db) -> None:
 
 @everywhere
 async def test_another_field_is_changed_without_the_guard(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"))
+    await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         member = await tx.get_one(Member, "a")
         member.name = "Ada"
         db.forget()
-    (update,) = db.sent()
+    (update,) = db.list_sent()
     assert isinstance(update, UpdateItem)
 
 
 @everywhere
 async def test_a_change_is_one_write_of_three(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"))
+    await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         (await tx.get_one(Member, "a")).email = "b@x"
         db.forget()
-    (write,) = db.sent()
+    (write,) = db.list_sent()
     assert [type(action) for action in write.actions] == [UpdateItem, DeleteItem, PutItem]
 
 
 @everywhere
 async def test_a_deletion_that_did_not_read_the_value_lets_go_of_the_right_one(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"))
-    with contended():
+    await arrange(db, Member(id="a", email="a@x"))
+    with expect_contention():
         async with db.transaction() as tx:
             tx.delete(await tx.get_one(Member, "a"))
             await meanwhile(db, Member.key("a"), email="b@x")
@@ -171,17 +171,17 @@ async def test_a_deletion_that_did_not_read_the_value_lets_go_of_the_right_one(d
 
 @in_memory
 async def test_two_of_one_transaction_cannot_have_the_same(db: Db) -> None:
-    with failing(UniqueViolationError, "both have 'a@x'"):
+    with expect_failure(UniqueViolationError, "both have 'a@x'"):
         async with db.transaction() as tx:
             tx.create(Member, id="a", email="a@x")
             tx.create(Member, id="b", email="a@x")
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @everywhere
 async def test_an_item_that_exists_and_a_value_that_is_taken_are_told_together(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
-    with failing(TransactionErrors) as caught:
+    await arrange(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
+    with expect_failure(TransactionErrors) as caught:
         async with db.transaction() as tx:
             tx.create(Member, id="a", email="b@x")
     assert [type(error) for error in caught.value.exceptions] == [
@@ -192,19 +192,19 @@ async def test_an_item_that_exists_and_a_value_that_is_taken_are_told_together(d
 
 @in_memory
 async def test_models_and_fields_have_values_of_their_own(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"), Guest(id="a", email="a@x"), Member(id="5", badge=5))
-    await given(db, Member(id="b", email="5"))
+    await arrange(db, Member(id="a", email="a@x"), Guest(id="a", email="a@x"), Member(id="5", badge=5))
+    await arrange(db, Member(id="b", email="5"))
 
 
 @in_memory
 async def test_what_does_not_know_the_old_value_is_refused(db: Db) -> None:
-    await given(db, Member(id="a", email="a@x"))
+    await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         with pytest.raises(InvalidRequestError, match="has a unique field"):
             tx.create_or_put(Member, {"id": "a"}, {})
         with pytest.raises(InvalidRequestError, match="has a unique field"):
             tx.delete(Member.key("a"))
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, meanwhile, put_raw
 
 from holdall import Key, Model, col, field
 from holdall.core import UpdateItem, encode_item
@@ -38,7 +38,7 @@ async def stored(db: Db) -> dict[str, Any]:
 
 @everywhere
 async def test_every_write_of_an_item_that_was_read_counts(db: Db) -> None:
-    await given(db, Account(id="a"))
+    await arrange(db, Account(id="a"))
     assert (await stored(db))["ver"] == "1"
     for cents in (5, 6):
         async with db.transaction() as tx:
@@ -51,13 +51,13 @@ async def test_every_write_of_an_item_that_was_read_counts(db: Db) -> None:
 
 @everywhere
 async def test_a_write_requires_the_version_that_was_read_even_if_its_fields_are_unchanged(db: Db) -> None:
-    await given(db, Account(id="a"))
-    with contended() as caught:
+    await arrange(db, Account(id="a"))
+    with expect_contention() as caught:
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).cents = 1
             await meanwhile(db, KEY, note="changed")
     assert str(caught.value.__cause__) == "Account(id='a').version is 2, expected 1"
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             tx.delete(await tx.get_one(KEY))
             await meanwhile(db, KEY, note="again")
@@ -66,7 +66,7 @@ async def test_a_write_requires_the_version_that_was_read_even_if_its_fields_are
 
 @everywhere
 async def test_a_write_that_only_adds_is_counted_without_a_check(db: Db) -> None:
-    await given(db, Account(id="a"))
+    await arrange(db, Account(id="a"))
     async with db.transaction() as tx:
         account = await tx.get_one(KEY)
         account.field("cents").increment_by(2)
@@ -84,7 +84,7 @@ async def test_a_write_that_only_adds_is_counted_without_a_check(db: Db) -> None
 async def test_an_item_without_a_version_gets_one(db: Db) -> None:
     await db.get(KEY)
     await put_raw(db, Account, encode_item({"id": "a", "cents": 1}))
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             account = await tx.get_one(KEY)
             assert account.version == 0
@@ -116,7 +116,7 @@ async def test_null_is_no_version(db: Db) -> None:
 
 @everywhere
 async def test_a_blind_put_must_know_the_version(db: Db) -> None:
-    await given(db, Account(id="a"))
+    await arrange(db, Account(id="a"))
     with pytest.raises(InvalidRequestError, match="could undo another program's write"):
         async with db.transaction() as tx:
             tx.create_or_put(Account, {"id": "a"}, {"cents": 3})
@@ -135,7 +135,7 @@ async def test_a_blind_put_must_know_the_version(db: Db) -> None:
 
 @in_memory
 async def test_only_holdall_counts(db: Db) -> None:
-    await given(db, Account(id="a"))
+    await arrange(db, Account(id="a"))
     async with db.transaction() as tx:
         account = await tx.get_one(KEY)
         with pytest.raises(InvalidFieldError, match="read-only"):
@@ -143,7 +143,7 @@ async def test_only_holdall_counts(db: Db) -> None:
     with pytest.raises(InvalidFieldError, match="read-only"):
         col(Account.version).set(9)
     with pytest.raises(InvalidFieldError, match="counts the item's writes"):
-        await given(db, Account(id="b", version=4))
+        await arrange(db, Account(id="b", version=4))
     with pytest.raises(InvalidRequestError, match="counts writes"):
         async with db.bulk(Account):
             pass

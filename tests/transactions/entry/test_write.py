@@ -9,7 +9,7 @@ import pytest
 from annotated_types import MaxLen
 from pydantic import BaseModel
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Order, failing, given, put_raw
+from rig.behaviour_models import Order, arrange, expect_failure, put_raw
 
 from holdall import Key, Model, field
 from holdall.core import UpdateItem, encode_item, path
@@ -40,11 +40,11 @@ def person(**values: Any) -> Person:
 
 @everywhere
 async def test_only_what_changed_is_written(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.quantity = 2
-    update = db.sent()[-1]
+    update = db.list_sent()[-1]
     assert isinstance(update, UpdateItem)
     assert [action.path for action in update.update.actions] == [path("quantity"), path(STAMP)]
     assert update.stamp is not None
@@ -53,7 +53,7 @@ async def test_only_what_changed_is_written(db: Db) -> None:
 
 @everywhere
 async def test_an_unchanged_item_is_not_written(db: Db) -> None:
-    await given(db, Order(id="a", note="x", tags=["y"]))
+    await arrange(db, Order(id="a", note="x", tags=["y"]))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         assert order.tags == ["y"]
@@ -68,7 +68,7 @@ async def test_an_unchanged_item_is_not_written(db: Db) -> None:
 
 @everywhere
 async def test_none_removes_an_optional_attribute(db: Db) -> None:
-    await given(db, Order(id="a", note="soon"))
+    await arrange(db, Order(id="a", note="soon"))
     async with db.transaction() as tx:
         (await tx.get_one(Order, "a")).note = None
     stored = await db.raw(Order.key("a"))
@@ -79,7 +79,7 @@ async def test_none_removes_an_optional_attribute(db: Db) -> None:
 
 @in_memory
 async def test_none_in_place_of_none_is_not_sent(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.note = None
@@ -88,7 +88,7 @@ async def test_none_in_place_of_none_is_not_sent(db: Db) -> None:
 
 @everywhere
 async def test_a_change_deep_inside_a_value_is_written(db: Db) -> None:
-    await given(db, person(scores={"go": [1]}))
+    await arrange(db, person(scores={"go": [1]}))
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         ada.scores["go"].append(2)
@@ -119,7 +119,7 @@ async def test_reserved_words_and_odd_names_are_names_like_any_other(db: Db) -> 
         size: int = field(default=0, name="value-of:it")
         table: str = "t"
 
-    await given(db, Odd(id="a"))
+    await arrange(db, Odd(id="a"))
     async with db.transaction() as tx:
         odd = await tx.get_one(Odd, "a")
         odd.status, odd.size, odd.table = odd.status + 1, 2, "u"
@@ -147,7 +147,7 @@ async def test_reserved_words_and_odd_names_are_names_like_any_other(db: Db) -> 
     ids=repr,
 )
 async def test_a_value_that_does_not_fit_changes_nothing(db: Db, name: str, value: Any) -> None:
-    await given(db, person(scores={"go": [1]}))
+    await arrange(db, person(scores={"go": [1]}))
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         with pytest.raises(InvalidFieldError) as caught:
@@ -160,7 +160,7 @@ async def test_a_value_that_does_not_fit_changes_nothing(db: Db, name: str, valu
 
 @in_memory
 async def test_a_refused_value_leaves_the_one_assigned_before(db: Db) -> None:
-    await given(db, person())
+    await arrange(db, person())
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         ada.name = "Eve"
@@ -171,8 +171,8 @@ async def test_a_refused_value_leaves_the_one_assigned_before(db: Db) -> None:
 
 @in_memory
 async def test_what_is_spoilt_in_place_is_found_at_commit_or_by_hand(db: Db) -> None:
-    await given(db, person())
-    with failing(InvalidFieldError, r"Person\.address: lines"):
+    await arrange(db, person())
+    with expect_failure(InvalidFieldError, r"Person\.address: lines"):
         async with db.transaction() as tx:
             ada = await tx.get_one(Person, "a")
             ada.field("address").validate()
@@ -185,7 +185,7 @@ async def test_what_is_spoilt_in_place_is_found_at_commit_or_by_hand(db: Db) -> 
 
 @in_memory
 async def test_a_read_only_field_is_given_at_creation_and_never_again(db: Db) -> None:
-    await given(db, person(born=1815))
+    await arrange(db, person(born=1815))
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         for value in (1816, 1815, None):
@@ -199,8 +199,8 @@ async def test_a_read_only_field_is_given_at_creation_and_never_again(db: Db) ->
 
 @in_memory
 async def test_a_read_only_list_cannot_be_changed_in_place_either(db: Db) -> None:
-    await given(db, person(badges=["first"]))
-    with failing(InvalidFieldError, r"Person\.badges: it is read-only, but was changed in place"):
+    await arrange(db, person(badges=["first"]))
+    with expect_failure(InvalidFieldError, r"Person\.badges: it is read-only, but was changed in place"):
         async with db.transaction() as tx:
             ada = await tx.get_one(Person, "a")
             ada.badges.append("second")
@@ -224,16 +224,16 @@ class OwnRoute(Model, table="Route"):
 @pytest.mark.parametrize("route", [Route, OwnRoute], ids=["one table", "own table"])
 async def test_a_list_or_map_in_a_key_cannot_be_changed_in_place(db: Db, route: type[Any]) -> None:
     options: dict[str, Any] = {"via": ["Linz"]}
-    with failing(InvalidFieldError, r"Route\.stops: it is part of the key, but was changed in place"):
+    with expect_failure(InvalidFieldError, r"Route\.stops: it is part of the key, but was changed in place"):
         async with db.transaction() as tx:
             tx.create(route, stops=["Wien"], options=options).stops.append("Graz")
-    with failing(InvalidFieldError, r"Route\.options: it is part of the key"):
+    with expect_failure(InvalidFieldError, r"Route\.options: it is part of the key"):
         async with db.transaction() as tx:
             tx.create(route, stops=["Wien"], options=options)
             options["via"].append("Graz")
-    assert db.sent() == []
-    await given(db, route(stops=["Wien"], options={}))
-    with failing(InvalidFieldError, r"Route\.stops: it is part of the key"):
+    assert db.list_sent() == []
+    await arrange(db, route(stops=["Wien"], options={}))
+    with expect_failure(InvalidFieldError, r"Route\.stops: it is part of the key"):
         async with db.transaction() as tx:
             (row,) = await tx.query(route, stops=["Wien"], options={}).all()
             row.stops.append("Graz")
@@ -243,7 +243,7 @@ async def test_a_list_or_map_in_a_key_cannot_be_changed_in_place(db: Db, route: 
 
 @in_memory
 async def test_keys_cannot_be_changed(db: Db) -> None:
-    await given(db, Order(id="a"))
+    await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         for value in ("b", "a", None):
@@ -313,7 +313,7 @@ async def test_numbers_are_kept_exactly(db: Db) -> None:
         real: float
 
     big, small = 10**37 + 1, Decimal("0.1234567890123456789012345678901234567")
-    await given(db, Amount(id="a", whole=big, exact=small, real=0.1))
+    await arrange(db, Amount(id="a", whole=big, exact=small, real=0.1))
     async with db.transaction() as tx:
         amount = await tx.get_one(Amount, "a")
         assert (amount.whole, amount.exact, amount.real) == (big, small, 0.1)

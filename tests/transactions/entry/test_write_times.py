@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended, failing, given, put_raw
+from rig.behaviour_models import arrange, expect_contention, expect_failure, put_raw
 
 from holdall import Index, Key, Model, col, field
 from holdall.errors import (
@@ -89,7 +89,7 @@ async def test_a_new_item_gets_both_times_of_the_commit(db: Db) -> None:
 
 @everywhere
 async def test_every_write_of_a_loaded_item_sets_the_time_and_nothing_else_does(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     start = db.clock.now()
 
     async def change(tx: Any) -> Any:
@@ -120,7 +120,7 @@ async def test_every_write_of_a_loaded_item_sets_the_time_and_nothing_else_does(
 
 @everywhere
 async def test_writes_of_unread_items_set_the_time_too(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     start = db.clock.now()
     db.clock.forward(10)
     await change_unread(db, Note.key("a"), col(Note.n).increment_by(1))
@@ -141,7 +141,7 @@ async def test_writes_of_unread_items_set_the_time_too(db: Db) -> None:
 
 @everywhere
 async def test_a_put_keeps_the_time_of_creation_that_it_is_given(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     start = db.clock.now()
     db.clock.forward(10)
     old = await db.get_one(Note, "a")
@@ -162,7 +162,7 @@ async def test_batches_set_both_times(db: Db) -> None:
 
 @everywhere
 async def test_writers_that_only_share_the_time_do_not_collide(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     async with db.transaction() as tx:
         note = await tx.get_one(Note, "a")
         db.clock.forward(10)
@@ -175,8 +175,8 @@ async def test_writers_that_only_share_the_time_do_not_collide(db: Db) -> None:
 
 @everywhere
 async def test_a_time_that_was_read_is_locked(db: Db) -> None:
-    await given(db, Note(id="a"))
-    with contended():
+    await arrange(db, Note(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             note = await tx.get_one(Note, "a")
             assert note.updated_at is not None
@@ -192,7 +192,7 @@ async def test_a_time_that_was_read_is_locked(db: Db) -> None:
 
 @everywhere
 async def test_a_retry_stores_the_time_of_the_attempt_that_succeeds(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     attempts = []
 
     async def change(tx: Any) -> Any:
@@ -212,9 +212,9 @@ async def test_a_retry_stores_the_time_of_the_attempt_that_succeeds(db: Db) -> N
 
 @everywhere
 async def test_an_instance_that_could_not_be_created_has_no_times(db: Db) -> None:
-    await given(db, Note(id="a"))
+    await arrange(db, Note(id="a"))
     note = Note(id="a", text="x")
-    with failing(ModelAlreadyExistsError):
+    with expect_failure(ModelAlreadyExistsError):
         await db.create(note)
     assert "created_at" not in note.to_dict()
     assert "updated_at" not in note.to_dict()
@@ -223,7 +223,7 @@ async def test_an_instance_that_could_not_be_created_has_no_times(db: Db) -> Non
 @everywhere
 async def test_an_index_by_the_time_follows_every_write(db: Db) -> None:
     rounds = random.Random(7)
-    await given(db, *(Task(id=str(number)) for number in range(3)))
+    await arrange(db, *(Task(id=str(number)) for number in range(3)))
     expected = {str(number): ("open", db.clock.now()) for number in range(3)}
     for _ in range(12):
         db.clock.forward(1)
@@ -252,8 +252,8 @@ async def test_an_index_by_the_time_follows_every_write(db: Db) -> None:
 
 @everywhere
 async def test_a_writer_cannot_put_an_item_back_where_the_index_had_it(db: Db) -> None:
-    await given(db, Task(id="a"))
-    with contended():
+    await arrange(db, Task(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(Task, "a")).field("n").increment_by(1)
             await change_unread(db, Task.key("a"), col(Task.state).set("done"))
@@ -262,7 +262,7 @@ async def test_a_writer_cannot_put_an_item_back_where_the_index_had_it(db: Db) -
 
 @in_memory
 async def test_an_unread_write_needs_the_other_fields_of_an_index_by_the_time(db: Db) -> None:
-    await given(db, Task(id="a"))
+    await arrange(db, Task(id="a"))
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError, match="its value is needed too"):
             tx.update(Task.key("a"), col(Task.n).increment_by(1))
@@ -271,7 +271,7 @@ async def test_an_unread_write_needs_the_other_fields_of_an_index_by_the_time(db
 
 @everywhere
 async def test_numbers_are_seconds_in_a_table_of_others(db: Db) -> None:
-    await given(db, Plain(id="a"))
+    await arrange(db, Plain(id="a"))
     start = int(db.clock.now().timestamp())
     db.clock.forward(10)
     async with db.transaction() as tx:
@@ -302,9 +302,9 @@ async def test_items_from_before_get_the_time_with_their_next_write(db: Db) -> N
 
 @everywhere
 async def test_an_unread_write_by_the_key_of_a_base_model_does_not_miss_a_time(db: Db) -> None:
-    await given(db, Dated(id="a"), Page(id="b"))
+    await arrange(db, Dated(id="a"), Page(id="b"))
     await change_unread(db, Page.key("b"), col(Page.n).increment_by(1))
-    with failing(InvalidModelUpdateError):
+    with expect_failure(InvalidModelUpdateError):
         await change_unread(db, Page.key("a"), col(Page.n).increment_by(1))
     db.clock.forward(10)
     await change_unread(db, Dated.key("a"), col(Dated.n).increment_by(1))

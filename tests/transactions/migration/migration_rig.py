@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from rig.behaviour import BlockingDb, Db, awaiting, blocking, everywhere, in_memory, raw_key
-from rig.behaviour_models import contended, failing, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile, put_raw
 
 from holdall import Model, ModelKey
 from holdall.core import (
@@ -35,22 +35,22 @@ __all__ = [
     "Pages",
     "awaiting",
     "blocking",
-    "contended",
+    "expect_contention",
     "everything",
     "everywhere",
-    "failing",
-    "given",
+    "expect_failure",
+    "arrange",
     "in_memory",
     "in_order",
     "is_item_write",
-    "layered",
+    "add_layer",
     "meanwhile",
-    "prepared",
+    "create_tables",
     "put_raw",
     "raw_key",
-    "scanned",
+    "scan_model",
     "small_pages",
-    "stored",
+    "fetch_item",
     "update_raw",
     "version",
 ]
@@ -66,7 +66,7 @@ def version(model: type[M]) -> type[M]:
     return model
 
 
-async def prepared(db: Db, *models: type[Model]) -> None:
+async def create_tables(db: Db, *models: type[Model]) -> None:
     """Have tables with all that these models need. Some stores take long to add an index to a table that is there."""
     if isinstance(db, BlockingDb):
         db.sync.table.create(models=models)
@@ -77,7 +77,7 @@ async def prepared(db: Db, *models: type[Model]) -> None:
 # --- looking ----------------------------------------------------------------------------------------------
 
 
-async def scanned(db: Db, model: type[M], **options: Any) -> list[M]:
+async def scan_model(db: Db, model: type[M], **options: Any) -> list[M]:
     """All items of a model, found by a scan, in the order of their keys."""
     if isinstance(db, BlockingDb):
         found = db.sync.scan(model, **options).all()
@@ -103,7 +103,7 @@ def in_order(item: Item) -> str:
     return repr(sorted(item.items()))
 
 
-async def stored(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
+async def fetch_item(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
     """The item under a key as it is stored, without the stamp of its last write."""
     item = await db.raw(key)
     assert item is not None
@@ -184,7 +184,7 @@ class Meddler(Layer):
         return [request] if self.each is None else [self.each, request]
 
 
-def layered(db: Db, kind: type[L]) -> L:
+def add_layer(db: Db, kind: type[L]) -> L:
     """Put a layer between the database and its store."""
     layer = kind(db.recorder.inner)
     db.recorder.inner = layer
@@ -193,4 +193,4 @@ def layered(db: Db, kind: type[L]) -> L:
 
 def small_pages(db: Db, size: int) -> None:
     """Let every scan give this many items at a time."""
-    layered(db, Pages).size = size
+    add_layer(db, Pages).size = size

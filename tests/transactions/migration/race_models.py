@@ -7,7 +7,7 @@ from typing import Any
 from holdall import Index, Key, Model, ModelKey, field
 from holdall.core import Item, encode_item
 
-__all__ = ["FirstThing", "OldThing", "Thing", "converted", "initial_size"]
+__all__ = ["FirstThing", "OldThing", "Thing", "convert_thing", "initial_size"]
 
 
 class FirstThing(Model, name="Thing"):
@@ -49,7 +49,7 @@ def initial_size(number: int) -> int:
     return number + 1
 
 
-def converted(number: int) -> Item:
+def convert_thing(number: int) -> Item:
     """A thing that only the migration has written, without its stamp."""
     key: ModelKey[Any] = Thing.key(number)
     pk, sk = key.encoded

@@ -10,19 +10,19 @@ from migration_rig import (
     Db,
     Layer,
     Meddler,
+    add_layer,
+    arrange,
     awaiting,
     blocking,
     everything,
     everywhere,
-    given,
+    fetch_item,
     in_memory,
     in_order,
     is_item_write,
-    layered,
     put_raw,
     raw_key,
     small_pages,
-    stored,
     update_raw,
     version,
 )
@@ -75,11 +75,11 @@ class Other(Model):
 
 
 async def old_things(db: Db, count: int) -> None:
-    await given(db, *(OldThing(id=number, size=number) for number in range(count)))
+    await arrange(db, *(OldThing(id=number, size=number) for number in range(count)))
 
 
 async def old_owns(db: Db, count: int) -> None:
-    await given(db, *(OldOwn(id=number, length=number) for number in range(count)))
+    await arrange(db, *(OldOwn(id=number, length=number) for number in range(count)))
 
 
 def converted(number: int) -> dict[str, Any]:
@@ -105,7 +105,7 @@ async def test_a_run_brings_every_item_up_to_date_once_and_leaves_nothing_behind
     db: Db, segments: int
 ) -> None:
     await old_things(db, 12)
-    await given(db, Other(id=1))
+    await arrange(db, Other(id=1))
     report = await db.migrate(Thing, segments=segments)
     assert (report.found, report.changed, report.failed, report.problems) == (12, 12, 0, ())
     other = {**raw_key(Other.key(1)), **encode_item({"_type": "Other", "id": 1})}
@@ -129,11 +129,11 @@ async def test_in_a_table_of_its_own_as_well(db: Db, segments: int) -> None:
 @everywhere
 async def test_a_dry_run_writes_nothing_and_tells_what_the_run_will_do(db: Db) -> None:
     await old_things(db, 5)
-    await given(db, Thing(id=7, size=7), OldThing(id=8, size=8))
+    await arrange(db, Thing(id=7, size=7), OldThing(id=8, size=8))
     await put_raw(db, Thing, {**raw_key(Thing.key(9)), **encode_item({"id": 9, "size": "nine"})})
     before = await everything(db, Thing)
     dry = await db.migrate(Thing, dry_run=True)
-    assert not any(request.writes for request in db.sent())
+    assert not any(request.writes for request in db.list_sent())
     assert await everything(db, Thing) == before
     assert (dry.found, dry.changed, dry.failed) == (8, 6, 1)
     report = await db.migrate(Thing)
@@ -144,7 +144,7 @@ async def test_a_dry_run_writes_nothing_and_tells_what_the_run_will_do(db: Db) -
 @in_memory
 async def test_what_was_deleted_between_the_look_and_the_write_stays_deleted(db: Db) -> None:
     await old_things(db, 1)
-    layered(db, Meddler).requests = [DeleteItem(db.table_of(Thing), raw_key(Thing.key(0)))]
+    add_layer(db, Meddler).requests = [DeleteItem(db.table_of(Thing), raw_key(Thing.key(0)))]
     report = await db.migrate(Thing)
     assert (report.changed, report.failed) == (0, 0)
     assert await db.raw(Thing.key(0)) is None
@@ -154,10 +154,10 @@ async def test_what_was_deleted_between_the_look_and_the_write_stays_deleted(db:
 async def test_what_was_changed_between_the_look_and_the_write_is_read_anew(db: Db) -> None:
     await old_things(db, 1)
     change = update_raw(db, Thing.key(0), size={"N": "5"}, note={"S": "kept"})
-    layered(db, Meddler).requests = [change, change]
+    add_layer(db, Meddler).requests = [change, change]
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (1, 1, 0)
-    assert await stored(db, Thing.key(0)) == {
+    assert await fetch_item(db, Thing.key(0)) == {
         **converted(5),
         **raw_key(Thing.key(0)),
         **encode_item({"id": 0, "note": "kept"}),
@@ -167,13 +167,13 @@ async def test_what_was_changed_between_the_look_and_the_write_is_read_anew(db: 
 @in_memory
 async def test_an_item_that_others_change_each_time_is_told_by_name_and_stops_nothing_else(db: Db) -> None:
     await old_things(db, 3)
-    others = layered(db, Restless)
+    others = add_layer(db, Restless)
     others.key = raw_key(Thing.key(1))
     others.update = lambda n: update_raw(db, Thing.key(1), size={"N": str(n)})
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (3, 2, 1)
     assert "Thing#1" in report.problems[0]
-    assert await stored(db, Thing.key(2)) == converted(2)
+    assert await fetch_item(db, Thing.key(2)) == converted(2)
 
 
 class Restless(Layer):
@@ -200,8 +200,8 @@ async def test_items_that_fail_are_counted_and_the_first_are_told_and_the_others
     assert (report.found, report.changed, report.failed) == (40, 19, 21)
     assert len(report.problems) == 20
     assert all("Thing#" in problem and "marked" in problem for problem in report.problems)
-    assert [await stored(db, Thing.key(number)) for number in (1, 37)] == [converted(1), converted(37)]
-    assert "_v" not in await stored(db, Thing.key(0))
+    assert [await fetch_item(db, Thing.key(number)) for number in (1, 37)] == [converted(1), converted(37)]
+    assert "_v" not in await fetch_item(db, Thing.key(0))
 
 
 @everywhere
@@ -220,14 +220,14 @@ async def test_an_item_that_is_too_large_once_it_is_up_to_date_is_told_and_stops
 @blocking
 async def test_what_a_hydrator_keeps_elsewhere_is_left_there(db: Db) -> None:
     """It is brought up to date when it is read; a run does not fetch everything back."""
-    await given(db, OldLetter(writer="ada", size=1), OldLetter(writer="bob", size=2))
+    await arrange(db, OldLetter(writer="ada", size=1), OldLetter(writer="bob", size=2))
     key = Letter.key("ada")
     squeeze(db.sync, key)
     for _ in range(2):
         await db.migrate(Letter)
         assert is_squeezed(db.sync, key)
     assert (await db.get_one(key)).size == 2
-    assert (await stored(db, Letter.key("bob")))["size"] == {"N": "4"}
+    assert (await fetch_item(db, Letter.key("bob")))["size"] == {"N": "4"}
 
 
 squeezer = Squeezer()
@@ -269,7 +269,7 @@ async def test_wherever_a_run_breaks_off_the_next_finishes_it_and_converts_nothi
     db: Db, segments: int
 ) -> None:
     small_pages(db, 2)
-    store = layered(db, Failing)
+    store = add_layer(db, Failing)
     await old_things(db, 5)
     for left in range(20):
         store.left = left  # each time a little farther
@@ -287,7 +287,7 @@ async def test_wherever_a_run_breaks_off_the_next_finishes_it_and_converts_nothi
 @everywhere
 async def test_a_run_goes_on_where_it_was_stopped_and_reports_the_whole(db: Db) -> None:
     small_pages(db, 3)
-    store = layered(db, Failing)
+    store = add_layer(db, Failing)
     await old_things(db, 9)
     await db.send(update_raw(db, Thing.key(4), size=None))
     store.left = 6  # two items or three of the second page are not done, nor its place kept
@@ -296,7 +296,7 @@ async def test_a_run_goes_on_where_it_was_stopped_and_reports_the_whole(db: Db) 
     store.left = -1
     db.forget()
     report = await db.migrate(Thing)
-    scans = [request for request in db.sent() if type(request).__name__ == "Scan"]
+    scans = [request for request in db.list_sent() if type(request).__name__ == "Scan"]
     assert scans[0].start_after is not None
     assert (report.found, report.failed) == (9, 1)
     assert "Thing#4" in report.problems[0]
@@ -376,9 +376,9 @@ async def test_a_run_to_another_definition_of_a_derived_model_begins_anew_too(db
         return Heir
 
     first = heir()
-    await given(db, *(first(id=number) for number in range(9)))
+    await arrange(db, *(first(id=number) for number in range(9)))
     small_pages(db, 3)
-    store = layered(db, Failing)
+    store = add_layer(db, Failing)
     store.left = 1
     with pytest.raises(ServiceUnavailableError):
         await db.migrate(Family)
@@ -392,7 +392,7 @@ async def stopped_in_the_middle(db: Db) -> None:
     """After the first of three pages; requests are counted from here."""
     await old_things(db, 9)
     small_pages(db, 3)
-    store = layered(db, Failing)
+    store = add_layer(db, Failing)
     store.left = 5
     with pytest.raises(ServiceUnavailableError):
         await db.migrate(Thing)
@@ -401,7 +401,7 @@ async def stopped_in_the_middle(db: Db) -> None:
 
 
 def first_scan(db: Db) -> Any:
-    return next(request for request in db.sent() if type(request).__name__ == "Scan")
+    return next(request for request in db.list_sent() if type(request).__name__ == "Scan")
 
 
 @in_memory
@@ -478,7 +478,7 @@ class Slow(Layer):
 @in_memory
 async def test_time_in_which_nothing_was_written_is_not_made_up_for(db: Db) -> None:
     await old_things(db, 10)
-    layered(db, Slow).clock = db.clock
+    add_layer(db, Slow).clock = db.clock
     await db.migrate(Thing, rate=2)
     assert sum(db.clock.waits) == pytest.approx(4.5, abs=0.51)
 
@@ -562,4 +562,4 @@ async def test_options_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(InvalidOptionsError, match=problem):
         await db.migrate(model, **options)
-    assert db.sent() == []
+    assert db.list_sent() == []

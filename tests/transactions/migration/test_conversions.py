@@ -11,18 +11,18 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 from migration_rig import (
     Db,
+    arrange,
     blocking,
-    contended,
+    create_tables,
     everywhere,
-    failing,
-    given,
+    expect_contention,
+    expect_failure,
+    fetch_item,
     in_memory,
     meanwhile,
-    prepared,
     put_raw,
     raw_key,
-    scanned,
-    stored,
+    scan_model,
     update_raw,
     version,
 )
@@ -93,7 +93,7 @@ CONVERTED = {
 
 
 async def one_old(db: Db, **values: Any) -> None:
-    await given(db, Order0(customer="ada", number=1, **{"euros": 1.5, **values}))
+    await arrange(db, Order0(customer="ada", number=1, **{"euros": 1.5, **values}))
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ async def test_every_way_of_reading_converts(db: Db) -> None:
         *await db.get_all([KEY], consistent=False),
         *await db.query(Order, customer="ada").all(),
         *await db.query(Order, customer="ada", only=["cents", "currency", "history"]).all(),
-        *await scanned(db, Order),
-        *await scanned(db, Order, only=["cents", "currency", "history"]),
+        *await scan_model(db, Order),
+        *await scan_model(db, Order, only=["cents", "currency", "history"]),
     ]
     async with db.transaction() as tx:
         rows += [row async for row in tx.query(Order, customer="ada")]
@@ -120,9 +120,9 @@ async def test_every_way_of_reading_converts(db: Db) -> None:
 
 @everywhere
 async def test_an_item_goes_through_the_conversions_that_it_has_not_been_through(db: Db) -> None:
-    await given(db, Order0(customer="ada", number=0, euros=1.5))
-    await given(db, Order1(customer="ada", number=1, cents=151, history=["made"]))
-    await given(db, Order(customer="ada", number=2, cents=152, currency="USD"))
+    await arrange(db, Order0(customer="ada", number=0, euros=1.5))
+    await arrange(db, Order1(customer="ada", number=1, cents=151, history=["made"]))
+    await arrange(db, Order(customer="ada", number=2, cents=152, currency="USD"))
     found = [(row.cents, row.currency, row.history) for row in await db.query(Order, customer="ada").all()]
     assert found == [
         (150, "EUR", ["converted"]),
@@ -143,8 +143,8 @@ async def test_reading_writes_nothing(db: Db) -> None:
 
 @in_memory
 async def test_a_new_item_is_of_this_version(db: Db) -> None:
-    await given(db, Order(customer="ada", number=1, cents=5, currency="EUR"))
-    assert (await stored(db, KEY))["_v"] == {"N": "2"}
+    await arrange(db, Order(customer="ada", number=1, cents=5, currency="EUR"))
+    assert (await fetch_item(db, KEY))["_v"] == {"N": "2"}
     assert (await db.get_one(KEY)).history == []
 
 
@@ -181,9 +181,9 @@ async def test_a_conversion_sees_values_by_their_stored_names_and_nothing_of_our
 async def test_a_write_stores_the_item_as_converted_and_it_is_not_converted_again(db: Db) -> None:
     await one_old(db)
     await meanwhile(db, KEY, note="x")
-    assert await stored(db, KEY) == {**CONVERTED, "note": {"S": "x"}}
+    assert await fetch_item(db, KEY) == {**CONVERTED, "note": {"S": "x"}}
     await meanwhile(db, KEY, note=None)
-    assert await stored(db, KEY) == CONVERTED
+    assert await fetch_item(db, KEY) == CONVERTED
     assert (await db.get_one(KEY)).history == ["converted"]
 
 
@@ -194,7 +194,7 @@ async def test_an_increment_adds_to_what_the_conversion_made(db: Db) -> None:
         (await tx.get_one(KEY)).field("cents").increment_by(5)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).field("cents").increment_by(5)
-    assert await stored(db, KEY) == {**CONVERTED, "cents": {"N": "160"}}
+    assert await fetch_item(db, KEY) == {**CONVERTED, "cents": {"N": "160"}}
 
 
 @in_memory
@@ -202,7 +202,7 @@ async def test_a_field_that_shows_its_default_does_not_get_in_the_way(db: Db) ->
     await one_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).field("views").increment_by(1)
-    assert await stored(db, KEY) == {**CONVERTED, "views": {"N": "1"}}
+    assert await fetch_item(db, KEY) == {**CONVERTED, "views": {"N": "1"}}
 
 
 @everywhere
@@ -238,7 +238,7 @@ class Words(Model, name="Words", migrations=[appending]):
 
 @in_memory
 async def test_a_conversion_may_change_values_in_place(db: Db) -> None:
-    await given(db, Words0(id="a", words=["old"], deep={"n": 1}, set={"a", "b"}))
+    await arrange(db, Words0(id="a", words=["old"], deep={"n": 1}, set={"a", "b"}))
     words = await db.get_one(Words, "a")
     assert (words.words, words.deep, words.set) == (["old", "new"], {"n": 2}, {"b"})
     await db.migrate(Words)
@@ -252,7 +252,7 @@ async def test_a_conversion_may_change_values_in_place(db: Db) -> None:
 @everywhere
 async def test_what_another_program_changes_meanwhile_is_contention(db: Db) -> None:
     await one_old(db)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).cents += 1
             await meanwhile(db, KEY0, euros=9.0)
@@ -263,28 +263,28 @@ async def test_what_another_program_changes_meanwhile_is_contention(db: Db) -> N
 @pytest.mark.parametrize("added", [{"note": {"S": "new"}}, {"views": {"N": "3"}}, {"history": {"L": []}}])
 async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db, added: dict[str, Any]) -> None:
     await one_old(db)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).cents += 1
             await db.send(update_raw(db, KEY, **added))
-    assert added.items() <= (await stored(db, KEY)).items()
+    assert added.items() <= (await fetch_item(db, KEY)).items()
 
 
 @everywhere
 async def test_one_that_was_faster_in_converting_is_contention(db: Db) -> None:
     await one_old(db)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).note = "mine"
             await db.migrate(Order)
-    assert await stored(db, KEY) == CONVERTED
+    assert await fetch_item(db, KEY) == CONVERTED
 
 
 @in_memory
 async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db) -> None:
-    await given(db, Order0(customer="ada", number=1, euros=1.5))
-    await given(db, Order(customer="bob", number=1, cents=1, currency="EUR"))
-    with contended():
+    await arrange(db, Order0(customer="ada", number=1, euros=1.5))
+    await arrange(db, Order(customer="bob", number=1, cents=1, currency="EUR"))
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(Order, customer="bob", number=1)).cents = (await tx.get_one(KEY)).cents
             await meanwhile(db, KEY0, euros=9.0)
@@ -293,7 +293,7 @@ async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db
 
 @in_memory
 async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
-    await given(db, *(Order0(customer="ada", number=n, euros=n) for n in range(3)))
+    await arrange(db, *(Order0(customer="ada", number=n, euros=n) for n in range(3)))
     async with db.transaction() as tx:
         rows = [row async for row in tx.query(Order, customer="ada")]
         rows[0].note = "looked at"
@@ -309,10 +309,10 @@ async def test_a_blind_update_of_an_item_that_is_still_to_be_converted_is_refuse
     """Also where its expectations hold: its new values would be converted again."""
     await one_old(db)
     where = {"customer": "ada", "number": 1}
-    with failing(InvalidModelUpdateError, "_v is absent"):
+    with expect_failure(InvalidModelUpdateError, "_v is absent"):
         async with db.transaction() as tx:
             tx.update(Order, {**where, "note": None}, {"note": "x"})
-    with failing(InvalidModelUpdateError, "_v is absent"):
+    with expect_failure(InvalidModelUpdateError, "_v is absent"):
         async with db.transaction() as tx:
             tx.update(KEY, col(Order.note).set("x"))
     await db.migrate(Order)
@@ -323,8 +323,8 @@ async def test_a_blind_update_of_an_item_that_is_still_to_be_converted_is_refuse
 
 @in_memory
 async def test_a_blind_update_of_an_item_of_a_newer_version_is_refused(db: Db) -> None:
-    await given(db, Order(customer="ada", number=1, cents=5, currency="EUR"))
-    with failing(InvalidModelUpdateError, "_v is"):
+    await arrange(db, Order(customer="ada", number=1, cents=5, currency="EUR"))
+    with expect_failure(InvalidModelUpdateError, "_v is"):
         async with db.transaction() as tx:
             tx.update(Order1, {"customer": "ada", "number": 1, "cents": 5}, {"cents": 6})
 
@@ -347,8 +347,8 @@ class Price(Model, name="Price", migrations=[hundredfold]):
 
 @everywhere
 async def test_create_or_put_does_not_take_an_old_value_for_the_one_that_it_expects(db: Db) -> None:
-    await given(db, Price0(id="a", price=5))
-    with contended():
+    await arrange(db, Price0(id="a", price=5))
+    with expect_contention():
         async with db.transaction() as tx:
             tx.create_or_put(Price, {"price": 5}, {"id": "a", "price": 6})
     assert (await db.get_one(Price, "a")).price == 500
@@ -360,7 +360,7 @@ async def test_create_or_put_does_not_take_an_old_value_for_the_one_that_it_expe
 
 @in_memory
 async def test_create_or_put_that_expects_nothing_replaces_an_old_item(db: Db) -> None:
-    await given(db, Price0(id="a", price=5))
+    await arrange(db, Price0(id="a", price=5))
     async with db.transaction() as tx:
         tx.create_or_put(Price, {}, {"id": "a", "price": 6})
     assert (await db.get_one(Price, "a")).price == 6
@@ -397,13 +397,13 @@ class Renaming(Model, name="Order", migrations=[to_cents, with_currency]):
 
 @everywhere
 async def test_an_item_of_a_newer_version_is_read_as_it_is_and_stays_of_that_version(db: Db) -> None:
-    await given(db, Order3(customer="ada", number=1, cents=5, currency="USD"))
+    await arrange(db, Order3(customer="ada", number=1, cents=5, currency="USD"))
     for model in (Order1, Order, Renaming):
         key: ModelKey[Any] = model.key(customer="ada", number=1)
         assert (await db.get_one(key)).cents == 5
         assert (await db.get_one(key)).note is None
     await meanwhile(db, Renaming.key(customer="ada", number=1), cents=6)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert (found["_v"], found["cents"], found["euros"]) == ({"N": "3"}, {"N": "6"}, {"S": "nothing"})
     assert found["colour"] == {"S": "red"}
     report = await db.migrate(Renaming)
@@ -427,11 +427,11 @@ class Letter2(Model, name="Letter", migrations=[hundredfold, hundredfold], archi
 
 @blocking
 async def test_an_item_that_a_hydrator_fetches_keeps_its_newer_version(db: Db) -> None:
-    await given(db, Letter2(writer="ada", price=5))
+    await arrange(db, Letter2(writer="ada", price=5))
     key = Letter1.key("ada")
     squeeze(db.sync, key)
     await meanwhile(db, key, price=6)
-    assert (await stored(db, key))["_v"] == {"N": "2"}
+    assert (await fetch_item(db, key))["_v"] == {"N": "2"}
     assert (await db.get_one(Letter2, "ada")).price == 6
 
 
@@ -443,7 +443,7 @@ class Letter0(Model, name="Letter", archive=squeezer):
 
 @blocking
 async def test_an_item_that_a_hydrator_fetches_is_converted_and_written_so(db: Db) -> None:
-    await given(db, Letter0(writer="ada", price=5))
+    await arrange(db, Letter0(writer="ada", price=5))
     key = Letter2.key("ada")
     squeeze(db.sync, key)
     assert (await db.get_one(key)).price == 50_000
@@ -480,7 +480,7 @@ class Talk(
 
 @everywhere
 async def test_index_attributes_and_expiry_follow_what_conversions_made(db: Db) -> None:
-    await prepared(db, Talk)
+    await create_tables(db, Talk)
     days = (datetime.now(UTC) + timedelta(days=10)).timestamp() // 86400
     await put_raw(
         db,
@@ -492,7 +492,7 @@ async def test_index_attributes_and_expiry_follow_what_conversions_made(db: Db) 
         },
     )
     await meanwhile(db, Talk.key("a"), note="x")
-    found = await stored(db, Talk.key("a"))
+    found = await fetch_item(db, Talk.key("a"))
     assert (found["gsi1_pk"], found["_ttl"]) == (
         {"S": "Talk#by_topic#coffee"},
         {"N": str(int(days) * 86400)},
@@ -544,21 +544,21 @@ async def test_a_conversion_that_goes_wrong_is_told_with_the_item_and_changes_no
     db: Db, conversion: Any, problem: str
 ) -> None:
     model = model_with(conversion)
-    await given(db, Price0(id="a", price=5))
-    before = await stored(db, Price0.key("a"))
+    await arrange(db, Price0(id="a", price=5))
+    before = await fetch_item(db, Price0.key("a"))
     with pytest.raises(InvalidRequestError, match=problem):
         await db.get(model, "a")
     with pytest.raises(InvalidRequestError, match=problem):
-        await scanned(db, model)
+        await scan_model(db, model)
     report = await db.migrate(model)
     assert (report.found, report.changed, report.failed) == (1, 0, 1)
-    assert await stored(db, Price0.key("a")) == before
+    assert await fetch_item(db, Price0.key("a")) == before
 
 
 @in_memory
 @pytest.mark.parametrize("mark", [{"S": "one"}, {"N": "1.5"}])
 async def test_a_count_of_conversions_that_is_none_is_told(db: Db, mark: dict[str, str]) -> None:
-    await given(db, Price0(id="a", price=5), Price0(id="b", price=5))
+    await arrange(db, Price0(id="a", price=5), Price0(id="b", price=5))
     await db.send(update_raw(db, Price.key("a"), _v=mark))
     with pytest.raises(InvalidRequestError, match="_v of the item Price#a"):
         await db.get(Price, "a")
@@ -570,10 +570,10 @@ async def test_a_count_of_conversions_that_is_none_is_told(db: Db, mark: dict[st
 async def test_what_a_conversion_made_has_to_fit_before_it_is_stored(db: Db) -> None:
     """Once it is, nothing would convert it again. An assignment repairs it."""
     model: Any = model_with(lambda item: {**item, "price": "five"})
-    await given(db, Price0(id="a", price=5))
+    await arrange(db, Price0(id="a", price=5))
     with pytest.raises(InvalidFieldError, match=r"Price\.price: .*five"):
         (await db.get_one(model, "a")).price  # noqa: B018
-    with failing(InvalidFieldError, r"Price\.price"):
+    with expect_failure(InvalidFieldError, r"Price\.price"):
         async with db.transaction() as tx:
             (await tx.get_one(model, "a")).mail = "ada"
     report = await db.migrate(model)
@@ -586,11 +586,11 @@ async def test_what_a_conversion_made_has_to_fit_before_it_is_stored(db: Db) -> 
 @in_memory
 async def test_what_a_conversion_forgot_to_make_is_told(db: Db) -> None:
     model = model_with(lambda item: {name: value for name, value in item.items() if name != "price"})
-    await given(db, Price0(id="a", price=5))
+    await arrange(db, Price0(id="a", price=5))
     report = await db.migrate(model)
     assert (report.changed, report.failed) == (0, 1)
     assert "Price.price" in report.problems[0]
-    assert (await stored(db, Price0.key("a")))["price"] == {"N": "5"}
+    assert (await fetch_item(db, Price0.key("a")))["price"] == {"N": "5"}
 
 
 def test_conversions_are_functions_and_not_for_tables_of_a_models_own() -> None:
@@ -631,7 +631,7 @@ class Parcel(Model, name="Parcel", migrations=[doubling]):
 
 @in_memory
 async def test_conversions_see_renamed_values_under_their_new_names(db: Db) -> None:
-    await given(db, Parcel0(id="a", qty=3))
+    await arrange(db, Parcel0(id="a", qty=3))
     assert (await db.get_one(Parcel, "a")).quantity == 6
     async with db.transaction() as tx:
         (await tx.get_one(Parcel, "a")).field("quantity").increment_by(1)
@@ -673,7 +673,7 @@ async def test_a_derived_model_has_the_conversions_of_its_base_unless_it_has_its
     ]
     report = await db.migrate(Base)
     assert (report.found, report.changed) == (3, 3)
-    found = [(await stored(db, model.key("a")))["_v"] for model in (Base, Heir, Rebel)]
+    found = [(await fetch_item(db, model.key("a")))["_v"] for model in (Base, Heir, Rebel)]
     assert found == [{"N": "1"}, {"N": "1"}, {"N": "2"}]
     assert [row.size for row in await db.query(Base, id="a").all()] == [1, 1, 20]
 

@@ -10,14 +10,14 @@ import pytest
 from migration_rig import (
     Db,
     Meddler,
+    add_layer,
+    arrange,
+    create_tables,
     everywhere,
-    given,
+    fetch_item,
     in_memory,
-    layered,
     meanwhile,
-    prepared,
-    scanned,
-    stored,
+    scan_model,
     update_raw,
     version,
 )
@@ -80,9 +80,9 @@ async def towns(db: Db, town: Town_, country: str = "x", city: str = "y") -> lis
 @everywhere
 @both_layouts
 async def test_old_rows_come_into_a_new_index_in_its_order(db: Db, old: Town_, town: Town_) -> None:
-    await prepared(db, town)
-    await given(db, *(old(id=name, people=people) for name, people in (("a", 10), ("b", 9), ("c", -1))))
-    await given(db, old(id="elsewhere", city="z"), old(id="nowhere", city=None))
+    await create_tables(db, town)
+    await arrange(db, *(old(id=name, people=people) for name, people in (("a", 10), ("b", 9), ("c", -1))))
+    await arrange(db, old(id="elsewhere", city="z"), old(id="nowhere", city=None))
     assert await towns(db, town) == []
     report = await db.migrate(town)
     assert (report.found, report.changed, report.failed) == (5, 4, 0)
@@ -95,12 +95,12 @@ async def test_old_rows_come_into_a_new_index_in_its_order(db: Db, old: Town_, t
 @everywhere
 @both_layouts
 async def test_fields_stay_as_they_are(db: Db, old: Town_, town: Town_) -> None:
-    await given(db, old(id="a", people=42))
-    before = await stored(db, old.key("a"))
+    await arrange(db, old(id="a", people=42))
+    before = await fetch_item(db, old.key("a"))
     await db.migrate(town)
     index = {"gsi1_pk": {"S": "Town#by_place#x#y"}, "gsi1_sk": {"S": "p50242"}}
     made = index if town is Town else encode_item({"_c_city_country": "y\x00x"})
-    assert await stored(db, town.key("a")) == {**before, **made}
+    assert await fetch_item(db, town.key("a")) == {**before, **made}
 
 
 @everywhere
@@ -109,8 +109,8 @@ async def test_what_an_old_program_changed_since_is_put_right_by_the_next_run(
     db: Db, old: Town_, town: Town_
 ) -> None:
     """An old program writes the fields, and knows nothing of the index."""
-    await prepared(db, town)
-    await given(db, town(id="a"), town(id="b"))
+    await create_tables(db, town)
+    await arrange(db, town(id="a"), town(id="b"))
     await meanwhile(db, old.key("a"), city="z")
     await meanwhile(db, old.key("b"), city=None)
     assert sorted(await towns(db, town)) == ["a", "b"]
@@ -123,13 +123,13 @@ async def test_what_an_old_program_changed_since_is_put_right_by_the_next_run(
 @everywhere
 @both_layouts
 async def test_a_change_between_the_look_and_the_write_is_not_missed(db: Db, old: Town_, town: Town_) -> None:
-    await given(db, old(id="a"), old(id="b"))
+    await arrange(db, old(id="a"), old(id="b"))
     moves = tuple(update_raw(db, town.key(name), city={"S": "z"}) for name in "ab")
-    layered(db, Meddler).requests = [TransactWrite(moves, str(uuid4()))]
+    add_layer(db, Meddler).requests = [TransactWrite(moves, str(uuid4()))]
     report = await db.migrate(town)
     assert (report.found, report.changed, report.failed) == (2, 2, 0)
     for name in "ab":
-        found = await stored(db, town.key(name))
+        found = await fetch_item(db, town.key(name))
         assert found["gsi1_pk" if town is Town else "_c_city_country"] == (
             {"S": "Town#by_place#x#z"} if town is Town else {"S": "z\x00x"}
         )
@@ -137,30 +137,30 @@ async def test_a_change_between_the_look_and_the_write_is_not_missed(db: Db, old
 
 @in_memory
 async def test_expiry_is_backfilled_too(db: Db) -> None:
-    await given(db, OldTown(id="a"))
+    await arrange(db, OldTown(id="a"))
     await db.send(update_raw(db, Town.key("a"), until={"N": "9999999999"}))
     await db.migrate(Town)
-    assert (await stored(db, Town.key("a")))["_ttl"] == {"N": "9999999999"}
+    assert (await fetch_item(db, Town.key("a")))["_ttl"] == {"N": "9999999999"}
 
 
 @in_memory
 async def test_an_item_of_a_model_that_does_not_expire_any_more_is_there_however_one_asks(db: Db) -> None:
     """Until the store has deleted it: its ``_ttl`` is still there."""
-    await given(db, Town(id="a", until=5))
+    await arrange(db, Town(id="a", until=5))
     assert await db.get(Town, "a") is None
-    assert await scanned(db, Town) == []
+    assert await scan_model(db, Town) == []
     assert await db.get(OldTown, "a") is not None
-    assert len(await scanned(db, OldTown)) == 1
+    assert len(await scan_model(db, OldTown)) == 1
     await meanwhile(db, OldTown.key("a"), people=7)
 
 
 @in_memory
 async def test_items_that_miss_a_part_are_left_out_and_taken_out(db: Db) -> None:
-    await given(db, Town(id="a"))
+    await arrange(db, Town(id="a"))
     await db.send(update_raw(db, Town.key("a"), city=None))
     assert await towns(db, Town) == ["a"]
     await db.migrate(Town)
-    found = await stored(db, Town.key("a"))
+    found = await fetch_item(db, Town.key("a"))
     assert {"gsi1_pk", "gsi1_sk"}.isdisjoint(found)
 
 
@@ -190,7 +190,7 @@ class SignedBook(Model, name="Book", indexes=[Index("by_author", ["author"])]):
 @in_memory
 async def test_a_value_that_a_factory_makes_up_for_the_index_is_stored_with_it(db: Db) -> None:
     """The next would be another, and the row would be found under what it does not have."""
-    await given(db, *(OldBook(id=name) for name in "abcd"))
+    await arrange(db, *(OldBook(id=name) for name in "abcd"))
     async with db.transaction() as tx:
         (await tx.get_one(Book, "a")).title = "changed"
         book = await tx.get_one(Book, "b")
@@ -205,7 +205,7 @@ async def test_a_value_that_a_factory_makes_up_for_the_index_is_stored_with_it(d
 
 @in_memory
 async def test_a_part_that_is_required_and_not_there_is_told(db: Db) -> None:
-    await given(db, OldBook(id="a"), SignedBook(id="b", author="bo"))
+    await arrange(db, OldBook(id="a"), SignedBook(id="b", author="bo"))
     await db.send(update_raw(db, SignedBook.key("b"), gsi1_pk=None, gsi1_sk=None))
     report = await db.migrate(SignedBook)
     assert (report.found, report.changed, report.failed) == (2, 1, 1)
@@ -235,7 +235,7 @@ class Bakery(Kiosk, indexes=[Index("by_name", ["name"])]):
 
 @everywhere
 async def test_items_of_other_models_are_not_touched(db: Db) -> None:
-    await given(db, OldTown(id="a"), Shop(id="a"), Kiosk(id="a"))
+    await arrange(db, OldTown(id="a"), Shop(id="a"), Kiosk(id="a"))
     await db.send(update_raw(db, Shop.key("a"), gsi1_pk={"S": "wrong"}))
     before = [await db.raw(key) for key in (Shop.key("a"), Kiosk.key("a"))]
     report = await db.migrate(Town)
@@ -245,7 +245,7 @@ async def test_items_of_other_models_are_not_touched(db: Db) -> None:
 
 @in_memory
 async def test_a_derived_model_is_looked_after_with_its_base_or_alone(db: Db) -> None:
-    await given(db, Kiosk(id="a"), Bakery(id="a"))
+    await arrange(db, Kiosk(id="a"), Bakery(id="a"))
     await db.send(update_raw(db, Bakery.key("a"), gsi1_pk=None, gsi1_sk=None))
     report = await db.migrate(Bakery, dry_run=True)
     assert (report.found, report.changed) == (1, 1)
@@ -267,12 +267,12 @@ class OwnBakery(OwnKiosk, indexes=[Index("by_name", ["name", "city"])]):
 
 @everywhere
 async def test_in_a_table_of_its_own_a_derived_model_is_told_by_its_sort_key(db: Db) -> None:
-    await given(db, OwnKiosk(id="a"), OwnKiosk(id="a", kind="other"), OwnBakery(id="a"))
+    await arrange(db, OwnKiosk(id="a"), OwnKiosk(id="a", kind="other"), OwnBakery(id="a"))
     await db.send(update_raw(db, OwnBakery.key("a"), _c_city_name=None))
     report = await db.migrate(OwnBakery)
     assert (report.scanned, report.found, report.changed) == (3, 1, 1)
-    assert (await stored(db, OwnBakery.key("a")))["_c_city_name"] == {"S": "c\x00y"}
-    assert "_c_city_name" not in await stored(db, OwnKiosk.key("a"))
+    assert (await fetch_item(db, OwnBakery.key("a")))["_c_city_name"] == {"S": "c\x00y"}
+    assert "_c_city_name" not in await fetch_item(db, OwnKiosk.key("a"))
 
 
 # --- on a table that is not ours to change ------------------------------------------------------------------------

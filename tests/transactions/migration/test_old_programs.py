@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from migration_rig import Db, everywhere, given, in_memory, meanwhile, stored, version
+from migration_rig import Db, arrange, everywhere, fetch_item, in_memory, meanwhile, version
 
 from holdall import Database, Key, Model, field
 from holdall.errors import InvalidFieldError
@@ -41,7 +41,7 @@ KEY, OLD_KEY = Order.key("a"), OldOrder.key("a")
 
 @everywhere
 async def test_it_reads_what_is_not_there_any_more_as_missing_and_the_rest_as_ever(db: Db) -> None:
-    await given(db, Order(id="a", cents=150, quantity=3, note="x"))
+    await arrange(db, Order(id="a", cents=150, quantity=3, note="x"))
     old = await db.get_one(OLD_KEY)
     assert (old.qty, old.note) == (1, "x")
     with pytest.raises(InvalidFieldError, match=r"Order\.euros: it has no value"):
@@ -50,32 +50,32 @@ async def test_it_reads_what_is_not_there_any_more_as_missing_and_the_rest_as_ev
 
 @everywhere
 async def test_it_may_change_what_both_know(db: Db) -> None:
-    await given(db, Order(id="a", cents=150, quantity=3))
-    before = await stored(db, KEY)
+    await arrange(db, Order(id="a", cents=150, quantity=3))
+    before = await fetch_item(db, KEY)
     await meanwhile(db, OLD_KEY, note="x")
-    assert await stored(db, KEY) == {**before, "note": {"S": "x"}}
+    assert await fetch_item(db, KEY) == {**before, "note": {"S": "x"}}
     order = await db.get_one(KEY)
     assert (order.cents, order.quantity, order.note) == (150, 3, "x")
 
 
 @in_memory
 async def test_what_it_writes_under_an_old_name_is_not_seen_and_gone_with_the_next_write(db: Db) -> None:
-    await given(db, Order(id="a", cents=150, quantity=3))
+    await arrange(db, Order(id="a", cents=150, quantity=3))
     await meanwhile(db, OLD_KEY, qty=9, euros=9.0)
     order = await db.get_one(KEY)
     assert (order.cents, order.quantity) == (150, 3)
     await meanwhile(db, KEY, note="x")
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert "qty" not in found
     assert (found["quantity"], found["cents"]) == ({"N": "3"}, {"N": "150"})
 
 
 @everywhere
 async def test_what_it_replaces_as_a_whole_is_an_old_item_again(db: Db) -> None:
-    await given(db, Order(id="a", cents=150, quantity=3))
+    await arrange(db, Order(id="a", cents=150, quantity=3))
     async with db.transaction() as tx:
         tx.create_or_put(OldOrder, {}, {"id": "a", "euros": 2.5, "qty": 4})
-    assert "_v" not in await stored(db, KEY)
+    assert "_v" not in await fetch_item(db, KEY)
     order = await db.get_one(KEY)
     assert (order.cents, order.quantity) == (250, 4)
     assert (await db.migrate(Order)).changed == 1
@@ -98,7 +98,7 @@ class Visit(Model, name="Visit"):
 
 @everywhere
 async def test_two_versions_that_know_both_names_can_work_on_one_item(db: Db) -> None:
-    await given(db, EarlierVisit(page="home"))
+    await arrange(db, EarlierVisit(page="home"))
     for _ in range(2):
         async with db.transaction() as tx:
             (await tx.get_one(Visit, "home")).field("views").increment_by(1)
@@ -107,7 +107,7 @@ async def test_two_versions_that_know_both_names_can_work_on_one_item(db: Db) ->
         )
     assert (await db.get_one(Visit, "home")).views == 4
     assert (await db.get_one(EarlierVisit, "home")).count == 4
-    found = await stored(db, Visit.key("home"))
+    found = await fetch_item(db, Visit.key("home"))
     assert ("views" in found) != ("count" in found)
 
 

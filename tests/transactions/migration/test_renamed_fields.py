@@ -8,16 +8,16 @@ import pytest
 from annotated_types import Ge
 from migration_rig import (
     Db,
-    contended,
+    arrange,
     everywhere,
-    failing,
-    given,
+    expect_contention,
+    expect_failure,
+    fetch_item,
     in_memory,
     meanwhile,
     put_raw,
     raw_key,
-    scanned,
-    stored,
+    scan_model,
     update_raw,
     version,
 )
@@ -69,7 +69,7 @@ OLD_KEY = OldParcel.key(street="main", number=1)
 
 
 async def one_old(db: Db, **values: Any) -> None:
-    await given(db, OldParcel(street="main", number=1, **{"qty": 3, "weight": 1.5, **values}))
+    await arrange(db, OldParcel(street="main", number=1, **{"qty": 3, "weight": 1.5, **values}))
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ async def test_every_way_of_reading_finds_the_old_values_under_the_new_names(db:
         *await db.get_all([KEY]),
         *await db.get_all([KEY], consistent=False),
         *await db.query(Parcel, street="main").all(),
-        *await scanned(db, Parcel),
+        *await scan_model(db, Parcel),
     ]
     async with db.transaction() as tx:
         rows += [row async for row in tx.query(Parcel, street="main")]
@@ -99,7 +99,7 @@ async def test_a_projection_finds_old_values_too(db: Db) -> None:
     await one_old(db)
     (row,) = await db.query(Parcel, street="main", only=["quantity", "kilos"]).all()
     assert (row.quantity, row.kilos) == (3, 1.5)
-    (row,) = await scanned(db, Parcel, only=["quantity"])
+    (row,) = await scan_model(db, Parcel, only=["quantity"])
     assert row.quantity == 3
     with pytest.raises(InvalidFieldError, match="not fetched"):
         row.kilos  # noqa: B018
@@ -124,7 +124,7 @@ async def test_the_new_name_counts_when_both_are_stored_and_then_the_first_alias
     parcel = await db.get_one(KEY)
     assert (parcel.quantity, parcel.kilos) == (2, 8.0)
     await meanwhile(db, KEY, note="x")
-    assert await stored(db, KEY) == {
+    assert await fetch_item(db, KEY) == {
         **raw_key(KEY),
         "_type": {"S": "Parcel"},
         **encode_item({"street": "main", "number": 1, "quantity": 2, "kilos": 8, "note": "x"}),
@@ -160,7 +160,7 @@ async def test_what_changes_tells_has_the_new_names(db: Db) -> None:
 async def test_a_write_moves_all_values_to_their_new_names(db: Db) -> None:
     await one_old(db, labels=["fragile"])
     await meanwhile(db, KEY, note="left at the door")
-    assert await stored(db, KEY) == {
+    assert await fetch_item(db, KEY) == {
         **raw_key(KEY),
         "_type": {"S": "Parcel"},
         **encode_item({"street": "main", "number": 1, "quantity": 3, "kilos": 1.5}),
@@ -170,11 +170,11 @@ async def test_a_write_moves_all_values_to_their_new_names(db: Db) -> None:
 
 @everywhere
 async def test_in_a_table_of_its_own_as_well(db: Db) -> None:
-    await given(db, OldOwn(id="a", qty=3, weight=1.5), OldOwn(id="b", qty=4))
-    assert [(own.quantity, own.kilos) for own in await scanned(db, Own)] == [(3, 1.5), (4, None)]
+    await arrange(db, OldOwn(id="a", qty=3, weight=1.5), OldOwn(id="b", qty=4))
+    assert [(own.quantity, own.kilos) for own in await scan_model(db, Own)] == [(3, 1.5), (4, None)]
     await meanwhile(db, Own.key("a"), quantity=5)
-    assert await stored(db, Own.key("a")) == encode_item({"_id": "a", "quantity": 5, "kilos": 1.5})
-    assert await stored(db, Own.key("b")) == encode_item({"_id": "b", "qty": 4})
+    assert await fetch_item(db, Own.key("a")) == encode_item({"_id": "a", "quantity": 5, "kilos": 1.5})
+    assert await fetch_item(db, Own.key("b")) == encode_item({"_id": "b", "qty": 4})
 
 
 @in_memory
@@ -184,7 +184,7 @@ async def test_what_the_model_does_not_know_of_and_what_nobody_touched_stay_exac
         db, Parcel, {**raw_key(KEY), **encode_item({"street": "main", "number": 1, "qty": 1}), **odd}
     )
     await meanwhile(db, KEY, quantity=2)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert (found["kilos"], found["colour"]) == (odd["weight"], odd["colour"])
 
 
@@ -192,7 +192,7 @@ async def test_what_the_model_does_not_know_of_and_what_nobody_touched_stay_exac
 async def test_a_field_that_shows_its_default_does_not_get_in_the_way_and_is_not_written(db: Db) -> None:
     await one_old(db)
     await meanwhile(db, KEY, quantity=4)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert found["quantity"] == {"N": "4"}
     assert {"insured", "views"}.isdisjoint(found)
 
@@ -202,7 +202,7 @@ async def test_a_stored_value_that_does_not_fit_any_more_matters_only_when_it_is
     await one_old(db)
     await db.send(update_raw(db, KEY, insured={"S": "by Lloyd's"}))
     await meanwhile(db, KEY, quantity=4)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert (found["quantity"], found["insured"]) == ({"N": "4"}, {"S": "by Lloyd's"})
     await meanwhile(db, KEY, insured=True)
     assert (await db.get_one(KEY)).insured
@@ -213,7 +213,7 @@ async def test_a_list_that_is_changed_in_place_moves_too(db: Db) -> None:
     await one_old(db, labels=["fragile"])
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).tags.append("heavy")
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert found["tags"] == {"L": [{"S": "fragile"}, {"S": "heavy"}]}
     assert "labels" not in found
 
@@ -222,7 +222,7 @@ async def test_a_list_that_is_changed_in_place_moves_too(db: Db) -> None:
 async def test_a_value_that_is_taken_away_is_gone_under_both_names(db: Db) -> None:
     await one_old(db)
     await meanwhile(db, KEY, kilos=None)
-    assert {"weight", "kilos"}.isdisjoint(await stored(db, KEY))
+    assert {"weight", "kilos"}.isdisjoint(await fetch_item(db, KEY))
 
 
 @everywhere
@@ -230,7 +230,7 @@ async def test_an_increment_adds_to_the_old_value_and_keeps_to_the_bounds(db: Db
     await one_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).field("quantity").increment_by(-2)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert found["quantity"] == {"N": "1"}
     assert "qty" not in found
     async with db.transaction() as tx:
@@ -241,10 +241,10 @@ async def test_an_increment_adds_to_the_old_value_and_keeps_to_the_bounds(db: Db
 @in_memory
 async def test_an_increment_below_the_bound_is_refused_on_an_old_item_too(db: Db) -> None:
     await one_old(db)
-    with failing(InvalidFieldError, "quantity"):
+    with expect_failure(InvalidFieldError, "quantity"):
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).field("quantity").increment_by(-4)
-    assert (await stored(db, KEY))["qty"] == {"N": "3"}
+    assert (await fetch_item(db, KEY))["qty"] == {"N": "3"}
 
 
 @everywhere
@@ -257,12 +257,12 @@ async def test_an_old_item_can_be_deleted(db: Db) -> None:
 
 @everywhere
 async def test_several_old_items_move_in_one_transaction(db: Db) -> None:
-    await given(db, *(OldParcel(street="main", number=n, qty=n) for n in range(3)))
+    await arrange(db, *(OldParcel(street="main", number=n, qty=n) for n in range(3)))
     async with db.transaction() as tx:
         for row in [row async for row in tx.query(Parcel, street="main")]:
             if row.number:
                 row.quantity += 10
-    found = [await stored(db, Parcel.key(street="main", number=n)) for n in range(3)]
+    found = [await fetch_item(db, Parcel.key(street="main", number=n)) for n in range(3)]
     assert [("qty" in item, item.get("quantity")) for item in found] == [
         (True, None),
         (False, {"N": "11"}),
@@ -276,11 +276,11 @@ async def test_several_old_items_move_in_one_transaction(db: Db) -> None:
 @everywhere
 async def test_what_another_program_changes_under_an_old_name_meanwhile_is_contention(db: Db) -> None:
     await one_old(db)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).quantity += 1
             await meanwhile(db, OLD_KEY, qty=9)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert found["qty"] == {"N": "9"}
     assert "quantity" not in found
 
@@ -289,7 +289,7 @@ async def test_what_another_program_changes_under_an_old_name_meanwhile_is_conte
 async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db) -> None:
     """To a field that was not there, and that this transaction never looked at."""
     await one_old(db)
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).quantity += 1
             await db.send(update_raw(db, KEY, views={"N": "5"}))
@@ -304,7 +304,7 @@ async def test_what_another_program_adds_and_this_one_does_not_know_of_is_not_lo
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).quantity += 1
         await db.send(update_raw(db, KEY, colour={"S": "red"}))
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert (found["quantity"], found["colour"]) == ({"N": "4"}, {"S": "red"})
 
 
@@ -313,7 +313,7 @@ async def test_what_another_program_adds_and_this_one_does_not_know_of_is_not_lo
 async def test_a_field_that_comes_up_under_an_old_name_meanwhile_is_contention(db: Db, how: str) -> None:
     assert await db.get(Own, "a") is None  # so that the table is there
     await put_raw(db, Own, encode_item({"_id": "a", "insured": False}))
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             own = await tx.get_one(Own, "a")
             if how == "read":
@@ -329,20 +329,20 @@ async def test_a_field_that_comes_up_under_an_old_name_meanwhile_is_contention(d
 
 @in_memory
 async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db) -> None:
-    await given(db, OldParcel(street="main", number=1, qty=3), OldParcel(street="main", number=2))
-    with contended():
+    await arrange(db, OldParcel(street="main", number=1, qty=3), OldParcel(street="main", number=2))
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(Parcel, street="main", number=2)).quantity = (await tx.get_one(KEY)).quantity
             await meanwhile(db, OLD_KEY, qty=9)
     async with db.transaction() as tx:
         (await tx.get_one(Parcel, street="main", number=2)).quantity = (await tx.get_one(KEY)).quantity
     assert (await db.get_one(Parcel, street="main", number=2)).quantity == 9
-    assert (await stored(db, KEY))["qty"] == {"N": "9"}
+    assert (await fetch_item(db, KEY))["qty"] == {"N": "9"}
 
 
 @in_memory
 async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
-    await given(db, *(OldParcel(street="main", number=n) for n in range(3)))
+    await arrange(db, *(OldParcel(street="main", number=n) for n in range(3)))
     async with db.transaction() as tx:
         rows = [row async for row in tx.query(Parcel, street="main")]
         rows[0].quantity = 1
@@ -352,8 +352,8 @@ async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
 
 @in_memory
 async def test_a_transaction_that_only_reads_notices_a_change_under_an_old_name(db: Db) -> None:
-    await given(db, OldParcel(street="main", number=1), OldParcel(street="main", number=2))
-    with contended():
+    await arrange(db, OldParcel(street="main", number=1), OldParcel(street="main", number=2))
+    with expect_contention():
         async with db.transaction(read_only=True) as tx:
             assert (await tx.get_one(KEY)).quantity == 0
             await meanwhile(db, OLD_KEY, qty=9)
@@ -382,15 +382,15 @@ async def test_a_run_that_was_contended_succeeds_on_what_is_stored_now(db: Db) -
 async def test_a_blind_update_of_a_value_that_is_under_its_old_name_is_refused(db: Db) -> None:
     await one_old(db)
     for expected in (1.5, None):
-        with failing(InvalidModelUpdateError):
+        with expect_failure(InvalidModelUpdateError):
             async with db.transaction() as tx:
                 tx.update(Parcel, {"street": "main", "number": 1, "kilos": expected}, {"kilos": 2.5})
     assert (await db.get_one(KEY)).kilos == 1.5
     for update in (col(Parcel.kilos).set(2.5), col(Parcel.kilos).increment_by(1)):
-        with failing(InvalidModelUpdateError):
+        with expect_failure(InvalidModelUpdateError):
             async with db.transaction() as tx:
                 tx.update(KEY, update)
-    with failing(InvalidModelUpdateError):
+    with expect_failure(InvalidModelUpdateError):
         async with db.transaction() as tx:
             tx.update(KEY, col(Parcel.note).set("x"), where=col(Parcel.kilos).absent())
     await db.migrate(Parcel)
@@ -412,13 +412,13 @@ async def test_a_blind_update_of_other_fields_leaves_old_names_for_later(db: Db)
 async def test_create_or_put_expects_under_both_names_and_leaves_none_of_the_old(db: Db) -> None:
     await one_old(db)
     new = {"street": "main", "number": 1, "quantity": 1}
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             tx.create_or_put(Parcel, {"kilos": None}, new)
     assert (await db.get_one(KEY)).quantity == 3
     async with db.transaction() as tx:
         tx.create_or_put(Parcel, {}, new)
-    found = await stored(db, KEY)
+    found = await fetch_item(db, KEY)
     assert found["quantity"] == {"N": "1"}
     assert {"qty", "weight", "kilos"}.isdisjoint(found)
 
@@ -475,4 +475,4 @@ async def test_a_derived_model_has_the_aliases_of_its_base_and_its_own(db: Db) -
         assert isinstance(found, Derived)
         assert (found.size, found.colour) == (3, "blue")
     await meanwhile(db, key, colour="green")
-    assert (await stored(db, Derived.key("a")))["size"] == {"N": "3"}
+    assert (await fetch_item(db, Derived.key("a")))["size"] == {"N": "3"}

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 from race_models import FirstThing, Thing, initial_size
 from racing_writer import TAGS, Work
-from rig.servers import ENVIRONMENT, NAMES, started
+from rig.servers import ENVIRONMENT, NAMES, start_server
 from rig.torture import TORTURE, Child
 
 from holdall import AsyncDatabase, Database
@@ -67,7 +67,7 @@ def url(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         return f"embedded:{tmp_path}/store.db?durability=normal"
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    return f"dynamodb://race-{uuid4().hex}?endpoint={started(store)}&manage_table=true"
+    return f"dynamodb://race-{uuid4().hex}?endpoint={start_server(store)}&manage_table=true"
 
 
 @pytest.mark.parametrize("store", ["file", *(NAMES if TORTURE else NAMES[::2])])

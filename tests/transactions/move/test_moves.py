@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from move_models import Crate, Kind, OldCrate, OldOrder, OldProduct, Order, Parcel, PlainCrate, Product
-from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, opening, raw_key
+from rig.behaviour import Db, Way, awaiting, blocking, everywhere, in_memory, open_database, raw_key
 from rig.colour import finish
 
 from holdall import Database, Key, Model, Transaction, col, field
@@ -276,7 +276,7 @@ async def test_a_dry_run_writes_nothing_and_reports_what_the_run_will_do(db: Db)
     await db.send(PutItem(db.table_of(OldProduct), encode_item({"SKU": 9, "kind": "glass", "supplier": "x"})))
     db.forget()
     dry = await db.move(OldProduct, Product, dry_run=True)
-    assert [request for request in db.sent() if request.writes] == []
+    assert [request for request in db.list_sent() if request.writes] == []
     assert counts(dry) == {"found": 4, "copied": 3, "failed": 1}
     assert (dry.dropped, dry.added) == (("supplier",), ())
     assert dry.problems[0].startswith("9: Product.kind: ")
@@ -311,7 +311,7 @@ async def test_mistakes_are_found_before_anything_is_sent(db: Db) -> None:
         InvalidOptionsError, match="Product has no field for colour, size, which Wide requires"
     ):
         await db.move(OldProduct, Wide)
-    assert db.sent() == []
+    assert db.list_sent() == []
     with pytest.raises(ConfigurationError, match="there is no table products"):
         await db.move(OldProduct, Product)
     await products(db, 1)
@@ -446,5 +446,5 @@ def test_after_any_sequence_of_writes_and_moves_each_item_is_who_wrote_it_last(a
         stored = {item.sku: item.price for item in await db.scan(Product).all() if item.sku != 99}
         assert stored == {sku: price for sku, (price, _) in target.items()}
 
-    with opening(Way("memory", "blocking")) as db:
+    with open_database(Way("memory", "blocking")) as db:
         finish("blocking", play(db))

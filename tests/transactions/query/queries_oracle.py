@@ -18,7 +18,7 @@ from queries_models import KINDS, Kind, Shape
 from holdall import col
 from holdall.models.conditions import Clause
 
-__all__ = ["Asked", "Wish", "asked", "compared", "partitions", "rows", "wishes"]
+__all__ = ["Asked", "Wish", "draw_query", "compare_component", "partitions", "rows", "wishes"]
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -105,14 +105,14 @@ def _range(draw: Draw, shape: Shape, index: bool) -> Wish | None:
     kinds, letter = (shape.index, "i") if index else (shape.sort, "s")
     fixed = draw(st.integers(0, len(kinds)))
     wishes = [
-        compared(f"{letter}{n}", kinds[n], shape, "==", [draw(_value(shape, kinds[n], kinds))])
+        compare_component(f"{letter}{n}", kinds[n], shape, "==", [draw(_value(shape, kinds[n], kinds))])
         for n in range(fixed)
     ]
     if fixed < len(kinds):
         kind, name = kinds[fixed], f"{letter}{fixed}"
         for operator in draw(st.sampled_from(_comparisons(shape, kind, index))):
             values = [draw(_value(shape, kind, kinds)) for _ in range(2 if operator == "between" else 1)]
-            wishes.append(compared(name, kind, shape, operator, values))
+            wishes.append(compare_component(name, kind, shape, operator, values))
     if not wishes:
         return None
     return _joined(draw(st.permutations(wishes)), and_, all)
@@ -143,7 +143,7 @@ def _value(shape: Shape, kind: Kind, kinds: Sequence[Kind]) -> st.SearchStrategy
     return st.sampled_from(kind.pool(own=shape.own, alone=False))
 
 
-def compared(name: str, kind: Kind, shape: Shape, operator: str, values: Sequence[Any]) -> Wish:
+def compare_component(name: str, kind: Kind, shape: Shape, operator: str, values: Sequence[Any]) -> Wish:
     """A comparison of one component of a key."""
     column = col(getattr(shape.model, name))
     order = kind.order if kind.text is None or not shape.own or _is_alone(shape, name) else kind.text
@@ -418,7 +418,7 @@ class Asked:
 
 
 @st.composite
-def asked(draw: Draw, shape: Shape, partition: str, *, index: bool | None = None) -> Asked:
+def draw_query(draw: Draw, shape: Shape, partition: str, *, index: bool | None = None) -> Asked:
     """A query of the rows that `rows` gives."""
     on_index = draw(st.booleans()) if index is None else index
     return Asked(

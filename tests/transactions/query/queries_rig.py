@@ -23,7 +23,7 @@ import pytest
 from hypothesis import settings
 from rig.colour import AsyncView, Test, Way, elsewhere, here_and_elsewhere, in_turn, run_in
 from rig.recorder import Recorder
-from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, started
+from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, start_server
 from rig.slots import create_with_slots
 from rig.torture import TORTURE
 
@@ -43,10 +43,10 @@ __all__ = [
     "database",
     "everywhere",
     "examples",
-    "failing",
+    "expect_failure",
     "finish",
     "fresh",
-    "given",
+    "arrange",
     "in_memory",
     "on_servers",
     "raw",
@@ -97,7 +97,7 @@ class Watch(Recorder):
 
 
 @cache
-def _opened(store: str) -> tuple[Database, Watch]:
+def _open_store(store: str) -> tuple[Database, Watch]:
     """The database on a store, with the watch at its door; they last as long as the process."""
     url, credentials, settings = _address(store)
     backend, *_ = open_backend(url, None, None, credentials, settings)
@@ -116,7 +116,7 @@ def _address(store: str) -> tuple[str, Callable[[], Any] | None, SettingArgument
 
     unique = uuid4().hex
     settings = SettingArguments(
-        endpoint=started(store),
+        endpoint=start_server(store),
         region=None if store == GIVEN else ENVIRONMENT["AWS_REGION"],
         manage_table=True,
         table_prefix=f"queries-{unique}-",
@@ -134,7 +134,7 @@ def _runner() -> asyncio.Runner:
 
 def database(way: Way) -> Db:
     """The database of a way."""
-    db, _ = _opened(way.store)
+    db, _ = _open_store(way.store)
     return db.aio if way.colour == "awaiting" else cast("Db", AsyncView(db))
 
 
@@ -153,7 +153,7 @@ def watch_of(db: Db) -> Watch:
 # --- raw items ------------------------------------------------------------------------------------------
 
 
-async def given(db: Db, *items: Model) -> None:
+async def arrange(db: Db, *items: Model) -> None:
     """Have these items stored; requests are counted from here on."""
     for start in range(0, len(items), 100):
         async with db.transaction() as tx:
@@ -190,11 +190,11 @@ def table_of(db: Db, model: type[Model]) -> str:
 
 
 def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
-    return run_in(ways, _opening, lambda colour, flow: finish(Way("", colour), flow))
+    return run_in(ways, _open_tidy, lambda colour, flow: finish(Way("", colour), flow))
 
 
 @contextmanager
-def _opening(way: Way) -> Iterator[Db]:
+def _open_tidy(way: Way) -> Iterator[Db]:
     db = database(way)
     with _tidy(watch_of(db)):
         yield db
@@ -211,7 +211,7 @@ def _tidy(watch: Watch) -> Iterator[None]:
 
 
 @contextmanager
-def failing(error: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
+def expect_failure(error: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
     """The transaction inside fails with this error."""
     with pytest.raises(error) as caught:
         yield caught

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 from queries_rig import SECRET, Db, everywhere, examples, fresh, in_memory, raw_key, table_of, watch_of
-from queries_rig import given as stored
+from queries_rig import arrange as stored
 
 from holdall import Database, Index, Key, Model, ModelKey, SortKey, Template, col
 from holdall.core import PutItem, Query, encode_item

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from queries_rig import Db, Watch, everywhere, fresh, given, in_memory, on_servers, raw, raw_key, table_of
+from queries_rig import Db, Watch, arrange, everywhere, fresh, in_memory, on_servers, raw, raw_key, table_of
 
 from holdall import Database, Index, Key, Model, SortKey, col, field
 from holdall.backends.configuration import open_backend
@@ -85,7 +85,7 @@ async def test_every_kind_of_index_attribute_can_be_asked_for(db: Db) -> None:
         Pay(player=f"{name}2", admin=f"{name}b", payout=10, status=False),
         Pay(player=f"{name}3", admin=f"{name}b", payout=-3, status=True),
     ]
-    await given(db, *rows)
+    await arrange(db, *rows)
 
     async def found(**question: Any) -> list[int]:
         return [row.payout for row in await db.query(Pay, **question).all()]
@@ -136,7 +136,7 @@ FILM: dict[str, Any] = {
 
 async def film(db: Db) -> str:
     studio = fresh("studio")
-    await given(db, Film(studio=studio, number=3, **{**FILM, "year_of": f"12{studio}"}))
+    await arrange(db, Film(studio=studio, number=3, **{**FILM, "year_of": f"12{studio}"}))
     return studio
 
 
@@ -210,7 +210,7 @@ async def test_rows_of_a_part_are_counted_and_paged_like_others(db: Db) -> None:
     films = [
         Film(studio=studio, number=n, year_of=studio, seen=n % 2 == 0, score_of=float(n)) for n in range(7)
     ]
-    await given(db, *films)
+    await arrange(db, *films)
     query = db.query(Film, index="keys", year_of=studio, kind_of="7")
     assert await query.count() == 7
     found, after = [], None
@@ -232,7 +232,7 @@ class Cipher(Model, table="Cipher", indexes=[Index("byText", ["text"], ["word"])
 @everywhere
 async def test_an_index_on_fields_themselves_takes_whatever_they_can_hold(db: Db) -> None:
     text = fresh("cipher") + "\0"
-    await given(db, Cipher(id=text.strip("\0"), text=text, word="a\0b"))
+    await arrange(db, Cipher(id=text.strip("\0"), text=text, word="a\0b"))
     for sort in (
         None,
         col(Cipher.word) == "a\0b",
@@ -262,7 +262,7 @@ async def test_expired_rows_are_not_in_an_index_that_is_sorted_by_expiry(db: Db)
     """The store cannot filter by a key of what it reads, so we do."""
     room, now = fresh("room"), int(datetime.now(UTC).timestamp())
     times = {"past": now - 60, "soon": now + 600, "later": now + 6000, "never": 0, "long ago": 1000}
-    await given(db, *(Visit(id=f"{room}{id}", room=room, guest=room, until=t) for id, t in times.items()))
+    await arrange(db, *(Visit(id=f"{room}{id}", room=room, guest=room, until=t) for id, t in times.items()))
     query = db.query(Visit, index="byRoom", room=room)
     names = ["never", "long ago", "soon", "later"]
     assert [row.id.removeprefix(room) for row in await query.all()] == names
@@ -312,7 +312,7 @@ async def test_numbers_and_times_are_ordered_in_an_index_as_what_they_are(db: Db
         Event(id=f"{kind}{n}", kind=kind, score=score, at=times[n % 3], price=Decimal(n) - 5)
         for n, score in enumerate(reversed(scores))
     ]
-    await given(db, *events)
+    await arrange(db, *events)
     assert [row.score for row in await db.query(Event, index="by_score", kind=kind).all()] == scores
     by_time = [(row.at, row.price) for row in await db.query(Event, index="by_time", kind=kind).all()]
     assert by_time == sorted((event.at, event.price) for event in events if event.at is not None)
@@ -324,7 +324,7 @@ async def test_numbers_and_times_are_ordered_in_an_index_as_what_they_are(db: Db
 @everywhere
 async def test_an_item_that_lacks_a_part_is_in_no_place_of_the_index(db: Db) -> None:
     kind = fresh("kind")
-    await given(db, Event(id=kind, kind=kind), Event(id=f"{kind}2", score=1.0))
+    await arrange(db, Event(id=kind, kind=kind), Event(id=f"{kind}2", score=1.0))
     assert await db.query(Event, index="by_score", kind=kind).all() == []
     async with db.transaction() as tx:
         (await tx.get_one(Event, kind)).score = 2.5
@@ -345,7 +345,7 @@ class Word(Model, indexes=[Index("by_kind", ["kind"], ["text"])]):
 async def test_an_empty_text_alone_is_no_place_in_an_index(db: Db) -> None:
     """DynamoDB has no empty keys; the item is stored all the same."""
     kind = fresh("kind")
-    await given(db, Word(id=kind, kind=kind, text=""), Word(id=f"{kind}2", kind=kind, text="a"))
+    await arrange(db, Word(id=kind, kind=kind, text=""), Word(id=f"{kind}2", kind=kind, text="a"))
     assert [row.text for row in await db.query(Word, index="by_kind", kind=kind).all()] == ["a"]
     assert (await db.get_one(Word, kind)).text == ""
 
@@ -606,8 +606,8 @@ class OwnBoat(Model, table="Boat", indexes=[Index("byPort", ["port", "flag"], ["
 @on_servers
 async def test_an_index_is_added_where_that_is_allowed_and_holds_what_was_there_before(db: Db) -> None:
     port = fresh("port")
-    await given(db, *(Boat(id=f"{port}{n}", port=port, tons=n) for n in (10, 9)))
-    await given(db, *(OwnBoat(id=f"{port}{n}", port=port, tons=n, name="x") for n in (10, 9)))
+    await arrange(db, *(Boat(id=f"{port}{n}", port=port, tons=n) for n in (10, 9)))
+    await arrange(db, *(OwnBoat(id=f"{port}{n}", port=port, tons=n, name="x") for n in (10, 9)))
     assert [row.tons for row in await db.query(Boat, index="by_port", port=port).all()] == [9, 10]
     own = await db.query(OwnBoat, index="byPort", port=port, flag="").all()
     assert [(row.tons, row.name) for row in own] == [(9, "x"), (10, "x")]

@@ -20,12 +20,12 @@ from queries_rig import (
     TORTURE,
     Db,
     Way,
+    arrange,
     database,
     everywhere,
     examples,
     finish,
     fresh,
-    given,
     in_memory,
     raw,
     raw_key,
@@ -267,7 +267,7 @@ async def _live(db: Db, town: type[Any], country: str, steps: Sequence[Act]) -> 
 async def test_an_item_made_in_place_of_an_expired_one_leaves_nothing_of_it(db: Db, town: type[Any]) -> None:
     country = fresh("land")
     old = {"mayor": f"{country}Ada", "note": "old", "people": 7, "gone": _now() - 60}
-    await given(db, town(id=country, country=country, **old))
+    await arrange(db, town(id=country, country=country, **old))
     assert await db.query(town, index="by_mayor", mayor=f"{country}Ada").all() == []
     async with db.transaction() as tx:
         tx.create(town, id=country, country=country)
@@ -365,7 +365,7 @@ async def test_on_every_store_two_writers_at_once_never_leave_an_index_wrong(
 async def _interleave(db: Db, town: type[Any], first: Change, second: Change) -> None:
     """The second commits between the first's read and its commit; the first then has it right, or fails."""
     id = fresh("two")
-    await given(db, town(id=id, country=id))
+    await arrange(db, town(id=id, country=id))
     failure = None
     try:
         async with db.transaction() as tx:
@@ -391,7 +391,7 @@ async def test_run_again_both_changes_are_there(db: Db, town: type[Any], first: 
 
 async def _run_again(db: Db, town: type[Any], first: Change, second: Change) -> None:
     id = fresh("two")
-    await given(db, town(id=id, country=id))
+    await arrange(db, town(id=id, country=id))
     turns: list[None] = []
 
     async def body(tx: Any) -> None:
@@ -404,7 +404,7 @@ async def _run_again(db: Db, town: type[Any], first: Change, second: Change) -> 
     await db.run(body, initial_backoff=0)
     await _check_by_itself(db, town, id)
     one_by_one = fresh("two")
-    await given(db, town(id=one_by_one, country=one_by_one))
+    await arrange(db, town(id=one_by_one, country=one_by_one))
     for change in (second, first):
         async with db.transaction() as tx:
             await change(tx, town, one_by_one)
@@ -433,7 +433,7 @@ async def test_a_blind_update_that_does_not_know_all_parts_is_refused_before_any
     db: Db, town: type[Any]
 ) -> None:
     id = fresh("blind")
-    await given(db, town(id=id, country=id))
+    await arrange(db, town(id=id, country=id))
     known = {"id": id, "country": id, "city": "Aachen", "people": 0, "founded": DEFAULTS["founded"]}
     for missing in ("country", "city", "people", "founded") if town is Town else ("country",):
         partly = {name: value for name, value in known.items() if name != missing}
@@ -452,7 +452,7 @@ async def test_a_blind_update_that_does_not_know_all_parts_is_refused_before_any
 @both_layouts
 async def test_a_blind_update_on_wrong_parts_changes_nothing(db: Db, town: type[Any]) -> None:
     id = fresh("blind")
-    await given(db, town(id=id, country=id))
+    await arrange(db, town(id=id, country=id))
     believed = {"id": id, "country": id, "city": "Aachen", "people": 99, "founded": DEFAULTS["founded"]}
     with pytest.raises(InvalidModelUpdateError):
         async with db.transaction() as tx:
@@ -480,7 +480,7 @@ class OwnShop(Model, table="Shop", indexes=[Index("by_street", ["street", "lane"
 async def test_what_a_type_tidies_up_is_tidy_in_the_index_too(db: Db) -> None:
     id = fresh("shop")
     zone = datetime(2026, 1, 1, 12, tzinfo=UTC).astimezone()
-    await given(db, Shop(id=id, street=f" A {id} "), OwnShop(id=id, street=f" A {id} ", lane=" B"))
+    await arrange(db, Shop(id=id, street=f" A {id} "), OwnShop(id=id, street=f" A {id} ", lane=" B"))
     async with db.transaction() as tx:
         tx.update(
             Shop, {"id": id, "street": f"a {id}", "since": None}, {"street": f"  C {id}", "since": zone}
@@ -507,7 +507,7 @@ class Hooked(Model, indexes=[Index("by_word", ["word"])]):
 @in_memory
 async def test_what_a_hook_changes_is_in_the_index(db: Db) -> None:
     id = fresh("hook")
-    await given(db, Hooked(id=id, text=f"{id} a b"))
+    await arrange(db, Hooked(id=id, text=f"{id} a b"))
     assert [row.id for row in await db.query(Hooked, index="by_word", word=id).all()] == [id]
     async with db.transaction() as tx:
         (await tx.get_one(Hooked, id)).text = f"{id}! a"
@@ -519,7 +519,7 @@ async def test_what_a_hook_changes_is_in_the_index(db: Db) -> None:
 @both_layouts
 async def test_a_deleted_item_is_in_no_index(db: Db, town: type[Any]) -> None:
     id = fresh("gone")
-    await given(db, town(id=id, country=id, mayor=id))
+    await arrange(db, town(id=id, country=id, mayor=id))
     async with db.transaction() as tx:
         tx.delete(*(await tx.query(town, index="by_mayor", mayor=id).all()))
     assert await db.query(town, index="by_mayor", mayor=id).all() == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import contended, failing, given, meanwhile, put_raw
+from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile, put_raw
 
 from holdall import Index, Key, Model, SortKey, field
 from holdall.core import CreateTable, KeyAttribute, TableSchema, encode_item
@@ -65,7 +65,7 @@ async def towns(db: Db, town: Town_, country: str, city: str) -> list[str]:
 @in_memory
 @both_layouts
 async def test_an_index_is_made_when_it_is_first_needed(db: Db, town: Town_) -> None:
-    await given(db, town(id="a"))
+    await arrange(db, town(id="a"))
     assert await towns(db, town, "x", "y") == ["a"]
 
 
@@ -76,7 +76,7 @@ async def test_an_index_is_made_when_it_is_first_needed(db: Db, town: Town_) -> 
 @both_layouts
 async def test_items_are_found_by_their_index_in_its_order(db: Db, town: Town_) -> None:
     await made(db, town)
-    await given(db, town(id="a", people=10), town(id="b", people=9), town(id="c", city="z"))
+    await arrange(db, town(id="a", people=10), town(id="b", people=9), town(id="c", city="z"))
     assert await towns(db, town, "x", "y") == ["b", "a"]
     await meanwhile(db, town.key("a"), people=-5)
     await meanwhile(db, town.key("c"), city="y", people=9)
@@ -88,7 +88,7 @@ async def test_items_are_found_by_their_index_in_its_order(db: Db, town: Town_) 
 @everywhere
 async def test_the_attributes_of_both_layouts_are_as_documented(db: Db) -> None:
     await made(db, Town, OwnTown)
-    await given(db, Town(id="a", people=42), OwnTown(id="a", people=42))
+    await arrange(db, Town(id="a", people=42), OwnTown(id="a", people=42))
     ours, own = await db.raw(Town.key("a")), await db.raw(OwnTown.key("a"))
     assert ours is not None
     assert (ours["gsi1_pk"], ours["gsi1_sk"]) == ({"S": "Town#by_place#x#y"}, {"S": "p50242"})
@@ -104,8 +104,8 @@ async def test_the_attributes_of_both_layouts_are_as_documented(db: Db) -> None:
 @both_layouts
 async def test_two_that_change_different_parts_cannot_leave_a_value_of_neither(db: Db, town: Town_) -> None:
     await made(db, town)
-    await given(db, town(id="a"))
-    with contended():
+    await arrange(db, town(id="a"))
+    with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(town, "a")).city = "new city"
             await meanwhile(db, town.key("a"), country="new country")
@@ -118,7 +118,7 @@ async def test_two_that_change_different_parts_cannot_leave_a_value_of_neither(d
 @both_layouts
 async def test_adding_to_a_part_moves_the_item_in_the_index(db: Db, town: Town_) -> None:
     await made(db, town)
-    await given(db, town(id="a", people=1), town(id="b", people=5))
+    await arrange(db, town(id="a", people=1), town(id="b", people=5))
     async with db.transaction() as tx:
         (await tx.get_one(town, "a")).field("people").increment_by(10)
     assert await towns(db, town, "x", "y") == ["b", "a"]
@@ -128,12 +128,12 @@ async def test_adding_to_a_part_moves_the_item_in_the_index(db: Db, town: Town_)
 @both_layouts
 async def test_a_blind_update_has_to_know_all_parts(db: Db, town: Town_) -> None:
     await made(db, town)
-    await given(db, town(id="a"))
+    await arrange(db, town(id="a"))
     db.forget()
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError, match="its value is needed too"):
             tx.update(town, {"id": "a", "city": "y"}, {"city": "z"})
-    assert db.sent() == []
+    assert db.list_sent() == []
     assert await towns(db, town, "x", "y") == ["a"]
     async with db.transaction() as tx:
         tx.update(town, {"id": "a", "city": "y", "country": "x", "people": 0}, {"city": "z"})
@@ -144,7 +144,7 @@ async def test_a_blind_update_has_to_know_all_parts(db: Db, town: Town_) -> None
 @both_layouts
 async def test_another_field_is_changed_without_touching_the_index(db: Db, town: Town_) -> None:
     await made(db, town)
-    await given(db, town(id="a"))
+    await arrange(db, town(id="a"))
     async with db.transaction() as tx:
         (await tx.get_one(town, "a")).note = "x"
         await meanwhile(db, town.key("a"), country="new country")
@@ -190,7 +190,7 @@ async def test_old_rows_come_into_a_new_index_by_a_change_or_by_migrate(db: Db, 
 @everywhere
 async def test_a_field_that_an_index_does_not_hold_is_an_error_for_its_rows_alone(db: Db) -> None:
     await made(db, Film)
-    await given(db, Film(id="a", title="Metropolis", minutes=153))
+    await arrange(db, Film(id="a", title="Metropolis", minutes=153))
     (row,) = await db.query(Film, index="by_year", year_of="2026", kind_of="7").all()
     assert (row.id, row.title, row.year_of, row.kind_of) == ("a", "Metropolis", "2026", "7")
     with pytest.raises(InvalidFieldError, match=r"Film\.minutes"):
@@ -205,7 +205,7 @@ async def test_a_field_that_an_index_does_not_hold_is_an_error_for_its_rows_alon
 
 @in_memory
 async def test_names_that_would_share_one_attribute_are_refused(db: Db) -> None:
-    with failing(ModelDefinitionError, "would hold two different values"):
+    with expect_failure(ModelDefinitionError, "would hold two different values"):
 
         class Clash(
             Model, table="Clash", indexes=[Index("one", key=["a_b", "c"]), Index("two", key=["a", "b_c"])]
@@ -231,7 +231,7 @@ class Odd(Model):
 
 @in_memory
 async def test_fields_may_be_called_like_the_words_of_queries(db: Db) -> None:
-    await given(db, Odd(run="a", fetch=1, all=2), Odd(run="a", fetch=2))
+    await arrange(db, Odd(run="a", fetch=1, all=2), Odd(run="a", fetch=2))
     rows = await db.query(Odd, run="a", sort=Odd.fetch < 2).all()
     assert [(row.fetch, row.all) for row in rows] == [(1, 2)]
 
@@ -244,7 +244,7 @@ class Sprint(Model):
 @in_memory
 async def test_a_key_that_is_called_like_an_option_of_queries_is_never_taken_for_it(db: Db) -> None:
     """Such an item is got by its key; a query cannot name it, and says so rather than give other rows."""
-    await given(db, Sprint(index=5), Sprint(index=5, limit=3))
+    await arrange(db, Sprint(index=5), Sprint(index=5, limit=3))
     sprint = await db.get_one(Sprint, index=5, limit=3)
     assert (sprint.index, sprint.limit) == (5, 3)
     with pytest.raises(InvalidOptionsError, match="has no index 5"):
@@ -268,7 +268,7 @@ async def test_sort_keys_of_several_numbers_are_ordered_as_numbers_and_can_be_as
     db: Db,
 ) -> None:
     months = [(2025, 12), (2026, 1), (2026, 9), (2026, 10), (2027, 2)]
-    await given(db, *(Day(station="a", year=year, month=month) for year, month in months))
+    await arrange(db, *(Day(station="a", year=year, month=month) for year, month in months))
     assert [(day.year, day.month) for day in await db.query(Day, station="a").all()] == months
     found = await db.query(Day, station="a", sort=Day.year == 2026).all()
     assert [day.month for day in found] == [1, 9, 10]
@@ -279,5 +279,5 @@ async def test_sort_keys_of_several_numbers_are_ordered_as_numbers_and_can_be_as
 @everywhere
 async def test_in_a_table_of_its_own_several_numbers_are_text_and_sort_so(db: Db) -> None:
     """The layout is not ours to change: 10 comes before 9."""
-    await given(db, *(OwnDay(station="a", year=2026, month=month) for month in (9, 10)))
+    await arrange(db, *(OwnDay(station="a", year=2026, month=month) for month in (9, 10)))
     assert [day.month for day in await db.query(OwnDay, station="a").all()] == [10, 9]

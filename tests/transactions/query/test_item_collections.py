@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from queries_rig import Db, everywhere, fresh, given, in_memory, raw_key, table_of, watch_of
+from queries_rig import Db, arrange, everywhere, fresh, in_memory, raw_key, table_of, watch_of
 
 from holdall import Index, Key, Model, SortKey, col, field
 from holdall.core import PutItem
@@ -75,7 +75,7 @@ async def order(db: Db, family: Family) -> str:
         base(order=name, day=name),
         head(order=name, customer="ada", day=name),
     ]
-    await given(db, *rows, line(order=name, product="tea", quantity=3, day=name))
+    await arrange(db, *rows, line(order=name, product="tea", quantity=3, day=name))
     return name
 
 
@@ -183,7 +183,7 @@ async def test_rows_of_a_class_that_this_program_does_not_have_are_neither_given
 async def test_a_rare_kind_is_found_without_a_request_for_each_row(db: Db, family: Family) -> None:
     base, head, _, _ = family
     name = fresh("order")
-    await given(db, *(base(order=name, part=f"! {number:04}") for number in range(300)), head(order=name))
+    await arrange(db, *(base(order=name, part=f"! {number:04}") for number in range(300)), head(order=name))
     query = db.query(head, order=name)
     assert await query.first() is not None
     assert len(watch_of(db).pages()) <= 10

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
-from queries_rig import SECRET, Db, everywhere, fresh, given, in_memory
+from queries_rig import SECRET, Db, arrange, everywhere, fresh, in_memory
 from rig.torture import started_source
 
 from holdall import Database, Index, Key, Model, SortKey, col
@@ -35,7 +35,7 @@ class Parcel(Model):
 
 async def box(db: Db) -> str:
     name = fresh("box")
-    await given(db, *(Letter(box=name, number=number, tone=name) for number in range(5)))
+    await arrange(db, *(Letter(box=name, number=number, tone=name) for number in range(5)))
     return name
 
 

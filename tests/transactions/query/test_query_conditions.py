@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from annotated_types import Ge
 from pydantic import BaseModel
-from queries_rig import Db, everywhere, fresh, given, in_memory, raw, table_of
+from queries_rig import Db, arrange, everywhere, fresh, in_memory, raw, table_of
 
 from holdall import Index, Key, Model, SortKey, col, field
 from holdall.core import PutItem
@@ -118,7 +118,7 @@ SELECTING: list[Callable[[], Any]] = [
 @everywhere
 async def test_conditions_mean_what_the_type_of_their_field_means(db: Db) -> None:
     shelf = fresh("shelf")
-    await given(db, Thing(shelf=shelf, number=1), Thing(shelf=shelf, number=2, **FULL))
+    await arrange(db, Thing(shelf=shelf, number=1), Thing(shelf=shelf, number=2, **FULL))
     for place, make in enumerate(SELECTING):
         rows = await db.query(Thing, shelf=shelf, where=make()).all()
         assert [row.number for row in rows] == [2], f"condition {place}"
@@ -130,7 +130,7 @@ async def test_conditions_mean_what_the_type_of_their_field_means(db: Db) -> Non
 async def test_none_inside_of_a_field_is_no_value(db: Db) -> None:
     shelf = fresh("shelf")
     extras: list[dict[str, Any]] = [{}, {"x": None}, {"x": 0}, {"x": ""}]
-    await given(db, *(Thing(shelf=shelf, number=n, extra=extra) for n, extra in enumerate(extras)))
+    await arrange(db, *(Thing(shelf=shelf, number=n, extra=extra) for n, extra in enumerate(extras)))
     inside = col(Thing.extra)["x"]
     for clause, numbers in (
         (inside == None, [0, 1]),  # noqa: E711
@@ -146,7 +146,7 @@ async def test_none_inside_of_a_field_is_no_value(db: Db) -> None:
 @everywhere
 async def test_a_null_that_another_program_stored_is_no_value(db: Db) -> None:
     shelf = fresh("shelf")
-    await given(db, *(Thing(shelf=shelf, number=n, when=NOON if n == 2 else None) for n in range(3)))
+    await arrange(db, *(Thing(shelf=shelf, number=n, when=NOON if n == 2 else None) for n in range(3)))
     stored = await raw(db, Thing.key(shelf=shelf, number=1))
     await db.send(PutItem(table_of(db, Thing), {**stored, "when": {"NULL": True}}))
     for clause, numbers in (
@@ -290,7 +290,7 @@ async def test_a_model_that_is_only_derived_from_cannot_be_asked_for(db: Db) -> 
 @everywhere
 async def test_a_bound_that_the_field_forbids_can_still_be_compared_with(db: Db) -> None:
     shelf = fresh("shelf")
-    await given(db, Thing(shelf=shelf, number=-3, size=0), Thing(shelf=shelf, number=4))
+    await arrange(db, Thing(shelf=shelf, number=-3, size=0), Thing(shelf=shelf, number=4))
     assert await db.query(Thing, shelf=shelf, where=col(Thing.size) > -1).count() == 2
     assert await db.query(Thing, shelf=shelf, where=col(Thing.size) < 0.5).count() == 1  # type: ignore[operator]
     assert await db.query(Thing, shelf=shelf, sort=Thing.number > -3.5).count() == 2  # type: ignore[operator]
@@ -312,7 +312,7 @@ async def test_the_beginning_of_a_time_or_a_text_finds_what_begins_so(db: Db) ->
         NOON + timedelta(hours=1),
         datetime(2026, 2, 1, tzinfo=UTC),
     ]
-    await given(db, *(Diary(shelf=shelf, when=day, title=f"t{n}%#") for n, day in enumerate(days)))
+    await arrange(db, *(Diary(shelf=shelf, when=day, title=f"t{n}%#") for n, day in enumerate(days)))
     found = await db.query(Diary, shelf=shelf, sort=Diary.when.begins_with("2026-01-31")).all()
     assert [row.when for row in found] == days[1:3]
     exact = (Diary.when == NOON) & Diary.title.begins_with("t1%")
@@ -322,7 +322,7 @@ async def test_the_beginning_of_a_time_or_a_text_finds_what_begins_so(db: Db) ->
 @everywhere
 async def test_a_uuid_begins_as_people_write_it(db: Db) -> None:
     shelf = fresh("shelf")
-    await given(db, Copy(shelf=shelf, id=OWNER), Copy(shelf=shelf, id=UUID(int=1)))
+    await arrange(db, Copy(shelf=shelf, id=OWNER), Copy(shelf=shelf, id=UUID(int=1)))
     for start in ("12345678-12", "1234567812", "12345678-1234-5678-1234-567812345678".upper()):
         found = await db.query(Copy, shelf=shelf, sort=Copy.id.begins_with(start)).all()
         assert [row.id for row in found] == [OWNER]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from queries_rig import Db, Way, database, everywhere, finish, fresh, given, in_memory, watch_of
+from queries_rig import Db, Way, arrange, database, everywhere, finish, fresh, in_memory, watch_of
 
 from holdall import Index, Key, Model, SortKey, col
 from holdall.core import item_size
@@ -40,7 +40,7 @@ class Fading(Model, ttl="until"):
 
 async def stored(db: Db, count: int, model: type[Any] = Row, **values: Any) -> str:
     name = fresh("part")
-    await given(db, *(model(part=name, number=number, **values) for number in range(count)))
+    await arrange(db, *(model(part=name, number=number, **values) for number in range(count)))
     watch_of(db).forget()
     return name
 
@@ -153,7 +153,7 @@ async def test_a_filtered_limit_reads_ever_larger_pages_until_it_has_enough(db: 
 async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
     now = int(datetime.now(UTC).timestamp())
     name = await stored(db, 40, Fading, until=now + 1000)
-    await given(db, *(Fading(part=name, number=number, until=now - 10) for number in range(-3, 0)))
+    await arrange(db, *(Fading(part=name, number=number, until=now - 10) for number in range(-3, 0)))
     first = await db.query(Fading, part=name).first()
     assert first is not None
     assert first.number == 0

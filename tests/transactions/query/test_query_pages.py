@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from queries_models import ONE_TABLE, OWN_TABLES
-from queries_oracle import Asked, asked, rows
-from queries_rig import Db, Way, database, everywhere, examples, finish, fresh, given, in_memory, watch_of
+from queries_oracle import Asked, draw_query, rows
+from queries_rig import Db, Way, arrange, database, everywhere, examples, finish, fresh, in_memory, watch_of
 from rig.servers import NAMES
 
 from holdall import Index, Key, Model, SortKey, col
@@ -31,7 +31,7 @@ def numbers(found: Sequence[Any]) -> list[int]:
 async def book(db: Db, count: int, **values: Any) -> str:
     """A book of so many notes."""
     name = fresh("book")
-    await given(db, *(Note(book=name, number=number, **values) for number in range(count)))
+    await arrange(db, *(Note(book=name, number=number, **values) for number in range(count)))
     return name
 
 
@@ -151,7 +151,7 @@ async def test_rows_written_behind_are_not_seen_and_those_ahead_are(db: Db) -> N
     name = await book(db, 4)
     query = db.query(Note, book=name)
     first = await query.page(2)
-    await given(db, Note(book=name, number=-5), Note(book=name, number=9))
+    await arrange(db, Note(book=name, number=-5), Note(book=name, number=9))
     assert numbers((await query.page(9, after=first.next)).items) == [2, 3, 9]
 
 
@@ -170,7 +170,7 @@ def test_each_page_is_what_comes_after_the_last_row_as_things_are_then(way: Way,
     def check(data: st.DataObject) -> None:
         shape = data.draw(st.sampled_from(shapes))
         partition = fresh("pages")
-        question = data.draw(asked(shape, partition, index=False)).unlimited()
+        question = data.draw(draw_query(shape, partition, index=False)).unlimited()
         states = [data.draw(rows(shape, partition, most=8)) for _ in range(3)]
         finish(way, _agree(database(way), question, states, data.draw(st.integers(1, 3))))
 

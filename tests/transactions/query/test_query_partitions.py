@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from queries_models import KINDS, Kind
-from queries_rig import Db, everywhere, fresh, given
+from queries_rig import Db, arrange, everywhere, fresh
 
 from holdall import Index, Key, Model
 
@@ -44,7 +44,7 @@ async def test_a_key_of_any_kind_has_a_partition_of_its_own(
 ) -> None:
     test = fresh("test")
     values = {kind.order(value): value for value in kind.pool(own=own, alone=False)}
-    await given(db, *(model(test=test, part=value, other=value) for value in values.values()))
+    await arrange(db, *(model(test=test, part=value, other=value) for value in values.values()))
     for value in values.values():
         (row,) = await db.query(model, test=test, part=value).all()
         assert kind.order(row.part) == kind.order(value)

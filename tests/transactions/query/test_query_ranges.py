@@ -16,7 +16,7 @@ from hypothesis import assume
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from queries_models import ONE_TABLE, OWN_TABLES, Kind, Shape
-from queries_oracle import compared
+from queries_oracle import compare_component
 from queries_rig import examples
 
 from holdall import Key, Model, SortKey, col
@@ -84,13 +84,15 @@ def _check(shape: Shape, data: st.DataObject) -> None:
     row = data.draw(st.tuples(*(values[kind.annotation] for kind in shape.sort)))
     assume(len(row) > 1 or row[0] not in ("", b""))
     fixed = data.draw(st.integers(0, len(row) - 1))
-    wishes = [compared(f"s{n}", kind, shape, "==", [row[n]]) for n, kind in enumerate(shape.sort[:fixed])]
+    wishes = [
+        compare_component(f"s{n}", kind, shape, "==", [row[n]]) for n, kind in enumerate(shape.sort[:fixed])
+    ]
     for operator in data.draw(_operators(shape, shape.sort[fixed])):
         pool = st.sampled_from(near(row[fixed])) | values[shape.sort[fixed].annotation]
         if len(row) > 1 and shape.own:
             pool = pool.filter(lambda value: not isinstance(value, str) or "\0" not in value)
         ends = [data.draw(pool) for _ in range(2 if operator == "between" else 1)]
-        wishes.append(compared(f"s{fixed}", shape.sort[fixed], shape, operator, ends))
+        wishes.append(compare_component(f"s{fixed}", shape.sort[fixed], shape, operator, ends))
     item = shape.model(p="p", **{f"s{n}": value for n, value in enumerate(row)})
     found = _range(shape, wishes)
     part = item.key.encoded[1]

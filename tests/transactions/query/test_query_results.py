@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from queries_models import ONE_TABLE, OWN_TABLES, Shape
-from queries_oracle import Asked, asked, partitions, rows
-from queries_rig import TORTURE, Db, Way, database, examples, finish, fresh, given
+from queries_oracle import Asked, draw_query, partitions, rows
+from queries_rig import TORTURE, Db, Way, arrange, database, examples, finish, fresh
 from rig.servers import NAMES
 
 from holdall.errors import InvalidOptionsError, RecordNotFound
@@ -39,7 +39,7 @@ def test_a_query_gives_what_a_list_filtered_and_sorted_in_python_gives(way: Way,
         shape = data.draw(st.sampled_from(SHAPES[way.store]))
         partition = data.draw(partitions(shape, fresh("query")))
         stored = data.draw(rows(shape, partition))
-        questions = data.draw(st.lists(asked(shape, partition), min_size=1, max_size=6))
+        questions = data.draw(st.lists(draw_query(shape, partition), min_size=1, max_size=6))
         size = data.draw(st.integers(1, 5))
         finish(way, _agree(database(way), stored, questions, size))
 
@@ -47,7 +47,7 @@ def test_a_query_gives_what_a_list_filtered_and_sorted_in_python_gives(way: Way,
 
 
 async def _agree(db: Db, stored: Sequence[Any], questions: Sequence[Asked], size: int) -> None:
-    await given(db, *stored)
+    await arrange(db, *stored)
     for question in questions:
         query = db.query(question.shape.model, **question.arguments())
         everything, answer = question.unlimited().answer(stored), question.answer(stored)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from queries_rig import Db, everywhere, failing, fresh, given, in_memory, raw_key, table_of, watch_of
+from queries_rig import Db, arrange, everywhere, expect_failure, fresh, in_memory, raw_key, table_of, watch_of
 
 from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey, col, field
 from holdall.core import BatchGet, ConditionCheck, DeleteItem, PutItem, Query, TransactWrite, UpdateItem
@@ -45,7 +45,7 @@ both_layouts = pytest.mark.parametrize("seat", [Seat, OwnSeat], ids=["one table"
 
 async def room(db: Db, seat: type[Any], count: int, **values: Any) -> str:
     name = fresh("room")
-    await given(db, *(seat(room=name, number=number, **values) for number in range(count)))
+    await arrange(db, *(seat(room=name, number=number, **values) for number in range(count)))
     return name
 
 
@@ -89,7 +89,7 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_
     db: Db, seat: type[Any]
 ) -> None:
     name = await room(db, seat, 101)
-    with failing(TransactionTooLarge):
+    with expect_failure(TransactionTooLarge):
         async with db.transaction() as tx:
             rows = await tx.query(seat, room=name).all()
             rows[0].price = sum(row.price for row in rows)
@@ -106,7 +106,7 @@ async def test_more_rows_than_can_be_of_one_moment_are_refused_in_a_read_only_tr
 ) -> None:
     name = await room(db, seat, 120)
     pages: list[Any] = []
-    with failing(TransactionTooLarge) as caught:
+    with expect_failure(TransactionTooLarge) as caught:
         async with db.transaction(read_only=True) as tx:
             while not pages or pages[-1].next is not None:
                 pages.append(
@@ -122,7 +122,7 @@ async def test_more_rows_than_can_be_of_one_moment_are_refused_in_a_read_only_tr
 @both_layouts
 async def test_a_row_that_was_looked_at_has_to_be_as_it_was(db: Db, seat: type[Any]) -> None:
     name = await room(db, seat, 3)
-    with failing(TransactionFailedError) as caught:
+    with expect_failure(TransactionFailedError) as caught:
         async with db.transaction() as tx:
             first, second, _ = await tx.query(seat, room=name).all()
             first.price = second.price + 1
@@ -219,7 +219,7 @@ async def test_a_query_can_be_asked_again_and_starts_anew(db: Db) -> None:
     name = await room(db, Seat, 2)
     query = db.query(Seat, room=name)
     assert [row.number async for row in query] == [0, 1]
-    await given(db, Seat(room=name, number=2))
+    await arrange(db, Seat(room=name, number=2))
     assert [row.number async for row in query] == [0, 1, 2]
     async for row in query:
         assert row.number == 0

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from queries_rig import Db, everywhere, failing, fresh, given, in_memory, watch_of
+from queries_rig import Db, arrange, everywhere, expect_failure, fresh, in_memory, watch_of
 
 from holdall import Index, Key, Model, SortKey, col
 from holdall.core import ConditionCheck, TransactWrite
@@ -52,7 +52,7 @@ both_layouts = pytest.mark.parametrize("doctor", [Doctor, OwnDoctor], ids=["one 
 
 async def clinic(db: Db, doctor: type[Any] = Doctor, count: int = 2, **values: Any) -> str:
     name = fresh("clinic")
-    await given(db, *(doctor(clinic=name, name=f"d{number:03}", **values) for number in range(count)))
+    await arrange(db, *(doctor(clinic=name, name=f"d{number:03}", **values) for number in range(count)))
     return name
 
 
@@ -165,7 +165,7 @@ async def test_a_row_has_to_stay_an_answer(
 @in_memory
 async def test_a_row_that_becomes_another_model_is_not_an_answer(db: Db) -> None:
     name = fresh("clinic")
-    await given(db, Surgeon(clinic=name, name="x"))
+    await arrange(db, Surgeon(clinic=name, name="x"))
 
     async def meanwhile() -> None:
         async with db.transaction() as tx:
@@ -312,12 +312,12 @@ async def test_a_row_that_had_been_missing_or_was_written_blindly_cannot_be_lock
     options: list[dict[str, Any]] = [{}, {"only": [Doctor.pager]}]
     for more in options:
         key = Doctor.key(clinic=name, name=fresh())
-        with failing(ContentionError):
+        with expect_failure(ContentionError):
             async with db.transaction() as tx:
                 assert await tx.get(key) is None
-                await given(db, Doctor(**key.components))
+                await arrange(db, Doctor(**key.components))
                 await tx.query(Doctor, clinic=name, lock="rows", **more).all()
-        with failing(ModelTrackedTwiceError):
+        with expect_failure(ModelTrackedTwiceError):
             async with db.transaction() as tx:
                 tx.update(Doctor, {**key.components, "pager": None}, {"pager": "1"})
                 await tx.query(Doctor, clinic=name, lock="rows", **more).all()
@@ -331,7 +331,7 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_it_writes
     name = await clinic(db, count=101)
     async with db.transaction() as tx:
         assert len(await tx.query(Doctor, clinic=name, lock="rows").all()) == 101
-    with failing(TransactionTooLarge) as caught:
+    with expect_failure(TransactionTooLarge) as caught:
         async with db.transaction() as tx:
             await tx.query(Doctor, clinic=name, lock="rows").all()
             tx.create(Report, id=fresh("report"))

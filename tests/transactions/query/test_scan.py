@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given as for_any
 from hypothesis import strategies as st
 from rig.behaviour import Db, everywhere, in_memory, raw_key
-from rig.behaviour_models import Mark, contended, given, meanwhile
+from rig.behaviour_models import Mark, arrange, expect_contention, meanwhile
 from rig.colour import AsyncView
 from rig.torture import TORTURE
 
@@ -117,7 +117,7 @@ async def filled(db: Db, *items: Model) -> None:
 
 
 def scans(db: Db) -> list[Scan]:
-    return [request for request in db.sent() if isinstance(request, Scan)]
+    return [request for request in db.list_sent() if isinstance(request, Scan)]
 
 
 def leaves(kind: type[Any], count: int) -> list[Model]:
@@ -136,7 +136,7 @@ async def test_every_item_of_the_model_is_seen_once(db: Db, kinds: Kinds, segmen
     await filled(
         db, *((tree if number % 3 else plant)(id=number, name=f"no. {number}") for number in range(60))
     )
-    await given(db, Stone(id=1, serial="a"), Mark(id="a"))
+    await arrange(db, Stone(id=1, serial="a"), Mark(id="a"))
     rows = await scan(db, plant, segments=segments).all()
     assert sorted((row.id, row.name, type(row)) for row in rows) == [
         (number, f"no. {number}", tree if number % 3 else plant) for number in range(60)
@@ -150,7 +150,7 @@ async def test_every_item_of_the_model_is_seen_once(db: Db, kinds: Kinds, segmen
 @both_layouts
 async def test_a_derived_model_gets_its_own_items_alone(db: Db, kinds: Kinds) -> None:
     plant, tree = kinds
-    await given(db, plant(id=1), tree(id=2, rings=5), tree(id=3), plant(id=4))
+    await arrange(db, plant(id=1), tree(id=2, rings=5), tree(id=3), plant(id=4))
     rows = sorted(await scan(db, tree).all(), key=lambda row: row.id)
     assert [(type(row), row.id, row.rings) for row in rows] == [(tree, 2, 5), (tree, 3, 1)]
     assert await scan(db, tree).count() == 2
@@ -169,7 +169,7 @@ async def test_an_empty_table_has_no_rows(db: Db, kinds: Kinds) -> None:
 
 @everywhere
 async def test_guards_and_other_models_are_not_seen(db: Db) -> None:
-    await given(db, Stone(id=1, serial="a"), Plant(id=1), Mark(id="a"))
+    await arrange(db, Stone(id=1, serial="a"), Plant(id=1), Mark(id="a"))
     assert [type(row) for row in await scan(db, Stone).all()] == [Stone]
     assert await scan(db, Plant).count() == 1
 
@@ -178,7 +178,7 @@ async def test_guards_and_other_models_are_not_seen(db: Db) -> None:
 @both_layouts
 async def test_a_condition_filters_what_was_read(db: Db, kinds: Kinds) -> None:
     plant, tree = kinds
-    await given(db, *(plant(id=number, height=number) for number in range(10)), tree(id=99, height=7))
+    await arrange(db, *(plant(id=number, height=number) for number in range(10)), tree(id=99, height=7))
     assert await ids(db, plant, where=(col(plant.height) > 5) & (col(plant.height) != 8)) == [6, 7, 9, 99]
     assert await ids(db, plant, where=col(tree.rings).exists()) == [99]
     assert await scan(db, plant, where=col(plant.height) < 3).count() == 3
@@ -187,7 +187,7 @@ async def test_a_condition_filters_what_was_read(db: Db, kinds: Kinds) -> None:
 
 @everywhere
 async def test_a_condition_can_be_on_the_key_in_the_one_table(db: Db) -> None:
-    await given(db, *(Plant(id=number) for number in range(10)))
+    await arrange(db, *(Plant(id=number) for number in range(10)))
     assert await ids(db, Plant, where=Plant.id >= 7) == [7, 8, 9]
 
 
@@ -212,7 +212,7 @@ async def test_a_limit_is_kept_by_every_way_to_read(db: Db, kinds: Kinds, segmen
 @both_layouts
 async def test_only_what_is_asked_for_is_fetched(db: Db, kinds: Kinds) -> None:
     plant, _ = kinds
-    await given(db, plant(id=1, height=3, note="dry"))
+    await arrange(db, plant(id=1, height=3, note="dry"))
     row = await scan(db, plant, only=[plant.height]).first()
     assert (row.id, row.height) == (1, 3)
     with pytest.raises(InvalidFieldError, match="was not fetched"):
@@ -225,7 +225,7 @@ async def test_only_what_is_asked_for_is_fetched(db: Db, kinds: Kinds) -> None:
 
 @everywhere
 async def test_first_gives_one_and_exists_and_count_fetch_no_items(db: Db) -> None:
-    await given(db, Plant(id=1), Plant(id=2))
+    await arrange(db, Plant(id=1), Plant(id=2))
     rows = scan(db, Plant)
     assert (await rows.first()).id in (1, 2)
     db.forget()
@@ -249,7 +249,7 @@ async def test_rows_whose_time_is_over_are_not_seen(db: Db) -> None:
 
     for bloom in (Bloom, OwnBloom):
         late, early = db.clock.epoch + 100, db.clock.epoch + 50
-        await given(db, bloom(id=1, until=early), bloom(id=2, until=late), bloom(id=3))
+        await arrange(db, bloom(id=1, until=early), bloom(id=2, until=late), bloom(id=3))
         assert await ids(db, bloom) == [1, 2, 3]
         db.clock.forward(75)
         assert await ids(db, bloom) == [2, 3]
@@ -326,7 +326,7 @@ async def test_a_limit_that_is_hard_to_fill_is_filled_by_ever_larger_pages(db: D
 
 @everywhere
 async def test_a_scan_is_eventually_consistent_unless_it_is_asked_for_more(db: Db) -> None:
-    await given(db, Plant(id=1))
+    await arrange(db, Plant(id=1))
     assert await ids(db, Plant) == [1]
     assert not any(request.consistent for request in scans(db))
     db.forget()
@@ -392,7 +392,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_the_log_hears_once_how_much_was_read_of_a_shared_table(
     db: Db, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await given(db, Plant(id=1, name="secret"), Plant(id=2), Mark(id="a"))
+    await arrange(db, Plant(id=1, name="secret"), Plant(id=2), Mark(id="a"))
     rows = scan(db, Plant, segments=3)
     for read in (rows.all, rows.count):
         caplog.clear()
@@ -417,7 +417,7 @@ async def test_a_scan_that_is_left_early_is_logged_too(db: Db, caplog: pytest.Lo
 
 @in_memory
 async def test_a_table_of_its_own_is_nobody_elses_business(db: Db, caplog: pytest.LogCaptureFixture) -> None:
-    await given(db, OwnPlant(id=1))
+    await arrange(db, OwnPlant(id=1))
     assert await ids(db, OwnPlant) == [1]
     assert warnings(caplog) == []
 
@@ -429,7 +429,7 @@ async def test_a_table_of_its_own_is_nobody_elses_business(db: Db, caplog: pytes
 @both_layouts
 async def test_rows_of_a_transaction_can_be_changed_and_deleted(db: Db, kinds: Kinds) -> None:
     plant, _ = kinds
-    await given(db, *(plant(id=number) for number in range(4)))
+    await arrange(db, *(plant(id=number) for number in range(4)))
     async with db.transaction() as tx:
         async for row in scan(tx, plant):
             if row.id == 3:
@@ -442,13 +442,13 @@ async def test_rows_of_a_transaction_can_be_changed_and_deleted(db: Db, kinds: K
 
 @everywhere
 async def test_a_row_takes_part_once_it_is_looked_at(db: Db) -> None:
-    await given(db, Plant(id=1), Plant(id=2))
+    await arrange(db, Plant(id=1), Plant(id=2))
     async with db.transaction() as tx:
         rows = await scan(tx, Plant).all()
         await meanwhile(db, Plant.key(1), height=5)
         tx.create(Mark, id="nobody looked")
         del rows
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             rows = await scan(tx, Plant).all()
             assert sorted(row.height for row in rows) == [0, 5]
@@ -458,7 +458,7 @@ async def test_a_row_takes_part_once_it_is_looked_at(db: Db) -> None:
 
 @everywhere
 async def test_a_row_is_the_instance_that_the_transaction_has(db: Db) -> None:
-    await given(db, Plant(id=1), Plant(id=2), Plant(id=3))
+    await arrange(db, Plant(id=1), Plant(id=2), Plant(id=3))
     async with db.transaction() as tx:
         first = await tx.get_one(Plant, 1)
         first.height = 9
@@ -471,7 +471,7 @@ async def test_a_row_is_the_instance_that_the_transaction_has(db: Db) -> None:
 
 @everywhere
 async def test_without_a_lock_rows_take_no_part(db: Db) -> None:
-    await given(db, Plant(id=1))
+    await arrange(db, Plant(id=1))
     async with db.transaction() as tx:
         (row,) = await scan(tx, Plant, lock=False).all()
         assert row.height == 0
@@ -484,7 +484,7 @@ async def test_without_a_lock_rows_take_no_part(db: Db) -> None:
 
 @everywhere
 async def test_outside_of_a_transaction_rows_are_frozen(db: Db) -> None:
-    await given(db, Plant(id=1))
+    await arrange(db, Plant(id=1))
     row = await scan(db, Plant).first()
     with pytest.raises(FrozenItemError):
         row.height = 1
@@ -492,7 +492,7 @@ async def test_outside_of_a_transaction_rows_are_frozen(db: Db) -> None:
 
 @everywhere
 async def test_after_contention_a_scan_is_strongly_consistent(db: Db) -> None:
-    await given(db, Plant(id=1))
+    await arrange(db, Plant(id=1))
     attempts = 0
 
     async def grow(tx: AsyncTransaction) -> None:
@@ -510,7 +510,7 @@ async def test_after_contention_a_scan_is_strongly_consistent(db: Db) -> None:
 
 @in_memory
 async def test_the_rows_of_one_page_are_several_reads(db: Db) -> None:
-    await given(db, Plant(id=1), Plant(id=2))
+    await arrange(db, Plant(id=1), Plant(id=2))
     async with db.transaction(read_only=True) as tx:
         assert [row.height for row in await scan(tx, Plant, segments=1).all()] == [0, 0]
     assert db.kinds() == ["Scan", "TransactGet"]
@@ -518,7 +518,7 @@ async def test_the_rows_of_one_page_are_several_reads(db: Db) -> None:
 
 @in_memory
 async def test_a_scan_ends_with_its_transaction(db: Db) -> None:
-    await given(db, Plant(id=1))
+    await arrange(db, Plant(id=1))
     async with db.transaction() as tx:
         rows = scan(tx, Plant)
     with pytest.raises(TransactionClosedError):
@@ -542,7 +542,7 @@ class Moss(Model, migrations=[taller]):
 @everywhere
 async def test_rows_of_an_older_version_are_brought_up_to_date(db: Db) -> None:
     old = encode_item({"_type": "Moss", "id": 1, "height": 3, "colour": "green"})
-    await given(db, Moss(id=2, height=7))
+    await arrange(db, Moss(id=2, height=7))
     await db.send(PutItem(db.table_of(Moss), {**old, **raw_key(Moss.key(1))}))
     rows = sorted(await scan(db, Moss).all(), key=lambda row: row.id)
     assert [(row.height, row.shade) for row in rows] == [(300, "green"), (7, "dark")]
@@ -580,7 +580,7 @@ class Seed(Model, archive=Whisper()):
 
 @in_memory
 async def test_rows_that_are_stored_elsewhere_are_fetched_from_there(db: Db) -> None:
-    await given(db, Seed(id=1, text="here"))
+    await arrange(db, Seed(id=1, text="here"))
     cold = encode_item({"_type": "Seed", "id": 2, "frozen": True})
     await db.send(PutItem(db.table_of(Seed), {**cold, **raw_key(Seed.key(2))}))
     for only in (None, [Seed.text]):
@@ -615,7 +615,7 @@ async def test_an_option_that_means_nothing_is_refused_at_once(
     with pytest.raises(InvalidOptionsError) as caught:
         scan(db, Plant, **options)
     assert message in str(caught.value)
-    assert db.sent() == []
+    assert db.list_sent() == []
 
 
 @in_memory

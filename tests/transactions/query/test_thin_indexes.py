@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from rig.behaviour import Db, everywhere, in_memory
-from rig.behaviour_models import contended
+from rig.behaviour_models import expect_contention
 
 from holdall import Index, Key, Model, SortKey, Template, col, field
 from holdall.core import (
@@ -106,7 +106,7 @@ async def test_rows_are_changed_locked_and_changed_in_bulk(db: Db) -> None:
     async with db.transaction() as tx:
         async for item in tx.query(Docket, index="gsi1", status="open", sort=Docket.number < 2):
             item.weight = 9
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             (first,) = await tx.query(Docket, index="gsi1", status="open", limit=1, lock="rows").all()
             await db.update(first.key, status="done")
