@@ -1,6 +1,6 @@
 """Run a server on a leash: it and all its children are killed as soon as our standard input ends.
 
-Whoever starts the server holds the other end of that pipe. However that process ends, by an interrupt or a kill too,
+The process that starts the server holds the other end of that pipe. However it ends, even by an interrupt or a kill,
 the pipe ends with it, and no server is left behind.
 
     python leash.py command argument ...

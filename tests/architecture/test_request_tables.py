@@ -39,7 +39,7 @@ NOBODY = find_credentials(environment={})
 
 def test_the_wire_renders_every_request_of_tables_and_reads_its_reply() -> None:
     assert set(PAYLOADS) == TABLE_REQUESTS
-    assert set(PAYLOADS) - set(SPECIAL) <= set(REPLIES), "these have nobody to read their replies"
+    assert set(PAYLOADS) - set(SPECIAL) <= set(REPLIES), "nothing reads the replies to these"
 
 
 def test_the_embedded_engine_plans_every_request_of_tables(tmp_path: Path) -> None:

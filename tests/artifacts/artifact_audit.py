@@ -1,4 +1,4 @@
-"""The audit of artifacts: what has to be so in the table and the service at any moment, whoever died before.
+"""The audit of artifacts: what must be true in the table and the service at any moment, even after a process died.
 
 `audit` looks past the database, at the items and objects themselves. What it demands, always:
 
@@ -9,7 +9,7 @@
 - every object belongs to something: a row, a file of a directory, or a mark by which it is found again;
 - a manifest is counted as often as something has it, and all its files are there.
 
-LATEST may be behind its object, until somebody looks at it (``healed``). ``settled`` demands that no mark is left.
+LATEST may be behind its object until it is read (``healed``). ``settled`` demands that no mark is left.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Audit:
         if not settled:  # it may be there before its row, and for a while after it
             self.accounted |= {key for key in self.objects if key.endswith("/LATEST")}
         litter = sorted(self.objects.keys() - self.accounted)
-        assert not litter, f"nobody knows of {litter}"
+        assert not litter, f"no row refers to {litter}"
         self.state.objects = Counter(digest(body) for body in self.objects.values())
         return self.state
 
@@ -210,7 +210,7 @@ class _Audit:
             manifest, record = pk.removeprefix(_MANIFEST), items["#"]
             refs = int(record["refs"]["N"])
             assert refs == self.manifests[manifest], f"a manifest is counted {refs} times"
-            assert not (settled and refs == 0), "a manifest that nobody has is left"
+            assert not (settled and refs == 0), "an unused manifest is left"
             if refs == 0:
                 assert manifest in self.items["holdall#ArtifactSweep"], "no sweep will find a manifest"
             for sk, pair in items.items():
@@ -232,7 +232,7 @@ class _Audit:
                     self.accounted |= set(items["#"].get("leftovers", {}).get("SS", ()))
 
     def check_files(self, manifest: str, items: dict[str, Item]) -> None:
-        assert "complete" in items["#"], "a manifest that somebody has is not complete"
+        assert "complete" in items["#"], "a manifest in use is not complete"
         bodies = [body for body in self.objects.values() if digest(body) == manifest]
         if not bodies:
             return  # it is on its way

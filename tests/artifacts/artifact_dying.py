@@ -43,7 +43,7 @@ KILLED = {
     "purge LATEST": 3,
     "purge all": 9,
 }
-"""What is killed, and how many requests apart unless somebody has time: long ones are of steps that are alike."""
+"""What is killed, and how many requests apart in an everyday run: long ones repeat similar steps."""
 
 FEW = (
     "put another",

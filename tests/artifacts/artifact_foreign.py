@@ -1,4 +1,4 @@
-"""A writer that asks nobody: it puts, publishes and points aliases as versioned does, with unconditional writes."""
+"""A careless writer: it puts, publishes and points aliases as versioned does, with unconditional writes."""
 
 from __future__ import annotations
 

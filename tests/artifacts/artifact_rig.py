@@ -7,7 +7,7 @@ blocking one it never suspends. What `Rig` gives can be awaited in both.
 - ``@here``: in memory, and in a file and a directory, each in both colours.
 - ``@in_memory``: where the store cannot make a difference; in both colours.
 
-Nobody sleeps: a flow that wants to moves the clock.
+Nothing sleeps: a flow that waits moves the clock.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Rig:
         return [each async for each in iterator]
 
     def fresh(self, colour: Colour | None = None) -> Rig:
-        """Another database on the same store, with the same clock, that knows nothing and that nobody watches yet."""
+        """Another database on the same store, with the same clock, with empty caches and no recorder yet."""
         return Rig(colour or self.colour, self.store, self.clock, **self._more)
 
     def items(self, pk: str) -> dict[str, Item]:

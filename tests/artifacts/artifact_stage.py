@@ -1,8 +1,8 @@
 """A stage on which flows are interleaved by hand, a request at a time, so that every schedule can be played.
 
-An `Actor` is a flow on a port that stops before each request; `Actor.step` lets that request happen. Nobody sleeps, and
-there are no threads: the same schedule gives the same end. The service can be like S3, where an etag says what the
-bytes are, and not which put they came from.
+An `Actor` is a flow on a port that stops before each request; `Actor.step` lets that request happen. Nothing sleeps,
+and there are no threads: the same schedule has the same result. The service can be like S3, where an etag identifies
+the bytes, but not the put that they came from.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 MOST_STEPS = 2000
 
 
-class Death(BaseException):  # nobody may catch it
+class Death(BaseException):  # must not be caught
     """The process is no more."""
 
 

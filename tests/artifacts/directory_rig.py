@@ -264,7 +264,7 @@ class Audit:
             assert sha256(data).hexdigest() == sha
 
     def check_no_leaks(self) -> None:
-        """That there is no object that nobody knows, and no manifest that nobody has."""
+        """Check that there is no unknown object and no unused manifest."""
         assert set(self.objects) <= self.needed
         assert set(self.of("Manifest")) == set(self.versions)
 

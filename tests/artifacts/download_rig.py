@@ -1,7 +1,7 @@
 """Where downloads of artifacts are tested: every kind of service, both colours, with a cache.
 
 A test is written once, as ``async def test(store: Store)``, and runs in the colours of `rig.files`, whose services it
-has: somebody can get in between, and parts may be small.
+has: a meddler can act between requests, and parts may be small.
 """
 
 from __future__ import annotations

@@ -469,7 +469,7 @@ def test_a_reindex_finds_what_others_have_made(place: Place) -> None:
 def _as_versioned(
     place: Place, name: str, content: bytes, sk: str = "LATEST", *, deleted: bool = False
 ) -> None:
-    """Write an object and a row as versioned does, without asking anybody."""
+    """Write an object and a row as versioned does, without conditions."""
     from holdall.core import PutItem
 
     key = f"versioned-artifacts/{'/'.join(part for part in name.split('/') if part)}/{sk}.txt"
@@ -848,7 +848,7 @@ def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Place) -> None:
-    """The names that serve a version are then the same as before, and still somebody has been there."""
+    """The names that serve a version are then the same as before, although another process has changed them."""
     from holdall.core import TransactWrite
 
     published(near, b"one", b"two")

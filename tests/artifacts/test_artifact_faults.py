@@ -1,4 +1,4 @@
-"""Every request of every change fails, or its reply is lost, or whoever sent it dies: nothing is lost, nothing stays.
+"""Every request of every change fails, or its reply is lost, or its sender dies: nothing is lost, nothing stays.
 
 After each the audit holds, before and after LATEST is looked at; what was to be done can be done again, and comes to
 the same; and once the times of marks are over, the next who publish and purge leave nothing but what there should be.
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.torture  # it takes long: it is among the first to be r
 TWO_DAYS = 2 * 24 * 3600.0
 
 
-class Death(BaseException):  # nobody may catch it
+class Death(BaseException):  # must not be caught
     """The process is no more."""
 
 
@@ -218,7 +218,7 @@ async def broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then
 
 
 async def healed(rig: Rig) -> None:
-    """Somebody looks at LATEST; while it is being purged they have to wait until that is over."""
+    """Read LATEST; while it is being purged, wait until that is over."""
     try:
         await rig.artifacts.get(NAME, deleted=True)
     except ArtifactNotFoundError:

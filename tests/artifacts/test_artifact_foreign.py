@@ -1,7 +1,7 @@
-"""Beside a writer that asks nobody: what is ours keeps its bytes, and LATEST is put right by who looks at it next.
+"""Beside a careless writer: what is ours keeps its bytes, and the next reader repairs LATEST.
 
-One order of requests nobody can help: LATEST is purged between the object and the row of a foreign put. That row then
-has no bytes, which `get` says, until the next put.
+One order of requests cannot be repaired: LATEST is purged between the object and the row of a foreign put. That row
+then has no bytes, and `get` says so, until the next put.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.torture
 
 
 def serves_two(stage: Stage, one: Actor, two: Actor, state: State) -> None:
-    """Whoever came first, the alias does not go with a version that it does not serve."""
+    """In either order, the alias is not deleted with a version that it does not serve."""
     assert stage.now.alias(NAME, "prod").versions == ("2",)
 
 

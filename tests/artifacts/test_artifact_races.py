@@ -38,7 +38,7 @@ EVEN = SHORT[:2]
 """Of these both do the same, so that it makes no difference who of them begins."""
 
 PATIENCE = 5.0
-"""Nobody stands still between two requests for longer than that; purges of LATEST count on some seconds."""
+"""No actor pauses between two requests for longer than that; purges of LATEST rely on a few seconds."""
 
 TWO_DAYS = 2 * 24 * 3600.0
 ONE, TWO, THREE, FOUR = b"one", b"two!", b"three", b"the fourth"

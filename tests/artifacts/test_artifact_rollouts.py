@@ -519,7 +519,7 @@ async def test_a_version_that_versioned_deleted_fails_the_rollout_once_and_for_a
 
 
 async def mark_deleted(shop: Shop, sk: str, deleted: bool) -> None:
-    """As versioned does it: it asks nobody."""
+    """As versioned does it, without a condition."""
     layout = await shop.rig.now(shop.rig.db.table.layout())
     step = Set(path("is_deleted"), Value({"BOOL": deleted}))
     key = {layout.partition.name: {"S": "model"}, layout.sort.name: {"S": sk}}
@@ -539,14 +539,14 @@ async def test_what_a_rollout_serves_is_deleted_only_with_its_alias(shop: Shop) 
 
 
 def other(shop: Shop) -> Any:
-    """The artifacts of somebody else, whose requests are not seen by the meddler."""
+    """The artifacts as another process sees them; the meddler does not see its requests."""
     rig = shop.rig
     service = rig.db._services.service("main")
     return Database("memory:", backend=rig.meddler.inner, files={"main": service}).artifacts
 
 
 def at_the_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:
-    """Let somebody else come in just before the next transaction."""
+    """Let another process act just before the next transaction."""
 
     def come_in(request: Any) -> None:
         if isinstance(request, TransactWrite):

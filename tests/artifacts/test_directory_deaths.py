@@ -110,7 +110,7 @@ def test_after_a_death_at_any_request_a_sweep_leaves_nothing(step: Step) -> None
 
 
 def between(rig: Rig, number: int, other: Callable[[Rig], None]) -> None:
-    """Have somebody else do something from beginning to end just before a request."""
+    """Let another process do something from beginning to end just before a request."""
     ours = rig.port
 
     def meddle(sent: int) -> None:

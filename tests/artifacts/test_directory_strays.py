@@ -70,7 +70,7 @@ def test_an_upload_that_goes_through_too_late_is_found() -> None:
         rig.fresh()
         assert list(run(rig.audit()).objects.values()) == [b"one"]
         assert run(rig.sweep_later()) == (0, 0)
-        assert run(sweep_strays(rig.context, run(rig.home()))) == (0, 0)  # it may be somebody's who is slow
+        assert run(sweep_strays(rig.context, run(rig.home()))) == (0, 0)  # it may belong to a slow process
         assert run(strays(rig)) == (1, 3)
         run(rig.audit()).check_nothing_left()
 

@@ -55,7 +55,7 @@ def _plain(value: Any) -> Any:
 def main() -> None:
     """Obey until the input ends."""
     answers = sys.stdout
-    sys.stdout = sys.stderr  # whatever else somebody prints is no answer
+    sys.stdout = sys.stderr  # other output is not an answer
     for line in sys.stdin:
         asked = json.loads(line)
         try:

@@ -333,7 +333,7 @@ DYNAMODB_LOCAL = Server(
             ),
         ),
         Deviation(
-            "Takes literals of 33 levels where they are only compared, and 32 like everybody where they are stored. We "
+            "Takes literals of 33 levels where they are only compared, and 32 like others where they are stored. We "
             "take 32 everywhere: nothing stored could equal more.",
             _literal_compared_one_level_deeper,
             Example(Scan(TABLE, filter=Compare("<>", path("a"), Value(_nested(32)))), PLAIN),

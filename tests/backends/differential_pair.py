@@ -172,7 +172,7 @@ class Pair:
 
     def _difference(self, request: Request[Any], ours: Outcome, theirs: Outcome) -> str | None:
         if ours.refused and not theirs.ok:
-            return None  # which of several reasons not to do it comes first is nobody's promise
+            return None  # which of several reasons for a refusal comes first is not defined
         if isinstance(request, Query | Scan) and ours.ok and theirs.ok:
             exact = isinstance(request, Query) and self._without_ties(request)
             same = same_pages(ours.content, theirs.content, exact=exact)

@@ -62,7 +62,7 @@ from holdall.core.values import Attribute, Item
 __all__ = ["TABLE", "attributes", "items", "requests", "tables"]
 
 TABLE = "differential"
-"""The name that generated requests give their table; whoever runs them puts the real one in its place."""
+"""The table name in generated requests; the runner replaces it with the real one."""
 
 Strategy: TypeAlias = st.SearchStrategy[Any]
 

@@ -174,7 +174,7 @@ def _bucket(url: str) -> None:
 TOKENS: frozenset[ServiceCapability] = frozenset({"served_urls"})
 """What is lacking where a web app has to serve the URLs."""
 PARTS: frozenset[ServiceCapability] = frozenset({"digests_of_parts"})
-"""What is lacking where nobody sees an object made of parts as a whole."""
+"""What is missing in services that never see an object made of parts as a whole."""
 TAGS: frozenset[ServiceCapability] = frozenset({"replaced_tags", "tags_of_uploads"})
 """What is lacking where the server takes tags with a put alone, and leaves those that were there otherwise."""
 CREATION: frozenset[ServiceCapability] = frozenset({"conditional_puts", "conditional_copies"})

@@ -1,6 +1,6 @@
 """Our checks and a strict server's: what we refuse it refuses, what we let through it takes, sent there unchecked.
 
-A refusal counts whatever its reason: which of several comes first is nobody's promise.
+A refusal counts whatever its reason: which of several comes first is not defined.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def test_a_table_is_described_alike(way: Way, wire: Send, schema: TableSchema) -
 
 
 def described(table: TableDescription) -> object:
-    """What a description says but for the order of the indexes, which is nobody's promise."""
+    """A description without the order of the indexes, which is not defined."""
     indexes = frozenset(table.schema.indexes)
     return (
         replace(table.schema, indexes=()),

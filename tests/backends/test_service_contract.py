@@ -23,6 +23,6 @@ from holdall.testing.file_contract import Calls
 def test_contract(way: Way, check: ServiceCheck, colour: Calls) -> None:
     lacking = check.requires & way.lacks
     if lacking:
-        pytest.skip(f"{way}: does not claim {', '.join(sorted(lacking))}")
+        pytest.skip(f"{way} lacks {', '.join(sorted(lacking))}")
     with way.opened() as service:
         run_service_check(check, service, colour)

@@ -1,4 +1,4 @@
-"""A client of ours for tests: real connections in either colour, and time that passes only when somebody waits."""
+"""A client of ours for tests: real connections in either colour, and time that passes only when a test waits."""
 
 from __future__ import annotations
 

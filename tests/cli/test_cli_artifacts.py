@@ -381,7 +381,7 @@ def test_without_a_terminal_nothing_is_purged() -> None:
 
 
 def at_a_terminal(folder: Path, *words: str, typed: str = "") -> tuple[int, str]:
-    """A command as somebody at a terminal sees it who types this."""
+    """Run a command in a terminal with this input; returns what the terminal shows."""
     assert INSTALLED is not None
     ours, theirs = pty.openpty()
     environment = {**bare_environment(folder), "HOLDALL_URL": URL}
@@ -401,7 +401,7 @@ def at_a_terminal(folder: Path, *words: str, typed: str = "") -> tuple[int, str]
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 4096)
-    except OSError:  # Linux says so when nobody writes to it any more
+    except OSError:  # Linux reports this when no process writes to it any more
         return b""
 
 

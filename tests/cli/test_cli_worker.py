@@ -55,7 +55,7 @@ def call(word):
 
 @holdall.job("hold")
 def hold():
-    """Ends when somebody writes to the pipe."""
+    """Ends when another process writes to the pipe."""
     say("holding")
     open("pipe").close()
     say("let go")

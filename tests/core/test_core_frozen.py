@@ -1,4 +1,4 @@
-"""A class made by our decorator is, to whoever uses it, what the standard one would have made."""
+"""A class made by our decorator behaves as one made by the standard decorator."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_a_flow_that_suspends_is_refused_by_the_blocking_twin_only() -> None:
     with pytest.raises(FlowSuspended, match="suspending"):
         Artifacts().suspending()
     flow = AsyncArtifacts().suspending()
-    assert flow.send(None) is None  # it suspends, and whoever awaits it goes on
+    assert flow.send(None) is None  # it suspends, and its caller goes on
     with pytest.raises(StopIteration):
         flow.send(None)
 

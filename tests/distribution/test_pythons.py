@@ -41,7 +41,7 @@ def test_the_versions_begin_where_the_package_does() -> None:
 def test_the_contracts_hold_in_memory(version: str) -> None:
     interpreter = find_interpreter(version)
     if interpreter is None:
-        pytest.skip(f"there is no Python {version} here")
+        pytest.skip(f"Python {version} is not installed")
     program = Path(__file__).with_name("memory_contract.py")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     command = [interpreter, "-W", "error", str(program)]

@@ -33,7 +33,7 @@ with Database("memory:") as db:
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The source distribution, and the wheel that was built from it, away from the repository."""
     if find_spec("hatchling") is None:
-        pytest.skip("hatchling is not installed; it is in the group dev of pyproject.toml")
+        pytest.skip("hatchling is not installed; it is in the dependency group dev")
     folder = tmp_path_factory.mktemp("built")
     build(ROOT, "sdist", folder)
     (sdist,) = folder.glob("*.tar.gz")

@@ -156,7 +156,7 @@ def test_what_was_begun_while_the_caller_was_cancelled_is_given_up() -> None:
             if isinstance(request, BeginUpload):
                 task.cancel()
                 began.set()
-                await asyncio.sleep(0)  # the reply is on its way, and nobody seems to wait for it
+                await asyncio.sleep(0)  # the reply is on its way, and no task seems to wait for it
 
         files.service.before = wait
         with pytest.raises(asyncio.CancelledError):

@@ -101,7 +101,7 @@ def test_what_will_be_refused_is_not_sent_in_parts(place: Place, source: Any, th
 
 
 class Untouched:
-    """A stream that nobody may read."""
+    """A stream that must not be read."""
 
     def read(self, size: int) -> bytes:
         raise AssertionError("it was read")

@@ -377,5 +377,5 @@ def test_a_worker_whose_store_is_closed_ends_and_says_so(caplog: pytest.LogCaptu
         pass
     with pytest.raises(StoreClosedError):
         asyncio.run(db.aio.worker().run())
-    gc.collect()  # what nobody looked at would be told of here
+    gc.collect()  # an exception that was never retrieved would be reported here
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

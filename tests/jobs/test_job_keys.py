@@ -173,7 +173,7 @@ def run_in_thread(function: Any) -> None:
 
 @everywhere
 async def test_of_racing_transactions_with_one_key_all_commit_and_one_adds_the_job(db: Rig) -> None:
-    await db.enqueue(other)  # so that nobody has to make the table
+    await db.enqueue(other)  # so that the table exists
 
     def enqueue(n: int) -> Any:
         def body(tx: Any) -> Any:

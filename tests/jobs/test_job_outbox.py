@@ -50,7 +50,7 @@ def _nothing_done_yet() -> None:
 
 
 def interfering(db: Rig, *, times: int = 1) -> list[int]:
-    """Have somebody else change the tally just before each of the next commits; gives a list that grows with them."""
+    """Let another process change the tally just before each of the next commits; returns a list that they extend."""
     seen: list[int] = []
 
     def meddle(request: Any) -> None:

@@ -1,4 +1,4 @@
-"""Recurring jobs: each occurrence is enqueued once, whoever asks, and however often."""
+"""Recurring jobs: each occurrence is enqueued once, however many processes ask, and however often."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_a_worker_outlasts_trouble_with_an_occurrence(db: Rig) -> None:
 
 @everywhere
 async def test_of_many_who_ask_at_once_one_enqueues_the_occurrence(db: Rig) -> None:
-    await db.enqueue("recurring-nightly", queue=QUEUE, delay=3600)  # so that nobody has to make the table
+    await db.enqueue("recurring-nightly", queue=QUEUE, delay=3600)  # so that the table exists
     due: list[datetime] = []
 
     def ask() -> None:

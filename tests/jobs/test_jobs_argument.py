@@ -158,7 +158,7 @@ def test_an_item_that_has_become_another_model_is_a_failure(db: Database, contex
         run(load_arguments(context, None, format_arguments([Cat(name="any")])))
 
 
-# --- locators that nobody here can read ------------------------------------------------------------------
+# --- locators that this process cannot read --------------------------------------------------------------
 
 UNKNOWN = [
     ("thing:x", "the kind 'thing'"),

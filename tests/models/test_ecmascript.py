@@ -218,7 +218,9 @@ def test_the_order_of_members_does_not_matter_to_stable_json(
 
 # --- asking JavaScript itself ---------------------------------------------------------------------------
 
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node, to compare with, is missing")
+needs_node = pytest.mark.skipif(
+    shutil.which("node") is None, reason="node, to compare with, is not installed"
+)
 
 
 def ask_node(function: str, questions: Sequence[object]) -> list[str]:

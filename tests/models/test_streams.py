@@ -35,7 +35,7 @@ class OwnKite(Model, table="Kites"):
 
 
 class Server:
-    """A server's own clients, and a prefix that nobody else's tables have."""
+    """A server's own clients, and a unique prefix for tables."""
 
     def __init__(self, name: str) -> None:
         self.url = start_server(name)

@@ -7,7 +7,7 @@
 
 ``db`` is an `AsyncDatabase`, or a `Database` with every method that does I/O dressed as ``async def``: such a test
 never suspends, so it is finished in one step. Each test has a table of its own. Between it and the store stand a
-backend that keeps what was sent, one that can fail on purpose, and a clock that moves only when somebody waits.
+backend that keeps what was sent, one that can fail on purpose, and a clock that moves only when a flow waits.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ async def arrange(db: Db, *items: Model) -> None:
 
 
 async def meanwhile(db: Db, key: ModelKey[Any], **values: Any) -> None:
-    """Somebody else changes an item, in a transaction of their own."""
+    """Change an item in another process's transaction."""
     async with db.transaction() as tx:
         item = await tx.get_one(key)
         for name, value in values.items():

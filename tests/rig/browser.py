@@ -23,7 +23,7 @@ def browser_package(name: str) -> Path:
     try:
         return install(".venv-browser") / name
     except NotHereError as error:
-        pytest.skip(f"the packages for pages are not here: {error}")
+        pytest.skip(f"the npm packages of the pages cannot be installed here: {error}")
 
 
 @contextmanager

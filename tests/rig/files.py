@@ -1,4 +1,4 @@
-"""Where the tests of ``db.files`` run: every kind of service, both colours, with somebody who can get in between.
+"""Where the tests of ``db.files`` run: every kind of service, both colours, and a meddler that acts between requests.
 
 A test is written once, as ``async def test(files: Rig)``. In the awaiting colour it runs on an event loop; in the
 blocking one it never suspends. What `Rig` gives can be awaited in both.
@@ -143,7 +143,7 @@ class Rig:
         return self.directory / "files"
 
     def file(self, data: bytes, name: str = "source") -> Path:
-        """A file with these bytes, old enough that whoever writes to it changes its time."""
+        """Write a file with these bytes, old enough that any later write changes its time."""
         path = self.directory / name
         path.write_bytes(data)
         os.utime(path, (1_000_000_000, 1_000_000_000))

@@ -9,7 +9,7 @@ the worker; in the blocking one it never suspends, and the worker has a thread. 
 - ``@in_memory``: where the store cannot make a difference; in both colours.
 - ``@in_one_colour``: where the colour cannot either, and a test takes long.
 
-Nobody here sleeps for a fixed time: `Rig.until` waits for something to become true.
+Tests don't sleep for a fixed time: `Rig.until` waits for a condition.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Rig:
 
     @property
     def other(self) -> Database:
-        """The same database, for somebody else who comes in between: its requests are not seen by the meddler."""
+        """The same database for another process; the meddler does not see its requests."""
         settings = _layout_settings(self.context.settings)
         return set_clock(Database("memory:", backend=self.meddler.inner, **settings), self.clock)
 

@@ -30,7 +30,7 @@ def test_a_server_and_its_children_end_with_the_process_that_started_them(ending
             assert holder.stdout is not None
             assert holder.stdout.read(2) == b".."  # the server and its child are up
             os.kill(holder.pid, ending)
-            rest, _ = holder.communicate(timeout=20)  # ends when nobody is left who could write
+            rest, _ = holder.communicate(timeout=20)  # ends when no process is left that could write
             assert rest == b""
         finally:
             holder.kill()

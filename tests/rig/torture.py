@@ -90,7 +90,7 @@ class Child:
         return said.rstrip("\n")
 
     def kill(self) -> list[str]:
-        """SIGKILL; what it had said by then and nobody had read. Its having died of anything else is an error."""
+        """Kill it with SIGKILL; returns its unread output. Any other end is an error."""
         self._process.kill()
         said = self._output.read()
         self._process.wait()

@@ -248,7 +248,7 @@ def test_no_template_has_models_in_a_table_of_mode_b() -> None:
 def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:
     program = shutil.which("cfn-lint", path=str(Path(sys.executable).parent))
     if program is None:
-        pytest.skip("cfn-lint is not installed beside this Python")
+        pytest.skip("cfn-lint is not installed in this environment")
     with Database("memory:", table_name="wide.table") as db:
         db.send(CreateTable(WIDE))
         texts = {

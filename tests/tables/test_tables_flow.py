@@ -167,7 +167,7 @@ def test_create_waits_for_a_creator_who_was_faster() -> None:
     def overtaken(request: CreateTable) -> None:
         staged.inner.send_blocking(request)
         staged.play(DescribeTable, staged.in_state("CREATING"), staged.in_state("CREATING"))
-        raise TableExistsError("somebody was faster")
+        raise TableExistsError("another process was faster")
 
     staged.play(CreateTable, overtaken)
     assert table.create().status == "ACTIVE"
@@ -183,7 +183,7 @@ def test_a_table_that_is_not_yet_known_everywhere_is_asked_for_again() -> None:
     def overtaken(request: CreateTable) -> None:
         staged.inner.send_blocking(request)
         staged.play(DescribeTable, TableNotFoundError("not yet"))
-        raise TableExistsError("somebody was faster")
+        raise TableExistsError("another process was faster")
 
     staged.play(CreateTable, overtaken)
     assert table.create().status == "ACTIVE"
@@ -216,7 +216,7 @@ def test_create_waits_for_an_index_that_somebody_else_adds() -> None:
         staged.play(
             DescribeTable, staged.in_state("UPDATING", "CREATING"), staged.in_state("ACTIVE", "CREATING")
         )
-        raise IndexExistsError("somebody was faster")
+        raise IndexExistsError("another process was faster")
 
     staged.play(AddIndex, overtaken)
     assert table.create().schema.indexes == (INDEX,)
@@ -263,7 +263,7 @@ def test_create_gives_up_on_a_table_that_never_settles() -> None:
 def test_create_gives_up_when_others_keep_getting_in_between() -> None:
     staged = Staged()
     table, _ = table_on(staged)
-    staged.play(CreateTable, *[TableExistsError("somebody was faster")] * 1000)
+    staged.play(CreateTable, *[TableExistsError("another process was faster")] * 1000)
     with pytest.raises(ServiceUnavailableError, match="other processes keep changing it"):
         table.create()
     assert staged.sent["CreateTable"] < 50
@@ -369,7 +369,7 @@ def test_a_table_that_somebody_else_deletes_meanwhile_is_no_error() -> None:
     staged = Staged()
     table, _ = table_on(staged)
     table.create()
-    staged.play(DeleteTable, TableNotFoundError("somebody was faster"))
+    staged.play(DeleteTable, TableNotFoundError("another process was faster"))
     assert table.delete() is False
     staged.close()
 

@@ -1,4 +1,4 @@
-"""Telemetry that nobody asked for: nothing is loaded, nothing stands between a database and its store."""
+"""Telemetry that is not set up: nothing is loaded, and no layer is put between a database and its store."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_conflicts_and_throttling_are_survived(holdall_db, holdall_faults, holda
     add()
     assert len(attempts) == 3
     assert holdall_db.get(Order, "1").quantity == 2
-    assert holdall_clock.now() > before  # the pauses between attempts moved it, and nobody waited
+    assert holdall_clock.now() > before  # the pauses between attempts moved it, and the test did not wait
 
 def test_a_lost_reply(holdall_db, holdall_faults):
     holdall_faults.inject(Fault.LOST_AFTER, into="writes")

@@ -1,7 +1,7 @@
 """Lists that expire while transactions are under way, and a clock that only moves when it is told to.
 
 The lists are leases: each ends at the moment that is stored with it, which is how `list_lives` knows its lives apart.
-Expiry is judged by the clock of whoever reads or writes, so it is as exact as clocks are: a commit that is on its way
+Each reader and writer judges expiry by its own clock, so it is as exact as clocks are: a commit that is on its way
 when the moment comes may still go through. `Punctual` stands between the transactions and the store and refuses just
 those writes, so that what remains has to be serializable without exceptions. Expired items stay in the store until
 `swept` deletes them, as DynamoDB does some time later.

@@ -183,7 +183,7 @@ def _seated(db: Database) -> int:
 
 
 def _passed_on(db: Database) -> int:
-    """Who has which mail, and whether the guards agree: nobody else can take one that is in use."""
+    """Who has which mail, and whether the guards agree: a mail that is in use cannot be taken."""
     mails = {name: db.get_one(Person, name).mail for name in ("ada", "bob")}
     before = {"ada": "ada@example.com", "bob": "bob@example.com"}
     after = {"ada": None, "bob": "ada@example.com"}

@@ -53,7 +53,7 @@ class ForeignWriter(Worker):
         try:
             await send(write)
         except ConditionFailedError as error:
-            raise TransactionFailedError("somebody was faster", attempts=1) from error
+            raise TransactionFailedError("another process was faster", attempts=1) from error
 
     def _write(self, name: str, key: Item, item: Item | None, seen: list[Operation]) -> PutItem | UpdateItem:
         stored = None if item is None else item["values"]

@@ -16,7 +16,7 @@ __all__ = ["BOOKS", "PATIENT", "Guestbook", "Page", "guests", "in_threads", "sig
 
 BOOKS = ["blue", "red"]
 PATIENT: dict[str, Any] = {"retries": 1000, "initial_backoff": 0.0005, "max_backoff": 0.01}
-"""As often as it takes: everybody wants to write into the same book."""
+"""As often as it takes: all processes write into the same book."""
 
 
 class Guestbook(Model):

@@ -6,7 +6,7 @@ and with them who depends on whom:
 
 - *ww*: one transaction's append comes right after another's;
 - *wr*: a transaction read a list that ends with another's append;
-- *rw*: a transaction read a list without the append that came next, so it comes before whoever made that;
+- *rw*: a transaction read a list without the append that came next, so it comes before the transaction that made it;
 - *process* and *real time*: it ended before the other began (in the same process; anywhere).
 
 A history has a serial order (one that also agrees with the order edges asked for) exactly when no list is impossible
@@ -17,7 +17,7 @@ in itself and the graph has no cycle; `check` gives everything that says otherwi
 ``G1b``          a transaction's append was read without its next one to the same key
 ``internal``     a transaction did not see its own appends, or saw two different lists under one key
 ``duplicate``    a list holds a value twice
-``garbage``      a list holds a value that nobody appended
+``garbage``      a list holds a value that no transaction appended
 ``order``        two lists of one key disagree about what came first
 ``lost append``  a committed append is not in the final state
 ``G0``           a cycle of ww
@@ -258,7 +258,7 @@ def _strange_values(
         if times > 1:
             yield "duplicate", f", with {value} {times} times", (reader,)
         if writer is None:
-            yield "garbage", f"; nobody appended {value}", (reader,)
+            yield "garbage", f"; no transaction appended {value}", (reader,)
         elif writer == reader:
             yield "internal", f"; it appended {value} itself, but later", (reader,)
         elif record.transactions[writer].outcome is Outcome.ABORTED:

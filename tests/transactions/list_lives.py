@@ -4,9 +4,9 @@ A list that has expired counts as missing, and the next append begins another. E
 which it ends, which is stored with the list and grows from life to life; `life_key` names it. A transaction's reads
 and appends go to lives (``x@160``), or it reads that there is none (``x``).
 
-`unfolded` tells the same as one list per key that only grows: an expiry is a transaction of nobody's, which appends a
-mark (the negative moment), and each life's values follow the mark of the one before. Whoever read a life that was over
-for another, on whom he depends, is then found in a cycle.
+`unfold` expresses the same as one list per key that only grows: an expiry is a transaction without a process, which
+appends a mark (the negative moment), and each life's values follow the mark of the previous one. A transaction that
+read a life that had ended for another, on which it depends, is then found in a cycle.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Lives:
         )
 
     def expiries(self, final: Transaction) -> list[Transaction]:
-        """The transactions of nobody's, each at any time since its moment was about to come."""
+        """The transactions without a process, each at any time since its moment was about to come."""
         return [
             Transaction(
                 f"expiry of {life_key(key, ends)}",

@@ -151,7 +151,7 @@ Way = Callable[[Scene], Awaitable[Any]]
 
 
 def stops_of(way: Way, fails: Exception | None = None) -> list[str]:
-    """Every stop of a transaction that nobody cancels."""
+    """Every suspension of a transaction that is not cancelled."""
 
     async def undisturbed() -> list[str]:
         async with scene(None, fails) as it:

@@ -578,7 +578,7 @@ def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Dri
 
 
 class Meanwhile:
-    """A body of somebody who changes or only reads a letter, during whose first attempt something else happens."""
+    """A body that changes or only reads a letter; something else happens during its first attempt."""
 
     def __init__(self, other: Callable[[], None], change: Callable[[Any, Any], None]) -> None:
         self.attempts = 0

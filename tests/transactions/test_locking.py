@@ -1,7 +1,7 @@
 """Optimistic locking: a transaction commits only if everything it touched is still as it was.
 
 What is checked: each field of a loaded item that was read or written, that the item is still there, and that what was
-missing still is. What is not: fields nobody touched, rows of a query nobody looked at, and transactions without writes.
+missing still is. What is not: fields and rows of a query that were not touched, and transactions without writes.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ async def test_a_lock_on_a_value_says_that_the_item_is_there(db: Db) -> None:
 
 @everywhere
 async def test_a_condition_repeats_the_stored_attribute_as_it_arrived(db: Db) -> None:
-    """A time that somebody else wrote in another form is not written anew because it was read."""
+    """A time that another program wrote in another form is not rewritten because it was read."""
     key, moment = Event.key("a"), "2026-01-31T10:30:00+01:00"
     event = {"id": "a", "at": moment, "more": [moment], "n": 1}
     await put_raw(db, Event, {**raw_key(key), **encode_item(event)})

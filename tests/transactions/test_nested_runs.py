@@ -65,7 +65,7 @@ def _fail() -> None:
 
 
 class Lost(Outer):
-    """Nobody knows what became of the inner transaction."""
+    """The outcome of the inner transaction is unknown."""
 
     def _body(self, tx: Any) -> None:
         tx.create(Thing, name="inner")

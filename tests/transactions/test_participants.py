@@ -152,7 +152,7 @@ def names(files: Path) -> set[str]:
 
 
 def grow(driver: Driver) -> Callable[[int], None]:
-    """Somebody else, who changes the album during the first attempt."""
+    """Another process, which changes the album during the first attempt."""
 
     def meanwhile(attempt: int) -> None:
         if attempt == 1:
@@ -323,7 +323,7 @@ def test_a_participant_may_ask_for_another_attempt_itself(driver: Driver, error:
     assert events == ["prepare guest", "prepare guest", "settle guest", "abandon guest"]
 
 
-# --- nobody knows ------------------------------------------------------------------------------------------
+# --- unknown outcomes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER], ids=str)
@@ -368,7 +368,7 @@ def test_what_an_earlier_attempt_uploaded_survives_when_the_last_ones_fate_is_un
 
 
 class StrangeError(Exception):
-    """Not an error of ours, so that nobody can say what it means for the write; and it says to try again."""
+    """An error that is not ours, so the outcome of the write is unknown, although it claims to be retryable."""
 
     retryable = True
 

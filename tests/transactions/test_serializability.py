@@ -164,7 +164,7 @@ def test_transactions_at_once_are_serializable(kind: str, colour: Colour, seed: 
         assert outcomes[Outcome.UNKNOWN] == 0
         if outcomes[Outcome.ABORTED]:
             return
-    raise AssertionError("nobody ever got in another's way")
+    raise AssertionError("the transactions never contended")
 
 
 @pytest.mark.parametrize("seed", REPEATS)
@@ -181,7 +181,7 @@ def test_transactions_of_several_processes_are_serializable(seed: str, tmp_path:
                 child.tell("start")
             history = [restore(line) for child in children for line in child.finish()]
         outcomes = judge(history, final_read(store.plain), least=4 * times("file"))
-    assert outcomes[Outcome.ABORTED] > 0, "nobody ever got in another's way"
+    assert outcomes[Outcome.ABORTED] > 0, "the transactions never contended"
 
 
 @pytest.mark.parametrize("seed", REPEATS)
@@ -240,7 +240,7 @@ def test_a_network_that_loses_things_changes_nothing(
     monkeypatch.setattr(courier, "BASE_SECONDS", courier.BASE_SECONDS / 50)
     monkeypatch.setattr(courier, "LONGEST_PAUSE", courier.LONGEST_PAUSE / 50)
     if not start_server(kind).startswith("http://"):
-        pytest.skip(f"{kind} speaks TLS, which the lossy network cannot look into")
+        pytest.skip(f"{kind} speaks TLS, which the lossy proxy cannot read")
     with fresh_store(kind, tmp_path) as store:
         with lossy(start_server(kind), f"{seed} {colour}", 0.3) as proxy:
             backend, lists = store.opened(endpoint=proxy.url), spread(store)

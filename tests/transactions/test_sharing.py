@@ -1,4 +1,4 @@
-"""One database among threads, tasks and processes: whoever appends to the same list, every name is there once."""
+"""One database shared by threads, tasks and processes: all append to one list, and every name is in it once."""
 
 from __future__ import annotations
 

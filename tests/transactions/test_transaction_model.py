@@ -46,7 +46,7 @@ class Account(Model):
 
 
 class Member(Model):
-    """The same, but for its mail, which nobody else may have."""
+    """The same, but its mail is unique."""
 
     name: Key[str]
     balance: Balance = 0

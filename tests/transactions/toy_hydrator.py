@@ -1,6 +1,6 @@
 """A toy hydrator: an item can be stored squeezed, all of its fields in one attribute, and is read as if it were not.
 
-`squeeze` does that to an item, as another process would, under a condition: not in the middle of somebody's write.
+`squeeze` does that to an item, as another process would, under a condition: not in the middle of another write.
 """
 
 from __future__ import annotations

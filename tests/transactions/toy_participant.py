@@ -1,6 +1,6 @@
 """A toy that joins commits: it uploads a file before, adds a row that refers to it, and cleans up after.
 
-An album's pictures are files in a directory, and a row for each in the table. While nobody knows yet whether a file
+An album's pictures are files in a directory, and a row for each in the table. While it is not known yet whether a file
 will be referred to, there is a marker beside it. Whatever happens to a process, `swept` can tell later: a file that a
 row refers to is in use, and any other is garbage. (A sweep of real files would leave the young alone, as their commit
 may be under way; here nothing is under way when it sweeps.)
@@ -87,7 +87,7 @@ class Upload(Participant):
 
     @property
     def marker(self) -> Path:
-        """There as long as nobody knows whether the file is in use."""
+        """Exists for as long as it is unknown whether the file is in use."""
         return Path(f"{self.file}.pending")
 
     async def state(self, change: Change) -> None:
@@ -115,7 +115,7 @@ class Upload(Participant):
             await port.call(self._step, "in the upload")
             await port.call(self.file.write_bytes, self._data)
             self.events.append("upload")
-        self._uploads[self.file] = self  # whoever prepared last has the say over it
+        self._uploads[self.file] = self  # the participant that prepared last decides about it
         await port.call(self._step, "after the upload")
 
     async def settle(self, port: Port) -> None:
@@ -126,7 +126,7 @@ class Upload(Participant):
 
     async def abandon(self, port: Port) -> None:
         self.events.append("abandon")
-        if self._uploads.get(self.file, self) is self:  # nobody took it over
+        if self._uploads.get(self.file, self) is self:  # no other participant took it over
             await port.call(self.file.unlink, True)
             await port.call(self.marker.unlink, True)
 

@@ -296,7 +296,7 @@ class Prediction:
         return not 0 <= stored["balance"] + role.amend.amount <= LARGEST
 
     def _violations(self) -> list[type[Exception]]:
-        """A mail may be taken when nobody holds it, or who does lets it go in the same transaction."""
+        """A mail may be taken if no user has it, or if its user gives it up in the same transaction."""
         released: dict[str, str] = {}
         taken: dict[str, str] = {}
         order: list[str] = []

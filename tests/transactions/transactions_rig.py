@@ -61,7 +61,7 @@ class Seat(Model):
 
 
 class Person(Model):
-    """Somebody with an address that nobody else has."""
+    """A person with a unique address."""
 
     name: Key[str]
     mail: str | None = field(default=None, unique=True)

@@ -40,7 +40,7 @@ class Fate(Enum):
     """What becomes of one message."""
 
     LOST = "never arrives"
-    LATE = "arrives when nobody waits for it any more"
+    LATE = "arrives when the client no longer waits for it"
     REPLY_LOST = "is carried out, and its reply lost"
     FAILED_BEFORE = "is not carried out, and answered with a 500"
     FAILED_AFTER = "is carried out, and answered with a 500"

@@ -89,7 +89,7 @@ class Screen:
         return self.browser.new_context(base_url=self.address, storage_state=state, **options).new_page()
 
     def check_access(self, paths: Sequence[str]) -> None:
-        """Check that everybody can use these pages."""
+        """Check that these pages are accessible."""
         page = self.open_page(bypass_csp=True)
         for path in paths:
             check_access(page, path)

@@ -14,7 +14,7 @@ from holdall.web import TransactionMiddleware, retry_on_contention
 
 
 class Contended:
-    """An application that counts, and meets somebody else who does in its first ``times`` runs."""
+    """An application that counts, and that contends with another one in its first ``times`` runs."""
 
     def __init__(self, db: Database, times: int = 1) -> None:
         self.runs = 0

@@ -1,4 +1,4 @@
-"""The pages of the console in a browser: that everybody can use all of them, signing in, and items."""
+"""The pages of the console in a browser: accessibility, signing in, and items."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_a_change_needs_the_csrf_token_of_its_session_and_a_page_of_this_site(db
     assert visitor.ask("POST", "/sign-out", {}, json={"csrf": visitor.csrf}).status_code == 415
     big = {"csrf": visitor.csrf, "x": "x" * 3_000_000}
     assert visitor.ask("POST", "/sign-out", {}, data=big).status_code == 413
-    assert visitor.get("/").status_code == 200, "nobody was signed out"
+    assert visitor.get("/").status_code == 200, "the visitor was not signed out"
 
 
 def test_every_reply_has_the_headers_that_restrain_the_browser(db: Database) -> None:

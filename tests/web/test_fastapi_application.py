@@ -24,7 +24,7 @@ BlockingTx = Annotated[Transaction, Depends(blocking_transaction)]
 
 
 class Application:
-    """Endpoints around the counter; ``meetings`` is how often somebody else will count meanwhile."""
+    """Endpoints around the counter; ``meetings`` is how often another process will count meanwhile."""
 
     def __init__(self, db: Database) -> None:
         self.db = db

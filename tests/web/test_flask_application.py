@@ -18,7 +18,7 @@ from holdall.web.wsgi import TransactionMiddleware
 
 
 class Application:
-    """Views around the counter; ``meetings`` is how often somebody else will count meanwhile."""
+    """Views around the counter; ``meetings`` is how often another process will count meanwhile."""
 
     def __init__(self, db: Database) -> None:
         self.db = db

@@ -33,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 class Reader(Model):
-    """Somebody with a picture."""
+    """A person with a picture."""
 
     name: Key[str]
     avatar = has_one_attached()
@@ -158,7 +158,7 @@ def refused_urls(place: Place) -> dict[str, str]:
         "of a deleted blob": place.proxy_url(gone),
         "without a name": url.rpartition("/")[0],
         "with more parts": f"{url}/more",
-        "a variation that nobody signed": f"/attachments/representations/{viewing}/{viewing}/a.png",
+        "an unsigned variation": f"/attachments/representations/{viewing}/{viewing}/a.png",
         "nonsense": "/attachments/blobs/%00/..%2f..%2fetc/passwd",
     }
 

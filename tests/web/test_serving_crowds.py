@@ -121,7 +121,7 @@ def test_a_crowd_is_served_while_others_are_stuck_and_little_is_held(tmp_path: P
         with serve_asgi(watched) as url, stuck_clients(watched, url, place.proxy_url(large)):
             meet(place, url, film, data, small)
             assert len(watched.held) == STUCK, (
-                "those that read nothing are still there, and kept nobody waiting"
+                "the clients that read nothing are still connected, and did not keep others waiting"
             )
         assert watched.largest <= NEAR
         assert watched.most <= STUCK * NEAR + CROWD * EACH

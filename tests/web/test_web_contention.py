@@ -1,4 +1,4 @@
-"""Real servers, real HTTP, many clients, one counter: no update is lost, and nobody is told of one that is not there.
+"""Real servers, real HTTP, many clients, one counter: no update is lost, and none is reported that was not stored.
 
 In a round, as many clients as there are ask at once, and no handler goes on before all have read the counter. So of
 those that are run once exactly one can commit, and the others have to be told so.
@@ -156,7 +156,7 @@ def test_those_that_may_be_run_again_all_count(serve: Serve, store: str, tmp_pat
         answers = asked(url, ROUNDS, lambda number, who: f"{number} {who}")
         assert count_of(db) == total
     assert sorted((status, int(text)) for status, text in answers) == [(200, n + 1) for n in range(total)]
-    assert meetings.runs >= ROUNDS * (2 * CLIENTS - 1)  # all but one of each round met somebody
+    assert meetings.runs >= ROUNDS * (2 * CLIENTS - 1)  # all but one of each round contended
 
 
 @pytest.mark.parametrize("again", [False, True])

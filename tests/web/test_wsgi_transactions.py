@@ -89,7 +89,7 @@ def add_one() -> Counter:
 
 
 class Contended:
-    """An application that counts, and meets somebody else who does in its first ``times`` runs."""
+    """An application that counts, and that contends with another one in its first ``times`` runs."""
 
     def __init__(self, db: Database, times: int = 1) -> None:
         self.runs = 0

@@ -126,7 +126,7 @@ def database(store: str, folder: Path) -> Iterator[Database]:
 
 
 def bump(db: Database) -> None:
-    """Somebody else counts, in a transaction of their own."""
+    """Count in another process's transaction."""
     with db.transaction() as tx:
         tx.get_one(Counter, "c").n += 100
 

@@ -1,6 +1,6 @@
 """A crowd of workers on one store, over a backend with faults, with jobs that often fail.
 
-- ``jobs_crowd.py work URL SEED``: works until somebody ends it.
+- ``jobs_crowd.py work URL SEED``: works until it is killed.
 - ``jobs_crowd.py enqueue URL SEED FIRST LAST``: makes the orders with these numbers, each with its jobs in the same
   transaction, and ends once all of them are there.
 

@@ -23,7 +23,7 @@ from holdall.worker import JobEvent
 __all__ = ["JOBS", "LEASE", "Ended"]
 
 LEASE = 600.0
-"""Seconds; so long that nobody takes a job over, who only waits for its lease to end."""
+"""Seconds; so long that no worker takes over a job by waiting for its lease to end."""
 
 
 class Ended(Model):

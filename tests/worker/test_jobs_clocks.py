@@ -122,7 +122,7 @@ def test_clocks_that_are_apart_by_seconds_take_no_job_from_a_living_worker(clock
     with ExitStack() as stack:
         for queue, holder in holders.items():
             stack.enter_context(holder)
-            clocks.database(-DAY).jobs.enqueue(long, queue, queue=queue)  # due by anybody's clock
+            clocks.database(-DAY).jobs.enqueue(long, queue, queue=queue)  # due by every clock
         until(lambda: len(told.runs) == len(pairs), "each holder had its job")
         first = {record.id: record.lease for record in leftovers(clocks.right).jobs}
         for watcher in watchers.values():

@@ -1,7 +1,7 @@
 """Many workers on one store, under faults, killed at random and started anew: every job's work is done.
 
 Transactional work exactly once, also what was enqueued many times with one key; all else at least once; and nothing is
-left in the queues, nor a key that nobody holds.
+left in the queues, nor a key without a holder.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def assert_all_done(db: Database, orders: int) -> None:
     assert effects(db) == wanted, SEEDED
     left = leftovers(db)
     assert left.jobs == []
-    assert left.held == {}, f"keys that nobody can free {SEEDED}"
+    assert left.held == {}, f"keys that cannot be freed {SEEDED}"
     groups = len({number for what, number in marked if what == "once"})
     assert len(left.remembered) == 2 * groups, SEEDED
 

@@ -27,7 +27,7 @@ UNHEARD = 2
 
 
 class LossyBackend:
-    """A backend that says of the first heartbeats of each job that nobody knows what became of them."""
+    """A backend that reports an unknown outcome for the first heartbeats of each job."""
 
     def __init__(self, inner: Backend, arrives: bool) -> None:
         self.inner = inner
@@ -60,7 +60,7 @@ class _Line:
     store: LossyBackend
 
     def is_bad(self) -> bool:
-        """Whether not all jobs have had heartbeats that nobody heard of."""
+        """Whether some job has not had a heartbeat with an unknown outcome yet."""
         return len(self.store.beats) < len(JOBS) or min(self.store.beats.values()) < UNHEARD
 
 

@@ -121,7 +121,7 @@ def test_whatever_a_job_raises_is_its_own_failure_and_ends_no_worker(db: Databas
     assert db.query(Run, name="ValueError").all() == [], "what a failed transaction wrote is not there"
 
 
-# --- coroutines that nobody awaits ---
+# --- coroutines that are never awaited ---
 
 
 def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -289,7 +289,7 @@ def test_a_job_that_ends_its_own_process_takes_only_its_attempt_with_it(db: Data
     assert "exit code 9" in (dead.error or "")
 
 
-# --- jobs that nobody knows ---
+# --- unknown jobs ---
 
 
 @holdall.job("poison-known")

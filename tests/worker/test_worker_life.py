@@ -345,7 +345,7 @@ def test_workers_in_other_processes_share_one_file(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings(
     "ignore:.*fork:DeprecationWarning"
 )  # later Pythons warn, and it has to work all the same
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 @pytest.mark.parametrize("where", ["before the worker", "beside the worker"])
 def test_a_forked_process_can_work_on_the_same_file(tmp_path: Path, where: str) -> None:
     with Database(f"embedded:{tmp_path / 'store.db'}", durability="normal") as db:

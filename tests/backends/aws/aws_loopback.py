@@ -77,6 +77,6 @@ def loopback(answer: Callable[[Asked], Answer | None]) -> Iterator[Loopback]:
 
 
 def free_port_url() -> str:
-    """An address where nobody listens."""
+    """An address where no process listens."""
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as listening:
         return f"http://127.0.0.1:{listening.server_port}"

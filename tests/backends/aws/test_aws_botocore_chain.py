@@ -20,7 +20,7 @@ from holdall.errors import CredentialsError
 
 needs_botocore = pytest.mark.skipif(
     find_spec("botocore") is None,
-    reason="botocore is not installed: roles, web identities and processes are its to follow",
+    reason="botocore, which resolves roles, web identities and credential processes, is not installed",
 )
 
 ROLE = "arn:aws:iam::123456789012:role/reader"

@@ -1,4 +1,4 @@
-"""Credentials are renewed ahead of their end, by one thread for all, and nobody waits who need not."""
+"""Credentials are renewed ahead of their end, by one thread for all, and no caller waits needlessly."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_cancelled_write_without_a_reply_ends_soon_and_its_outcome_is_unknown(
 
     with serve_script(describe_things(), silence(), says({"Item": KEY})) as server:
         asyncio.run(main())
-    assert [asked.connection for asked in server.requests] == [1, 1, 2]  # a late reply meets nobody
+    assert [asked.connection for asked in server.requests] == [1, 1, 2]  # no call receives a late reply
 
 
 def test_a_timeout_around_a_write_without_a_reply_raises_that_its_outcome_is_unknown() -> None:

@@ -277,7 +277,7 @@ def test_a_large_reply_and_a_large_request_are_carried_whole(with_caller: Callin
 
 
 def test_a_refused_connection_is_known_to_have_sent_nothing(with_caller: Calling) -> None:
-    with socket.socket() as reserved:  # bound but not listening, so nobody else is there either
+    with socket.socket() as reserved:  # bound but not listening, so no other process can listen there
         reserved.bind(("127.0.0.1", 0))
         with pytest.raises(Unsent, match=f"Errno {errno.ECONNREFUSED}"):
             with_caller(f"http://127.0.0.1:{reserved.getsockname()[1]}", one_post)

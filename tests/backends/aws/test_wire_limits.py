@@ -284,7 +284,7 @@ if colour == "awaiting":
 else:
     ask()
     use_up()
-    for _ in range(2):  # one of them has the kept connection, where nobody answers; the other needs a new one
+    for _ in range(2):  # one of them has the kept connection, which gets no answer; the other needs a new one
         threading.Thread(target=ask).start()
 """
 

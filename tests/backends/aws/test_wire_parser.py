@@ -228,7 +228,7 @@ def test_a_head_over_the_limit_is_refused_however_it_comes(pieces: int) -> None:
 
 def test_interim_replies_without_end_are_not_read_for_ever() -> None:
     class Endless:
-        """Gives interim replies for as long as anybody asks."""
+        """Returns interim replies without end."""
 
         def __init__(self) -> None:
             self.given = 0

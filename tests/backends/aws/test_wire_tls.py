@@ -22,7 +22,7 @@ from holdall.backends.aws.transport import Transport
 from holdall.errors import ConfigurationError, EndpointError
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="openssl, to make certificates, is missing"
+    shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed"
 )
 
 ANSWER = http(200, {"Content-Length": 2}, b"ok")

@@ -78,7 +78,7 @@ NEW = Version(b"new!" * 20_000, "text/new")
 
 
 def read_version(root: Path, key: str = KEY) -> Version | None:
-    """What an object is to whoever opens the root now; its digests have to be those of its bytes."""
+    """Read an object with a new service; its digests must be those of its bytes."""
     service = DiskService(root)
     try:
         found = service.send_blocking(GetObject(NAME, key))

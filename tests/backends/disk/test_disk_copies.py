@@ -75,7 +75,7 @@ def test_a_copy_has_everything_that_was_kept_beside_the_bytes(
 
 def test_a_copy_that_cannot_be_changed_has_everything_but_the_etag(root: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only a superuser can make files of another user")
+        pytest.skip("only root can create another user's files")
     fill(root)
     before = Disk(root).head(KEYS[0])
     with tempfile.TemporaryDirectory() as open_to_all:

@@ -83,14 +83,14 @@ def test_a_change_that_is_killed_at_any_step_has_happened_or_not(tmp_path: Path,
 
 
 def go_on(root: Path, change: Change, begun: Any, told: str) -> None:
-    """Whatever a dead process left is in nobody's way, and an hour later it is gone."""
+    """What a dead process left behind is harmless, and deleted an hour later."""
     if change.after is not None and read_version(root) == change.before:
         change.make(DiskService(root), begun)
         assert read_version(root) == change.after, told
     hour_later(root)
     clean = expected_files(root, change)
     left = files(root) - clean
-    # attributes that were replaced, and not yet removed, are nobody's; there is one such file at most
+    # replaced attributes that are not deleted yet belong to no object; there is at most one such file
     assert all("~" in name for name in left), told
     assert len(left) <= 1, told
     assert clean <= files(root), told

@@ -62,7 +62,7 @@ def test_a_refused_step_leaves_what_was_there_or_tells_that_it_may_have_happened
             assert found == change.after
         elif isinstance(error, OutcomeUnknown):
             assert found in (change.before, change.after)
-        elif not change.name.startswith("delete"):  # once it is seen to be gone, nobody can bring it back
+        elif not change.name.startswith("delete"):  # once it is seen to be gone, it cannot come back
             assert isinstance(error, StoreError)
             assert isinstance(error, StoreFullError) or code == errno.EIO
             assert found == change.before

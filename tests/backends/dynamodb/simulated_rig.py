@@ -28,7 +28,7 @@ def plain_url(server: str) -> str:
     """Where the server is; it is skipped if what goes there and back cannot be read on the way."""
     url = start_server(server)
     if not url.startswith("http://"):
-        pytest.skip(f"{server} speaks TLS, which the lossy network cannot look into")
+        pytest.skip(f"{server} speaks TLS, which the lossy proxy cannot read")
     return url
 
 

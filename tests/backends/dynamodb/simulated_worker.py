@@ -1,4 +1,4 @@
-"""A worker in a process of its own that says what it is about to do and what it was told, until somebody ends it.
+"""A worker in its own process that prints what it is about to do and what it was told, until it is killed.
 
 Arguments: endpoint, table, name, how single writes are sent. Lines: ``try <kind> <id>``, then
 ``<word> <kind> <id>``.

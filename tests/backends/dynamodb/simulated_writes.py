@@ -92,7 +92,7 @@ class Kind(Protocol):
         """The items there at first."""
 
     async def attempt(self, send: Send, table: str, id: str) -> None:
-        """Do it once; it raises when it was not done, or when nobody knows."""
+        """Do it once; raises if it was not done, or if the outcome is unknown."""
 
     def effects(self, held: Held, told: Told) -> set[str]:
         """The attempts that took effect; an effect that is half or double is an error."""
@@ -186,7 +186,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Claim:
-    """Put an item in a place that several want, if nobody has: plain, or stamped."""
+    """Put an item under a contended key, if it is free: plain, or stamped."""
 
     name: str
     stamped: bool
@@ -295,8 +295,8 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Recycle:
-    """Evict whoever is in a place, then create there. Only a token tells a creation that was evicted from one that
-    never was: a stamp is gone with its item, and a second send would create it anew.
+    """Delete the item under a contended key, then create one there. Only a token distinguishes a created and deleted
+    item from one that was never created: a stamp is gone with its item, and a second send would create it again.
     """
 
     name: str = "recycled"
@@ -330,7 +330,7 @@ class Recycle:
 
 @dataclass(frozen=True)
 class Note:
-    """Put an item nobody else touches: plain, or several in a batch."""
+    """Put an item that no other writer touches: plain, or several in a batch."""
 
     name: str
     repeated: bool = False

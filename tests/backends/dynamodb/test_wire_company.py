@@ -289,7 +289,7 @@ def test_cancelling_many_reads_mixes_up_no_replies() -> None:
 # --- fork ---
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 @pytest.mark.parametrize("scenario", ["kept_connection", "discovery_under_way", "inside_an_event_loop"])
 def test_a_forked_child_has_connections_of_its_own(scenario: str) -> None:
     gate = threading.Event()

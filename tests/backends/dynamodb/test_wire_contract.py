@@ -110,7 +110,7 @@ def opened(way: Way) -> Iterator[Backend]:
 def test_contract(way: Way, check: Check, colour: Calls) -> None:
     lacking = check.requires & way.lacks
     if lacking:
-        pytest.skip(f"{way}: does not claim {', '.join(sorted(lacking))}")
+        pytest.skip(f"{way} lacks {', '.join(sorted(lacking))}")
     deviation = DEVIATIONS.get(way.server, {}).get(str(check))
     if deviation is not None:
         pytest.skip(f"{way.server} {deviation}")

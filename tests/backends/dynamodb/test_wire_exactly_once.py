@@ -432,7 +432,7 @@ class Faltering:
         return self.current()
 
     def renew(self, rejected: Credentials) -> None:
-        raise AssertionError("nobody rejected anything")
+        raise AssertionError("nothing was rejected")
 
 
 UNSETTLED = [*STAMPED, pytest.param(TRANSACTION, id="token")]

@@ -48,7 +48,7 @@ def by_transactions(db: Database, times: int) -> None:
 
 
 def by_comparing(db: Database, times: int) -> None:
-    """Read, then write on the condition that nobody else has written; again until it went through."""
+    """Read, then write on the condition that no other process has written; repeat until that succeeds."""
     done = 0
     while done < times:
         count = current(db)

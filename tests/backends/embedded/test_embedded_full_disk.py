@@ -44,6 +44,6 @@ def test_a_file_that_may_not_grow_refuses_writes_and_loses_nothing(tmp_path: Pat
     done = ran(sys.executable, HERE / "limited_writer.py", tmp_path)
     assert done.returncode == 0, done.stderr
     error, rest = done.stdout.split()
-    # The system calls this an I/O error, after which nobody can be sure what of the last write is on the disk.
+    # The system calls this an I/O error, after which it is unknown what part of the last write is on the disk.
     assert error in ("StoreFullError", "StoreError", "OutcomeUnknown")
     assert rest == "intact"

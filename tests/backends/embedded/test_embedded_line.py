@@ -1,4 +1,4 @@
-"""The line in which processes wait to write: whoever leaves it, in whatever way, lets the next one in."""
+"""The line in which processes wait to write: a process that leaves it, in any way, lets the next one in."""
 
 from __future__ import annotations
 

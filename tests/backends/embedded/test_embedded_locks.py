@@ -1,4 +1,4 @@
-"""A store that somebody else keeps locked: waiting has an end, and the error says that waiting longer may help."""
+"""A store that another process keeps locked: waiting ends, and the error says that waiting longer may help."""
 
 from __future__ import annotations
 

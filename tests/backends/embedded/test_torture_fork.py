@@ -18,7 +18,7 @@ def test_around_a_fork(tmp_path: Path, scenario: str) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("this platform does not fork")
     if "inherited" in scenario and not Path("/proc/self/fd").is_dir():
-        pytest.skip("there is no /proc here to list a process's descriptors")
+        pytest.skip("this platform has no /proc, which lists a process's descriptors")
     run_script("fork_scenarios.py", scenario, tmp_path, ROUNDS)
     if (tmp_path / "store.db").exists():
         audit(tmp_path / "store.db", SEEDED)

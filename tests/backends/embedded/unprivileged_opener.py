@@ -1,4 +1,4 @@
-"""A process that is nobody in particular: ``unprivileged_opener.py PATH`` opens the store, reads and writes.
+"""A process without privileges: ``unprivileged_opener.py PATH`` opens the store, reads and writes.
 
 Says ``opened``, ``read`` and ``wrote`` as far as it comes, and the name of the error that stopped it.
 """

@@ -1,4 +1,4 @@
-"""A backend for reads before the main one: what goes where, how a stale one shows, and that nobody is misled by it."""
+"""A backend for reads before the main one: what goes where, how a stale one shows, and that it misleads no caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: who goes first, who waits for whom, and that nobody waits for ever."""
+"""Turns: who goes first, who waits for whom, and that no contender waits for ever."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_everybody_has_a_turn_and_no_two_of_one_name_at_a_time(
     assert crowd.turns.is_empty
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 def test_nobody_waits_in_a_child_for_a_turn_of_its_parent(crowd: Crowd) -> None:
     mine = crowd.join(1)
     crowd.join(2)

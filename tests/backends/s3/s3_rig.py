@@ -1,4 +1,4 @@
-"""An S3 service of ours for tests: real connections in either colour, time that passes only when somebody waits, and a
+"""An S3 service of ours for tests: real connections in either colour, time that passes only when a test waits, and a
 server that plays S3 by script, announced bodies included.
 """
 

@@ -50,7 +50,7 @@ class Given:
         return self.current()
 
     def renew(self, rejected: Credentials) -> None:
-        raise AssertionError("nobody asked the service")
+        raise AssertionError("the service must not be asked")
 
 
 @contextmanager

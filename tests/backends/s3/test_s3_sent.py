@@ -243,7 +243,9 @@ def test_over_a_plain_connection_every_body_is_signed(colour: Colour, size: int)
     assert_signed(asked)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, to make certificates, is missing")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed"
+)
 def test_over_tls_an_md5_that_was_given_vouches_for_the_body(
     colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,7 +134,7 @@ def test_bodies_are_received_into_one_room_after_each_other(colour: Colour) -> N
             last = room.take(10)
             assert last == some_bytes(10), "it came into the room"
             failed = await call(method="GET", room=room)
-            assert (failed.body, type(failed.body)) == (some_bytes(200_000), bytes), "somebody will read that"
+            assert (failed.body, type(failed.body)) == (some_bytes(200_000), bytes), "the caller reads that"
             with pytest.raises(Broken):
                 await call(method="GET", room=room)
 
@@ -431,7 +431,9 @@ def test_a_silent_server_is_given_up_after_the_time_it_has(
 # --- over TLS ---
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, to make certificates, is missing")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed"
+)
 def test_large_bodies_travel_over_tls_too(
     colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

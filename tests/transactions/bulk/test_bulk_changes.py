@@ -209,7 +209,7 @@ async def test_a_run_that_dies_at_a_write_is_resumed_and_changes_no_item_twice(
 
 
 def interfere(db: Db, *rivals: UpdateItem) -> None:
-    """Somebody else writes just before the first commit."""
+    """Another process writes just before the first commit."""
     waiting = list(rivals)
 
     def before(request: Request[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Creating items: what is checked at once, what is sent, and what happens when somebody was faster."""
+"""Creating items: what is checked at once, what is sent, and what happens if another process was faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults: given to new items, shown for old ones, and written only when somebody changes something."""
+"""Defaults: given to new items, shown for old ones, and written only when the item is changed."""
 
 from __future__ import annotations
 

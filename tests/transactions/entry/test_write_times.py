@@ -62,7 +62,7 @@ class Dated(Page):
 
 
 async def change_unread(db: Db, key: Any, update: Any) -> None:
-    """Somebody changes an item without reading it, in a transaction of their own."""
+    """Change an item without reading it, in another transaction."""
     async with db.transaction() as tx:
         tx.update(key, update)
 

@@ -115,7 +115,7 @@ def _without_stamp(item: Item) -> dict[str, Any]:
 
 
 def update_raw(db: Db, key: ModelKey[Any], **attributes: Any) -> UpdateItem:
-    """What somebody else sends to change attributes of an item, in DynamoDB's JSON form; None takes one away."""
+    """Another process's request to change attributes of an item, in DynamoDB's JSON form; None removes one."""
     actions = [
         Remove(Path((name,))) if attribute is None else Set(Path((name,)), Value(attribute))
         for name, attribute in attributes.items()
@@ -169,7 +169,7 @@ class Pages(Layer):
 
 
 class Meddler(Layer):
-    """A store in which somebody else is a little faster: sends a request of theirs before each of the next writes."""
+    """A store in which another process is faster: it sends another request before each of the next writes."""
 
     def __init__(self, inner: Backend) -> None:
         super().__init__(inner)

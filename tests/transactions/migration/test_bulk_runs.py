@@ -69,7 +69,7 @@ class Own(Model, name="Own", table="Own", indexes=[Index("by_size", ["size", "wi
 
 
 class Other(Model):
-    """Somebody else's, in the same table."""
+    """Another application's, in the same table."""
 
     id: Key[int]
 
@@ -177,7 +177,7 @@ async def test_an_item_that_others_change_each_time_is_told_by_name_and_stops_no
 
 
 class Restless(Layer):
-    """A store in which somebody changes one item before each write of it."""
+    """A store in which another process changes an item before each write of it."""
 
     key: Any = None
     update: Any = None

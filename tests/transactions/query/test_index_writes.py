@@ -1,4 +1,4 @@
-"""What is stored for an index is right after every write, whoever else writes, in both layouts.
+"""What is stored for an index is right after every write, with concurrent writers too, in both layouts.
 
 After each write of a random life of a few items, every stored attribute is compared with what the item's fields say it
 has to be, and the indexes are asked for what a list in Python has. Then every pair of writes to different components

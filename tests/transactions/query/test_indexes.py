@@ -1,4 +1,4 @@
-"""Indexes that follow their items: whoever changes a field of one writes it right, or not at all.
+"""Indexes that follow their items: every change to a field of an index writes it correctly, or fails.
 
 Each test has a model in the one table and one in a table of its own, whose index attributes are the JavaScript
 library's.

@@ -112,7 +112,7 @@ async def test_what_is_no_token_is_refused_as_one(db: Db) -> None:
 
 @in_memory
 async def test_a_token_is_signed_and_not_secret(db: Db) -> None:
-    """Whoever has it can read the key of the last row; the guide says so."""
+    """A client can read the key of the last row in it; the guide says so."""
     name = await box(db)
     token = (await db.query(Letter, box=name).page(2)).next
     assert token is not None

@@ -50,7 +50,7 @@ async def room(db: Db, seat: type[Any], count: int, **values: Any) -> str:
 
 
 async def change(db: Db, seat: type[Any], name: str, number: int, **values: Any) -> None:
-    """Somebody else changes a seat."""
+    """Let another process change a seat."""
     async with db.transaction() as tx:
         item = await tx.get_one(seat, room=name, number=number)
         for field_name, value in values.items():
@@ -254,7 +254,7 @@ async def test_run_again_rows_of_an_index_are_read_from_the_table(db: Db, seat: 
 
 
 class Lagging:
-    """Does something to the table between an index's answer and whoever asked it: an index lags behind its table."""
+    """Changes the table between an index's reply and its delivery, because an index lags behind its table."""
 
     def __init__(self, db: Db, act: Any) -> None:
         self.watch, self.act = watch_of(db), act

@@ -57,7 +57,7 @@ async def clinic(db: Db, doctor: type[Any] = Doctor, count: int = 2, **values: A
 
 
 async def change(db: Db, key: Any, **values: Any) -> None:
-    """Somebody else changes a doctor."""
+    """Let another process change a doctor."""
     async with db.transaction() as tx:
         item = await tx.get_one(key)
         for name, value in values.items():
@@ -124,7 +124,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
     ("a row that goes", {}, {}, True),
     ("what where goes by", {}, {"on_call": False}, True),
     ("what the index goes by", {"index": "by_ward", "ward": "a"}, {"ward": "b"}, True),
-    ("a field that nobody read", {}, {"pager": "1234"}, False),
+    ("a field that was not read", {}, {"pager": "1234"}, False),
 ]
 
 

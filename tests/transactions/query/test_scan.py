@@ -735,6 +735,6 @@ def test_the_memory_that_reading_takes_does_not_grow_with_the_rows() -> None:
         assert peak(iter(db.scan(Grain, segments=1))) < 5
         assert peak(iter(db.scan(Grain, segments=4))) < 18
         assert peak(iter(db.query(Grain, heap="a"))) < 9
-        with db.transaction() as tx:  # which lets go of rows that nobody looked into
+        with db.transaction() as tx:  # which releases rows whose fields were not read
             assert peak(iter(tx.scan(Grain, segments=1))) < 6
             assert peak(iter(tx.query(Grain, heap="a"))) < 10

@@ -1,9 +1,9 @@
 """Snapshots of a service on disk: links to the files of all objects as of one moment, for a backup.
 
-The gate is a lock on the root. Whoever deletes an object or replaces its bytes holds the lock *shared* for that step; a
-snapshot holds it *exclusively* from its beginning until all files are linked. So what existed at its beginning is still
-there when it is linked, and then stays, because a link keeps the bytes of a file that is deleted or replaced later. The
-kernel releases the locks of a process that dies.
+The gate is a lock on the root. A process that deletes an object or replaces its bytes holds the lock *shared* for that
+step; a snapshot holds it *exclusively* from its beginning until all files are linked. So what existed at its beginning
+is still there when it is linked, and then stays, because a link keeps the bytes of a file that is deleted or replaced
+later. The kernel releases the locks of a process that dies.
 
 The links are in ``_/snapshots/<id>``, on the service's own file system. The process that made them holds a lock on that
 directory; the next snapshot removes directories that no process holds.
