@@ -503,8 +503,8 @@ def test_an_index_is_read_from_pieces_of_any_size_and_says_where_slices_are(give
     while found is None:
         found = reader.take(pack.body[reader.read : reader.read + 7])
     assert found == pack.index
-    for slice, entry in zip(slices, found.entries, strict=True):
-        assert pack.body[entry.offset : entry.offset + entry.size] == slice.data
+    for slice, packed in zip(slices, found.slices, strict=True):
+        assert pack.body[packed.offset : packed.offset + packed.size] == slice.data
     assert pack.key("x/") != Pack.of("orders", "Order", slices, "another id").key("x/")
 
 

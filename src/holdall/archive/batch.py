@@ -21,9 +21,9 @@ from holdall.archive.pack import (
     PACK_BYTES,
     PACK_ITEMS,
     PACK_SUFFIX,
-    Entry,
     IndexReader,
     Pack,
+    PackedSlice,
     PackIndex,
     Slice,
 )
@@ -104,7 +104,7 @@ def make_candidate(place: ArchivePlace, item: Item, now: datetime) -> Candidate:
     slice = Slice.of(key, envelope)
     # as long as the real values
     pack, etag = f"{prefix_of(place)}{FOLDER}{slice.digest}{PACK_SUFFIX}", slice.digest[:32]
-    pointer = _point(place, pack, etag, Entry(key, slice.digest, PACK_BYTES, len(slice.data)), now)
+    pointer = _point(place, pack, etag, PackedSlice(key, slice.digest, PACK_BYTES, len(slice.data)), now)
     kept, _ = place.split(item)
     return Candidate(item, slice, item_size({**kept, POINTER: pointer.stored}))
 
@@ -114,11 +114,11 @@ async def store_batch(
 ) -> list[Pointer]:
     """Store a pack of these items; return the pointers to replace them with."""
     key, info, index = await store_pack(context, place, [each.slice for each in candidates], now)
-    return [_point(place, key, info.etag, entry, now) for entry in index.entries]
+    return [_point(place, key, info.etag, packed, now) for packed in index.slices]
 
 
-def _point(place: ArchivePlace, key: str, etag: str, entry: Entry, now: datetime) -> Pointer:
-    return Pointer(place.service, key, etag, entry.digest, entry.size, CODEC, now, offset=entry.offset)
+def _point(place: ArchivePlace, key: str, etag: str, packed: PackedSlice, now: datetime) -> Pointer:
+    return Pointer(place.service, key, etag, packed.digest, packed.size, CODEC, now, offset=packed.offset)
 
 
 # --- packs in a service -----------------------------------------------------------------------------------
@@ -157,16 +157,18 @@ async def fetch_index(
         if index is not None:
             models = {schema.name for schema in place.schema.family()}
             is_ours = index.table == place.binding.table and (place.binding.own or index.model in models)
-            keyed = all(entry.key.keys() == place.key_names for entry in index.entries)
+            keyed = all(packed.key.keys() == place.key_names for packed in index.slices)
             return index if is_ours and keyed else None
 
 
-async def fetch_owners(context: Context, place: ArchivePlace, entries: Sequence[Entry]) -> list[Item | None]:
+async def fetch_owners(
+    context: Context, place: ArchivePlace, slices: Sequence[PackedSlice]
+) -> list[Item | None]:
     """Fetch the items that own these slices, as they are in the table now."""
     found: list[Item | None] = []
-    for at in range(0, len(entries), BatchGet.most):
-        some = entries[at : at + BatchGet.most]
-        reads = tuple(GetItem(place.binding.table, entry.key, True) for entry in some)
+    for at in range(0, len(slices), BatchGet.most):
+        some = slices[at : at + BatchGet.most]
+        reads = tuple(GetItem(place.binding.table, packed.key, True) for packed in some)
         found += (await context.port.send(BatchGet(reads))).items
     return found
 
@@ -179,9 +181,9 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
     index = await fetch_index(context, place, key, etag)
     if index is None:
         return None
-    for at in range(0, len(index.entries), BatchGet.most):
-        some = index.entries[at : at + BatchGet.most]
-        for entry, item in zip(some, await fetch_owners(context, place, some), strict=True):
+    for at in range(0, len(index.slices), BatchGet.most):
+        some = index.slices[at : at + BatchGet.most]
+        for packed, item in zip(some, await fetch_owners(context, place, some), strict=True):
             try:
                 pointer = find_pointer(item)
             except CorruptArchiveError:
@@ -189,7 +191,7 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
             if pointer is not None and pointer.key == key:  # even if the service has been renamed
                 return True
             if pointer is None and item is not None and not place.split(item)[1]:
-                copy = await _fetch_copy(context, place, key, entry)
+                copy = await _fetch_copy(context, place, key, packed)
                 if copy is None or lacks_contents(place, item, copy.contents.item):
                     return True
     return False
@@ -230,20 +232,24 @@ async def consider_slices(context: Context, place: ArchivePlace, item: Item, cho
                 index = await fetch_index(context, place, each.key, each.etag)
             except (ObjectNotFoundError, PreconditionFailedError):
                 continue
-            for entry in () if index is None else index.entries:
-                if entry.key == key and choice.consider(await _fetch_copy(context, place, each.key, entry)):
+            for packed in () if index is None else index.slices:
+                if packed.key == key and choice.consider(await _fetch_copy(context, place, each.key, packed)):
                     return
 
 
-async def _fetch_copy(context: Context, place: ArchivePlace, key: str, entry: Entry) -> ArchivedCopy | None:
+async def _fetch_copy(
+    context: Context, place: ArchivePlace, key: str, packed: PackedSlice
+) -> ArchivedCopy | None:
     """Fetch a slice; None if it is damaged or missing."""
     try:
-        found = await context.port.send(GetObject(place.service, key, entry.offset, entry.size))
+        found = await context.port.send(GetObject(place.service, key, packed.offset, packed.size))
         contents = open_envelope(found.body, key)
         moment = datetime.fromisoformat(found.info.headers.metadata["archived_at"])
     except (ObjectNotFoundError, CorruptArchiveError, KeyError, ValueError):
         return None
-    is_whole = contents.envelope.digest == entry.digest and place.owns(contents) and contents.key == entry.key
+    is_whole = (
+        contents.envelope.digest == packed.digest and place.owns(contents) and contents.key == packed.key
+    )
     return ArchivedCopy(contents, moment) if is_whole else None
 
 

@@ -16,7 +16,7 @@ from holdall.archive.batch import Batch, fetch_index, fetch_owners, find_pointer
 from holdall.archive.envelope import read_envelope
 from holdall.archive.exchange import exchange_pointer
 from holdall.archive.item import ArchivePlace, find_place, prefix_of
-from holdall.archive.pack import FOLDER, PACK_SUFFIX, Entry, Slice
+from holdall.archive.pack import FOLDER, PACK_SUFFIX, PackedSlice, Slice
 from holdall.archive.pointer import Pointer
 from holdall.archive.sweep import GRACE
 from holdall.core.context import Context
@@ -90,7 +90,7 @@ async def compact(
 class _Live:
     """A slice that is still needed, the item that owns it, and that item's pointer."""
 
-    entry: Entry
+    packed: PackedSlice
     item: Item
     pointer: Pointer
 
@@ -121,8 +121,8 @@ class _Work:
             index = await fetch_index(self._context, place, found.key, found.etag)
             if index is None:
                 return
-            live = await self._find_live(found, index.entries)
-            size = sum(each.entry.size for each in live)
+            live = await self._find_live(found, index.slices)
+            size = sum(each.packed.size for each in live)
             rewrite = bool(live) and size < self._live_share * index.size
             if rewrite and not self._dry_run:
                 await self._copy(found, live)
@@ -145,33 +145,33 @@ class _Work:
         while self._batch:
             await self._move(self._batch.take())
 
-    async def _find_live(self, found: ListedObject, entries: Sequence[Entry]) -> list[_Live]:
+    async def _find_live(self, found: ListedObject, slices: Sequence[PackedSlice]) -> list[_Live]:
         live = []
-        for entry, item in zip(entries, await fetch_owners(self._context, self._place, entries), strict=True):
+        for packed, item in zip(slices, await fetch_owners(self._context, self._place, slices), strict=True):
             try:
                 pointer = find_pointer(item)
             except CorruptArchiveError:
                 continue  # the sweep keeps the pack for such an item
             if pointer is not None and (pointer.service, pointer.key, pointer.offset) == (
                 *(self._place.service, found.key),
-                entry.offset,
+                packed.offset,
             ):
                 assert item is not None
-                live.append(_Live(entry, item, pointer))
+                live.append(_Live(packed, item, pointer))
         return live
 
     async def _copy(self, found: ListedObject, live: Sequence[_Live]) -> None:
         request = GetObject(self._place.service, found.key, if_match=found.etag)
         body = (await self._context.port.send(request)).body
         for each in live:
-            entry = each.entry
-            data = body[entry.offset : entry.offset + entry.size]
+            packed = each.packed
+            data = body[packed.offset : packed.offset + packed.size]
             try:
                 read_envelope(data, each.pointer.digest, each.pointer.where)
             except CorruptArchiveError:
                 self.done = replace(self.done, damaged=self.done.damaged + 1)
                 continue
-            slice = Slice(entry.key, entry.digest, data)
+            slice = Slice(packed.key, packed.digest, data)
             self._batch.add(_Move(slice, each))
 
     async def _move(self, moves: Sequence[_Move]) -> None:
@@ -184,9 +184,9 @@ class _Work:
                 self._context,
                 self._place.binding,
                 move.live.item,
-                replace(move.live.pointer, key=key, etag=info.etag, offset=entry.offset),
+                replace(move.live.pointer, key=key, etag=info.etag, offset=packed.offset),
             )
-            for move, entry in zip(moves, index.entries, strict=True)
+            for move, packed in zip(moves, index.slices, strict=True)
         )
         outcomes = await self._context.port.gather(flows, limit=_AT_ONCE)
         moved = sum(outcome.result() for outcome in outcomes)

@@ -54,7 +54,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PackedSlice:
     """A slice as listed in a pack's index: its owner's key, the digest of its text, and its place in the pack."""
 
     key: Item
@@ -69,12 +69,12 @@ class PackIndex:
 
     table: str
     model: str
-    entries: tuple[Entry, ...]
+    slices: tuple[PackedSlice, ...]
 
     @property
     def size(self) -> int:
         """The size of all slices together, in bytes."""
-        return sum(entry.size for entry in self.entries)
+        return sum(each.size for each in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,11 @@ class Pack:
 
 
 def _place(table: str, model: str, slices: Sequence[tuple[Item, str, int]], start: int) -> PackIndex:
-    entries = []
+    packed = []
     for key, digest, size in slices:
-        entries.append(Entry(key, digest, start, size))
+        packed.append(PackedSlice(key, digest, start, size))
         start += size
-    return PackIndex(table, model, tuple(entries))
+    return PackIndex(table, model, tuple(packed))
 
 
 class IndexReader:

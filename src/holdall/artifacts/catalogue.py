@@ -7,7 +7,7 @@ from datetime import timedelta
 from holdall.artifacts.directory.sweep import Freed, sweep_strays
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import LATEST
-from holdall.artifacts.record import NAMES, NameEntry, VersionRow
+from holdall.artifacts.record import NAMES, NameRecord, VersionRow
 from holdall.artifacts.version.latest import unlist
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
@@ -38,7 +38,7 @@ class NamePages:
         self._prefix = prefix
         self._deleted = deleted
         self._after = after
-        self._pages: Pages[NameEntry] | None = None
+        self._pages: Pages[NameRecord] | None = None
 
     async def next_page(self) -> list[str] | None:
         """Return the names of the next page, which may be empty; None at the end."""
@@ -47,11 +47,11 @@ class NamePages:
             query = home.query(NAMES, limit=_PAGE, prefix=self._prefix)
             if self._after:
                 query = replace(query, start_after=home.key(NAMES, self._after))
-            self._pages = Pages(self._context, home, NameEntry, query)
+            self._pages = Pages(self._context, home, NameRecord, query)
         page = await self._pages.next()
         if page is None:
             return None
-        names = [entry.sk for entry in page]
+        names = [record.sk for record in page]
         return names if self._deleted or not names else await self._keep_live(home, names)
 
     async def _keep_live(self, home: Home, names: list[str]) -> list[str]:
@@ -131,9 +131,9 @@ async def _add(context: Context, home: Home, names: list[str]) -> int:
     added = 0
     for at in range(0, len(names), _PAGE):
         some = names[at : at + _PAGE]
-        entries = [NameEntry.of(home, name) for name in some]
-        there = await fetch_all(context.port, entries)
-        new = [entry for entry, found in zip(entries, there, strict=True) if not found.is_stored]
+        records = [NameRecord.of(home, name) for name in some]
+        there = await fetch_all(context.port, records)
+        new = [record for record, found in zip(records, there, strict=True) if not found.is_stored]
         await put_all(context.port, new)
         added += len(new)
     return added

@@ -210,14 +210,14 @@ class PurgeMark(ArtifactRecord, type="holdall.ArtifactPurge"):
     prefix = "purge#"
 
 
-class NameEntry(ArtifactRecord, type="holdall.ArtifactName"):
-    """An entry of the list of all names."""
+class NameRecord(ArtifactRecord, type="holdall.ArtifactName"):
+    """A name in the list of all artifacts."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, home: Home, name: str) -> Self:
-        """The entry of a name, to be written."""
+        """The record of a name, to be written."""
         return cls.new(home.address(NAMES, name))
 
 
@@ -275,12 +275,12 @@ class AliasNote(ArtifactRecord, type="holdall.ArtifactAlias"):
 
 
 def history_sk(alias: str, number: int) -> str:
-    """The sort key of an entry of an alias's history."""
+    """The sort key of a change in an alias's history."""
     return f"history#{alias}#{number:09d}"
 
 
-class AliasEntry(ArtifactRecord, type="holdall.ArtifactAliasChange"):
-    """An entry of an alias's history; ``arms`` are pairs of a version and its weight, in order."""
+class AliasChangeRecord(ArtifactRecord, type="holdall.ArtifactAliasChange"):
+    """A change in an alias's history; ``arms`` are pairs of a version and its weight, in order."""
 
     __slots__ = ()
     at = moment("at")

@@ -132,7 +132,7 @@ class Alias:
         demands one of the alias's versions.
         """
         if override is not None:
-            return self._overridden(override)
+            return self._check_served(override)
         split = _split_of(self.arms)
         if key is not None:
             return split.pick(key, self.sk if salt is None else salt)
@@ -144,7 +144,7 @@ class Alias:
             )
         return split.pick_random(roll)
 
-    def _overridden(self, version: Version) -> str:
+    def _check_served(self, version: Version) -> str:
         wanted = display_version(encode_version_sk(version))
         if wanted not in self.versions:
             raise InvalidAliasError(

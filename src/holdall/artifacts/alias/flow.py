@@ -15,7 +15,14 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from holdall.artifacts.alias.alias import Alias, Arms, Version, arms_of, is_plain, two_arms
-from holdall.artifacts.alias.history import AliasAction, AliasChange, Entries, alias_at, arms_at, make_entry
+from holdall.artifacts.alias.history import (
+    AliasAction,
+    AliasChange,
+    AliasChanges,
+    alias_at,
+    arms_at,
+    make_change_record,
+)
 from holdall.artifacts.alias.state import LONG_AGO, AliasState, explain_no_alias, read_aliases, read_state
 from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
@@ -176,7 +183,7 @@ async def alter_alias(
     """Add the steps that make an alias serve these versions, or delete it; return the alias as it will be."""
     context, protected = change.context, options.get("protected")
     check_protected(state, options.get("allow_protected", False))
-    entry = AliasChange(
+    recorded = AliasChange(
         state.note.changes + 1,
         context.port.now(),
         action,
@@ -187,7 +194,7 @@ async def alter_alias(
         None if protected == state.protected else protected,
     )
     notes = await _fetch_notes(context, home, state, arms)
-    after = set_arms(change, home, state, arms, entry)
+    after = set_arms(change, home, state, arms, recorded)
     _note_arms(change, home, state, arms, notes)
     before = _weights(state.arms)
     announce(change, "alias_moved", state.name, alias=state.alias, before=before, after=_weights(arms))
@@ -233,25 +240,27 @@ async def _fetch_notes(context: Context, home: Home, state: AliasState, arms: Ar
     return [note for note in found if isinstance(note, Note)]
 
 
-def set_arms(change: Change, home: Home, state: AliasState, arms: Arms, entry: AliasChange) -> Alias | None:
+def set_arms(
+    change: Change, home: Home, state: AliasState, arms: Arms, recorded: AliasChange
+) -> Alias | None:
     """Make an alias serve these versions, or delete it if there are none; return the alias as it will be."""
     name, alias = state.name, state.alias
     if state.row.is_stored and not state.is_noted:  # versioned has changed it: record that, too
         then = state.row.moment or LONG_AGO
-        found = AliasChange(entry.number, then, "found", _weights(state.arms), None, None, None)
-        change.create(make_entry(home, name, alias, found))
-        entry = replace(entry, number=entry.number + 1)
-    change.create(make_entry(home, name, alias, entry))
-    protected = state.protected if entry.protected is None else entry.protected
+        found = AliasChange(recorded.number, then, "found", _weights(state.arms), None, None, None)
+        change.create(make_change_record(home, name, alias, found))
+        recorded = replace(recorded, number=recorded.number + 1)
+    change.create(make_change_record(home, name, alias, recorded))
+    protected = state.protected if recorded.protected is None else recorded.protected
     note = AliasNote.new(
         state.note.address,
         AliasNote.revision.set(change.context.port.new_id()),
-        AliasNote.changes.set(entry.number),
+        AliasNote.changes.set(recorded.number),
         *([AliasNote.protected.set(True)] if protected else []),
     )
     same, after = state.row.same(*FIELDS), None
     if arms:
-        fields = _fields(arms, entry.at)
+        fields = _fields(arms, recorded.at)
         row = AliasRow.new(state.row.address, *fields)
         note = note.apply(*fields, AliasNote.arms.set(None if is_plain(arms) else arms))
         change.put(row, expect=[same])
@@ -347,11 +356,11 @@ async def _find_target(
     something else and was meant to last.
     """
     alias = state.alias
-    entries = Entries(context, home, state.name, alias)
-    change = await entries.next()
+    changes = AliasChanges(context, home, state.name, alias)
+    change = await changes.next()
     if change is not None and (state.is_noted or (not state.row.is_stored and change.weights is None)):
         below, now = change.of or change.number, change.weights
-    else:  # versioned has changed or deleted it since, after all entries
+    else:  # versioned has changed or deleted it since, after all recorded changes
         below, now = state.note.changes + 1, {display_version(sk): weight for sk, weight in state.arms}
     while change is not None:
         if to is not None:
@@ -367,7 +376,7 @@ async def _find_target(
                 return change
         elif change.number < below and change.weights not in (None, now) and not change.is_stage:
             return change
-        change = await entries.next()
+        change = await changes.next()
     what = f"the alias {alias!r:.60} of {state.name!r:.60}"
     if to is not None:
         raise InvalidOptionsError(

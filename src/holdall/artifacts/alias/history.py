@@ -1,7 +1,7 @@
 """The history of an alias: every change, with its author and reason.
 
-Entries are only ever appended, in the transaction of the change that they record. A change that versioned made appears
-when Holdall next changes the alias, as an entry ``found`` with the time at which versioned made it.
+Records of changes are only ever appended, in the transaction of the change itself. A change that versioned made appears
+when Holdall next changes the alias, as a change ``found`` with the time at which versioned made it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdall.artifacts.name import (
     encode_meta_pk,
     encode_version_sk,
 )
-from holdall.artifacts.record import AliasEntry, history_sk
+from holdall.artifacts.record import AliasChangeRecord, history_sk
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
@@ -64,31 +64,31 @@ class AliasChange:
         }
 
 
-def make_entry(home: Home, name: str, alias: str, change: AliasChange) -> AliasEntry:
-    """Make the entry of a change; the order of its versions is kept."""
-    return AliasEntry.new(
+def make_change_record(home: Home, name: str, alias: str, change: AliasChange) -> AliasChangeRecord:
+    """Make the record of a change; the order of its versions is kept."""
+    return AliasChangeRecord.new(
         home.address(encode_meta_pk(name), history_sk(alias, change.number)),
-        AliasEntry.at.set(change.at),
-        AliasEntry.action.set(change.action),
-        AliasEntry.arms.set(None if change.weights is None else list(change.weights.items())),
-        AliasEntry.by.set(change.by),
-        AliasEntry.reason.set(change.reason),
-        AliasEntry.of.set(change.of),
-        AliasEntry.protected.set(change.protected),
+        AliasChangeRecord.at.set(change.at),
+        AliasChangeRecord.action.set(change.action),
+        AliasChangeRecord.arms.set(None if change.weights is None else list(change.weights.items())),
+        AliasChangeRecord.by.set(change.by),
+        AliasChangeRecord.reason.set(change.reason),
+        AliasChangeRecord.of.set(change.of),
+        AliasChangeRecord.protected.set(change.protected),
     )
 
 
-def _change_of(entry: AliasEntry) -> AliasChange:
-    assert entry.at is not None
+def _change_of(record: AliasChangeRecord) -> AliasChange:
+    assert record.at is not None
     return AliasChange(
-        int(entry.sk.rpartition("#")[2]),
-        entry.at,
-        cast("AliasAction", entry.action),
-        None if entry.arms is None else {version: int(weight) for version, weight in entry.arms},
-        entry.by,
-        entry.reason,
-        entry.of,
-        entry.protected,
+        int(record.sk.rpartition("#")[2]),
+        record.at,
+        cast("AliasAction", record.action),
+        None if record.arms is None else {version: int(weight) for version, weight in record.arms},
+        record.by,
+        record.reason,
+        record.of,
+        record.protected,
     )
 
 
@@ -98,9 +98,9 @@ async def alias_history(context: Context, name: str, alias: str, *, limit: int =
     check_alias_text(alias)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidOptionsError(f"limit must be a whole number, 1 or more, not {limit!r:.60}")
-    entries = Entries(context, await home_of(context), name, alias)
+    changes = AliasChanges(context, await home_of(context), name, alias)
     found: list[AliasChange] = []
-    while len(found) < limit and (change := await entries.next()) is not None:
+    while len(found) < limit and (change := await changes.next()) is not None:
         found.append(change)
     return found
 
@@ -115,8 +115,8 @@ async def alias_at(context: Context, home: Home, name: str, alias: str, at: date
     value = state.value()
     if value is not None and value.update_at <= at:
         return value
-    entries = Entries(context, home, name, alias)
-    while (change := await entries.next()) is not None:
+    changes = AliasChanges(context, home, name, alias)
+    while (change := await changes.next()) is not None:
         if change.at <= at:
             if change.weights is None:
                 break
@@ -130,16 +130,16 @@ def arms_at(change: AliasChange) -> Arms:
     return tuple((encode_version_sk(each), weight) for each, weight in (change.weights or {}).items())
 
 
-class Entries:
-    """The entries of a history, newest first, read as they are needed."""
+class AliasChanges:
+    """The changes in a history, newest first, read as they are needed."""
 
     def __init__(self, context: Context, home: Home, name: str, alias: str) -> None:
         query = home.query(encode_meta_pk(name), reverse=True, limit=25, prefix=f"history#{alias}#")
-        self._pages = Pages(context, home, AliasEntry, query)
-        self._waiting: list[AliasEntry] = []
+        self._pages = Pages(context, home, AliasChangeRecord, query)
+        self._waiting: list[AliasChangeRecord] = []
 
     async def next(self) -> AliasChange | None:
-        """Return the next older entry; None after the oldest."""
+        """Return the next older change; None after the oldest."""
         while not self._waiting:
             page = await self._pages.next()
             if page is None:

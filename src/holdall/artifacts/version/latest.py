@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.name import LATEST
-from holdall.artifacts.record import ROW, Head, NameEntry, VersionRow, parse_moment
+from holdall.artifacts.record import ROW, Head, NameRecord, VersionRow, parse_moment
 from holdall.artifacts.version.content import Content, content_of, content_updates, find_content
 from holdall.core.context import Context
 from holdall.core.expressions import Remove, Set
@@ -146,7 +146,7 @@ async def put_right(
     change.put(row, expect=[latest.row.same(*ROW)])
     head = update_head(change, latest, *values)
     if not latest.head.listed:
-        change.put(NameEntry.of(home, name))
+        change.put(NameRecord.of(home, name))
     if fewer or more:
         from holdall.artifacts.directory.hold import count_versions
 
@@ -206,7 +206,7 @@ async def unlist(context: Context, home: Home, name: str) -> bool:
         return False
     change, row = Change(context), VersionRow.at(home, name, LATEST)
     change.require(row, row.address.absent)
-    change.delete(NameEntry.of(home, name))
+    change.delete(NameRecord.of(home, name))
     if head.is_stored:
         change.update(head, Head.listed.remove(), expect=[head.same(Head.published)])
     else:

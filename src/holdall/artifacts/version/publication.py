@@ -22,7 +22,7 @@ from typing import Any
 from holdall.artifacts.event import announce
 from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import check_name, number_of
-from holdall.artifacts.record import Head, NameEntry, Note, VersionNote, VersionRow
+from holdall.artifacts.record import Head, NameRecord, Note, VersionNote, VersionRow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.content import artifact_of, content_updates
 from holdall.artifacts.version.expectation import Expected, newest_rows
@@ -185,7 +185,7 @@ async def write_version(
         change.put(note)
         reservation.use(change, alone=alone, listed=listed)
         if not listed:
-            change.put(NameEntry.of(home, name))
+            change.put(NameRecord.of(home, name))
         _count_files(change, home, placed)
         announce(change, "published", name, sk, content.sha256)
         refused = await commit_once(change)

@@ -18,7 +18,7 @@ from holdall.artifacts.home import Home, Pages
 from holdall.artifacts.name import LATEST, display_version, encode_meta_pk
 from holdall.artifacts.record import (
     FIELDS,
-    AliasEntry,
+    AliasChangeRecord,
     AliasNote,
     Head,
     Note,
@@ -149,8 +149,8 @@ class AliasCheck:
         query = self._home.query(
             encode_meta_pk(self._name), reverse=True, limit=1, prefix=f"history#{alias}#"
         )
-        entries = await Pages(self._work.context, self._home, AliasEntry, query).next()
-        last = int(entries[0].sk.rpartition("#")[2]) if entries else 0
+        changes = await Pages(self._work.context, self._home, AliasChangeRecord, query).next()
+        last = int(changes[0].sk.rpartition("#")[2]) if changes else 0
         note = before.note
         if last == note.changes or await self._has_changed(before):
             return

@@ -10,7 +10,7 @@ from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.directory.record import FileRecord
 from holdall.artifacts.home import Home, Pages, home_of
 from holdall.artifacts.name import display_version, encode_meta_pk
-from holdall.artifacts.record import Head, NameEntry, Note, PurgeMark, VersionRow, parse_moment
+from holdall.artifacts.record import Head, NameRecord, Note, PurgeMark, VersionRow, parse_moment
 from holdall.artifacts.settings import artifact_settings
 from holdall.artifacts.version.content import find_content
 from holdall.artifacts.version.latest import unlist
@@ -97,12 +97,12 @@ class FileCheck:
         return await is_there(self._work, self._home.service, key) is not False
 
 
-async def _is_unlisted(work: Work, home: Home, entry: NameEntry) -> bool:
+async def _is_unlisted(work: Work, home: Home, record: NameRecord) -> bool:
     """Whether an artifact has a version, but is not listed, as of one moment: it may just have been purged."""
-    rows = await Pages(work.context, home, VersionRow, home.query(entry.sk, limit=1)).next()
+    rows = await Pages(work.context, home, VersionRow, home.query(record.sk, limit=1)).next()
     if not rows:
         return False
-    reads = tuple(GetItem(home.table, each.address.key, True) for each in (rows[0], entry))
+    reads = tuple(GetItem(home.table, each.address.key, True) for each in (rows[0], record))
     version, listed = (await work.context.port.send(TransactGet(reads))).items
     return version is not None and listed is None
 
@@ -116,30 +116,30 @@ async def check_artifacts(work: Work, home: Home) -> None:
 
 
 async def _check_listed(work: Work, home: Home, names: Sequence[str]) -> None:
-    entries = [NameEntry.of(home, name) for name in names]
-    for entry, found in zip(entries, await fetch_all(work.context.port, entries), strict=True):
-        if found.is_stored or not await _is_unlisted(work, home, entry):
+    records = [NameRecord.of(home, name) for name in names]
+    for record, found in zip(records, await fetch_all(work.context.port, records), strict=True):
+        if found.is_stored or not await _is_unlisted(work, home, record):
             continue
-        mend = partial(put_all, work.context.port, [entry])
+        mend = partial(put_all, work.context.port, [record])
         message = "it is missing from the list of names"
-        await work.find("artifacts", "error", f"artifact {entry.sk}", message, "add it to the list", mend)
+        await work.find("artifacts", "error", f"artifact {record.sk}", message, "add it to the list", mend)
 
 
 async def _check_artifact(work: Work, home: Home, name: str) -> None:
     await AliasCheck(work, home, name).check()
     if not await _check_versions(work, home, name):
-        await _check_entry(work, home, name)
+        await _check_name(work, home, name)
     await _check_head(work, home, name)
     await _check_purges(work, home, name)
 
 
-async def _check_entry(work: Work, home: Home, name: str) -> None:
+async def _check_name(work: Work, home: Home, name: str) -> None:
     """Find a name that is listed without an artifact, unless a purge is about to remove it from the list."""
     port, began = work.context.port, work.context.port.now() - _OLD
     head = await fetch(port, Head.of(home, name))
     versions = await Pages(work.context, home, VersionRow, home.query(name, limit=1)).next()
-    entry = await fetch(port, NameEntry(NameEntry.of(home, name).address))
-    if versions or not entry.is_stored or (head.purged_at is not None and head.purged_at > began):
+    record = await fetch(port, NameRecord(NameRecord.of(home, name).address))
+    if versions or not record.is_stored or (head.purged_at is not None and head.purged_at > began):
         return
     mend = partial(unlist, work.context, home, name)
     message = "it is listed, but has no versions"
