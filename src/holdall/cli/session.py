@@ -54,9 +54,8 @@ def open_at(url: str | None, *, missing: Literal["refuse", "create", "empty"], *
     from holdall import Database
 
     if missing == "create" or (path := _find_missing_file(url)) is None:
-        return Database(
-            url, manage_table=False, **options
-        )  # which creates the file when it is first written to
+        # which creates the file when it is first written to
+        return Database(url, manage_table=False, **options)
     if missing == "empty":
         from holdall.backends.embedded import EmbeddedBackend
 

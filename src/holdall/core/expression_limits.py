@@ -32,21 +32,20 @@ every tree of the shape passes the check of its nodes."""
 
 def check_condition(condition: Condition) -> tuple[tuple[Path, ...], int]:
     """Check a condition: types of literals, paths, and at most 300 operators, 100 options and 4 KB of text."""
-    if not isinstance(condition, Condition):
-        raise InvalidExpressionError(f"a condition was expected, not {type(condition).__name__}")
-    return _check(condition)
+    return check_expression(condition, Condition)
 
 
 def check_update(update: Update) -> tuple[tuple[Path, ...], int]:
     """Check an update like `check_condition`, and that no two actions change the same place."""
-    if not isinstance(update, Update):
-        raise InvalidExpressionError(
-            f"an update was expected, not {type(update).__name__}", hint="write Update((action, action, ...))"
-        )
-    return _check(update)
+    return check_expression(update, Update)
 
 
-def _check(expression: Condition | Update) -> tuple[tuple[Path, ...], int]:
+def check_expression(
+    expression: Condition | Update, kind: type[Condition | Update]
+) -> tuple[tuple[Path, ...], int]:
+    """`check_condition` or `check_update`, in one call."""
+    if not isinstance(expression, kind):
+        raise _refuse_kind(expression, kind)
     literals: list[Attribute] = []
     shape = shape_of(expression, literals)
     found = _sound.get(shape)
@@ -66,6 +65,15 @@ def _check(expression: Condition | Update) -> tuple[tuple[Path, ...], int]:
     for literal in literals:
         bound += MAX_ALIAS + attribute_size(literal)
     return found[0], bound
+
+
+def _refuse_kind(expression: object, kind: type[Condition | Update]) -> InvalidExpressionError:
+    found = type(expression).__name__
+    if kind is Condition:
+        return InvalidExpressionError(f"a condition was expected, not {found}")
+    return InvalidExpressionError(
+        f"an update was expected, not {found}", hint="write Update((action, action, ...))"
+    )
 
 
 def _check_tree(expression: Condition | Update) -> bool:

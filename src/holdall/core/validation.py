@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from holdall.core.expression_limits import check_condition, check_update
-from holdall.core.expressions import Set, Update, Value
+from holdall.core.expression_limits import check_expression
+from holdall.core.expressions import Condition, Set, Update, Value
 from holdall.core.key_rules import (
     MAX_KEY,
     canonical_attribute,
@@ -164,11 +164,11 @@ def _check_write(write: TransactAction, schema_of: SchemaOf) -> Sequence[Checked
     schema = schema_of(write.table)
     bound = 0
     if write.condition is not None:
-        nested, bound = check_condition(write.condition)
+        nested, bound = check_expression(write.condition, Condition)
         if nested:
             check_scalar_keys(schema, nested)
     if isinstance(write, UpdateItem):
-        nested, more = check_update(write.update)
+        nested, more = check_expression(write.update, Update)
         bound += more
         _check_key_changes(schema, write.update)
         if nested:
@@ -195,12 +195,12 @@ def _check_key_changes(schema: TableSchema, update: Update) -> None:
     sort = schema.sort
     keys = (schema.partition.name, None if sort is None else sort.name)
     for action in update.actions:
-        if isinstance(action, Set) and isinstance(action.value, Value) and len(action.path.parts) == 1:
+        parts = action.path.parts
+        if schema.indexes and len(parts) == 1 and isinstance(action, Set) and isinstance(action.value, Value):
+            changed = {str(parts[0]): canonical_attribute(action.value.attribute)}
             for index in schema.indexes:
-                check_index_key(
-                    schema, index, {str(action.path.parts[0]): canonical_attribute(action.value.attribute)}
-                )
-        if action.path.parts[0] in keys:
+                check_index_key(schema, index, changed)
+        if parts[0] in keys:
             raise InvalidKeyError(
                 f"{action.path} is part of the key of table {schema.name} and cannot be changed",
                 hint="delete the item and put it under its new key, in one transaction",
@@ -233,7 +233,8 @@ def _check_transact_write(request: TransactWrite, schema_of: SchemaOf) -> Sequen
                 "an action in a transaction cannot return an item", hint="read the item after the transaction"
             )
         found.append(_check_write(action, schema_of)[0])
-    _check_distinct(actions, found, schema_of, "transaction")
+    if len(actions) > 1:
+        _check_distinct(actions, found, schema_of, "transaction")
     if sum(map(_BOUND, found)) > MAX_TRANSACTION:
         check_payload(request)
     return found

@@ -64,9 +64,8 @@ class Reader:
     def _relieve(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
         """Have another thread share what has not begun yet."""
         if batch:
-            with suppress(
-                RuntimeError
-            ):  # the interpreter is shutting down: the threads at work answer the rest
+            # while the interpreter shuts down, the threads at work answer the rest
+            with suppress(RuntimeError):
                 self._pool.submit(_work, self._pool, loop, batch)
                 loop.call_later(_STUCK, self._relieve, loop, batch)
 
