@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import _Init, dataclass, replace
 
 T = TypeVar("T")
 
@@ -131,6 +132,22 @@ def test_a_class_may_have_no_fields_or_a_parameter() -> None:
     assert repr(Empty()) == "Empty()"
     assert {Empty(), Empty()} == {Empty()}
     assert Box[int](5).content == 5
+
+
+def test_the_signature_is_known_before_the_first_value_is_made_and_a_subclass_shares_it() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Fresh:
+        first: Any
+        second: int = 2
+
+    class Derived(Fresh):
+        __slots__ = ()
+
+    assert isinstance(vars(Fresh)["__init__"], _Init), "nothing is compiled yet"
+    assert Derived(1).second == 2
+    assert str(inspect.signature(Fresh)) == "(first: 'Any', second: 'int' = 2) -> None"
+    assert inspect.isfunction(vars(Fresh)["__init__"])
+    assert "__init__" not in vars(Derived)
 
 
 def test_the_requests_do_not_load_the_standard_decorator() -> None:
