@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdall.core.expressions import Condition, Node, Path, Update, Value
-from holdall.core.measure import attribute_size, name_size
+from holdall.core.measure import measure_attribute, name_size
 from holdall.core.renderer import Renderer
 from holdall.core.shapes import Memory, shape_of
 from holdall.core.values import Attribute
@@ -63,7 +63,7 @@ def check_expression(
                 node.check()
     bound = found[1]
     for literal in literals:
-        bound += MAX_ALIAS + attribute_size(literal)
+        bound += MAX_ALIAS + measure_attribute(literal)[1]
     return found[0], bound
 
 

@@ -60,7 +60,7 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
             ):
                 size = len(text)  # the most common attribute, without another call
             else:
-                kept[name], size = _canonical(attribute, depth)
+                kept[name], size = measure_attribute(attribute, depth)
             total += size + (_known_names.get(name) or _know_name(name))
     except InvalidValueError as error:
         raise error.inside(str(name)) from None
@@ -87,10 +87,11 @@ def item_size(item: Item) -> int:
 
 def attribute_size(attribute: Attribute) -> int:
     """Return how many bytes DynamoDB bills for one value, without its name."""
-    return _canonical(attribute, 1)[1]
+    return measure_attribute(attribute)[1]
 
 
-def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
+def measure_attribute(attribute: Attribute, depth: int = 1) -> tuple[Attribute, int]:
+    """Check a value; return it in its stored form, with its size in bytes, without its name."""
     try:
         [kind] = attribute
         content = attribute[kind]
@@ -101,6 +102,8 @@ def _canonical(attribute: Attribute, depth: int) -> tuple[Attribute, int]:
         if kind == "N":
             text, size = measure_number(content)
             return (attribute if text == content else {"N": text}), size
+        if kind == "BOOL" and content.__class__ is bool:
+            return attribute, 1
         rule = _CANONICAL[kind]
     except InvalidValueError:
         raise
@@ -133,7 +136,8 @@ def _binary(content: object) -> tuple[str, int]:
 def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     if not isinstance(content, (list, tuple)):
         raise refuse_malformed(attribute)
-    _check_depth(depth)
+    if depth >= MAX_DEPTH:
+        raise _refuse_nesting()
     members: list[Attribute] = []
     total = 3
     for member in content:
@@ -143,7 +147,7 @@ def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[
             total += len(text) + 1
             continue
         try:
-            kept, size = _canonical(member, depth + 1)
+            kept, size = measure_attribute(member, depth + 1)
         except InvalidValueError as error:
             raise error.inside(f"[{len(members)}]") from None
         members.append(kept)
@@ -154,7 +158,8 @@ def _canonical_list(attribute: Attribute, content: object, depth: int) -> tuple[
 def _canonical_map(attribute: Attribute, content: object, depth: int) -> tuple[Attribute, int]:
     if content.__class__ is not dict and not isinstance(content, Mapping):
         raise refuse_malformed(attribute)
-    _check_depth(depth)
+    if depth >= MAX_DEPTH:
+        raise _refuse_nesting()
     members, total = canonical_item(content, depth + 1)
     return {"M": members}, 3 + total + len(members)
 
@@ -169,7 +174,7 @@ def _canonical_set(attribute: Attribute, content: object, depth: int) -> tuple[A
     if kind == "SS" and {*map(type, content)} == {str} and (text := "".join(content)).isascii():
         members, total = sorted(content), len(text)
     else:
-        measured = [_canonical({kind[0]: member}, depth) for member in content]
+        measured = [measure_attribute({kind[0]: member}, depth) for member in content]
         members = sort_set(kind[0], [kept[kind[0]] for kept, _ in measured])
         total = sum([size for _, size in measured])
     if len(set(members)) != len(members):
@@ -219,9 +224,8 @@ def name_size(name: object) -> int:
     return size
 
 
-def _check_depth(depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        raise InvalidValueError(f"lists and maps are nested more than {MAX_DEPTH} levels deep")
+def _refuse_nesting() -> InvalidValueError:
+    return InvalidValueError(f"lists and maps are nested more than {MAX_DEPTH} levels deep")
 
 
 def refuse_malformed(attribute: object) -> InvalidValueError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from holdall.core.measure import name_size, refuse_malformed, sort_set, utf8_size
+from holdall.core.measure import MAX_NAME, name_size, refuse_malformed, sort_set, utf8_size
 from holdall.core.numbers import number_text, parse_number
 from holdall.errors import InvalidValueError
 
@@ -111,7 +111,8 @@ def _encode_map(value: Mapping[object, object]) -> dict[str, Any]:
     for name in value:
         if not isinstance(name, str):
             raise InvalidValueError(f"the keys of a map must be strings, not {type(name).__name__}")
-        name_size(name)
+        if not name.isascii() or not 0 < len(name) <= MAX_NAME:  # otherwise it needs no further check
+            name_size(name)
     return {"M": encode_item(value)}  # type: ignore[arg-type]
 
 
