@@ -177,8 +177,6 @@ class Feed:
                 self._reporter.report(JobEvent("dead", record.name, record.id, record.queue, 0, error=error))
             if passing:
                 passing = self._pass_over(shard, records)
-            if any(record.id in self._tried for record in records):
-                shard.rung = True  # it may be free again, which only another page can show
             found = [record for record in records if self._can_be_taken(record)]
             after = page.last_key
             if after is None:
