@@ -25,17 +25,17 @@ MAX_DEPTH = 32
 MAX_NAME = 65535
 
 
-class StoredItem(dict[str, "Attribute"]):
+class SealedItem(dict[str, "Attribute"]):
     """An item in its stored form, with its size. It is not checked again, so it must not be changed."""
 
     __slots__ = ("size",)
     size: int
 
 
-def seal_item(item: Item) -> StoredItem:
+def seal_item(item: Item) -> SealedItem:
     """Check an item once, for code that reads its size and then sends it."""
     kept, size = canonical_item(item)
-    sealed = StoredItem(kept)
+    sealed = SealedItem(kept)
     sealed.size = size
     return sealed
 
@@ -46,7 +46,7 @@ def canonical_item(item: Item, depth: int = 1) -> tuple[dict[str, Attribute], in
     The stored form has numbers in canonical text and sets sorted. Parts that are already canonical are
     shared with the argument, not copied. ``depth`` is greater than 1 for a map inside an item.
     """
-    if isinstance(item, StoredItem):
+    if isinstance(item, SealedItem):
         return item, item.size
     kept: dict[str, Attribute] = dict(item)
     total, name = 0, ""
