@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 from download_rig import BOTH, PART, SMALL, Store, Way, on, open_download_store, pattern, tree_of
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall.artifacts.settings import ArtifactSettings
 from holdall.artifacts.version.delivery import download
@@ -313,7 +313,7 @@ def test_threads_and_processes_share_a_cache(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from test_artifact_cache import mixed_downloads;"
         "mixed_downloads(sys.argv[1], Path(sys.argv[2]), 1, 60)"
     )
-    with started_source(code, url, tmp_path) as other:
+    with start_source(code, url, tmp_path) as other:
         with ThreadPoolExecutor(3) as threads:
             for each in [threads.submit(mixed_downloads, url, tmp_path, seed, 60) for seed in (2, 3, 4)]:
                 each.result()

@@ -477,7 +477,7 @@ async def test_a_job_that_comes_twice_takes_one_step(shop: Shop) -> None:
 @in_both
 async def test_a_job_that_comes_early_comes_again(shop: Shop) -> None:
     begun = await shop.start()
-    (record,) = await shop.rig.waiting()
+    (record,) = await shop.rig.list_waiting()
     await shop.rig.jobs.delete(record.id)
     await shop.rig.enqueue("holdall.rollout", "model", "prod", begun.id, begun.turn)
     assert await shop.after(0) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from rig.files import Meddler, Rig, Way, bucket_service, open_rig, pattern
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall import Database
 from holdall.backends.memory import MemoryService
@@ -320,7 +320,7 @@ def test_a_worker_in_another_process_copies(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path / 'store.db'}"
     with Database(url, files=named, default_service="both") as db:
         db.files.put("it", b"bytes")
-        with started_source(program, url, json.dumps(named)) as worker:
+        with start_source(program, url, json.dumps(named)) as worker:
             assert worker.finish() == ["1"]
         assert db.files["copy"].get("it") == b"bytes"
 

@@ -78,11 +78,11 @@ async def test_jobs_are_listed_in_the_order_in_which_they_are_due_and_the_dead_a
 @everywhere
 async def test_a_running_job_is_listed_as_running(db: Rig) -> None:
     handle = await db.enqueue(held)
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         (record,) = await db.jobs.list(state="running")
         assert (record.id, record.state, record.attempts) == (handle.id, "running", 1)
-        assert await db.waiting() == []
+        assert await db.list_waiting() == []
         assert (await db.jobs.counts())["default"] == (0, 1, 0, 0)
         go_on.set()
 
@@ -239,7 +239,7 @@ async def test_a_job_that_waits_or_is_dead_can_be_deleted(db: Rig) -> None:
 @everywhere
 async def test_a_running_job_can_neither_be_deleted_nor_tried_again(db: Rig) -> None:
     handle = await db.enqueue(held)
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         with pytest.raises(JobBusyError):
             await db.jobs.delete(handle.id)
@@ -292,7 +292,7 @@ async def test_a_purge_deletes_the_dead(db: Rig) -> None:
 @everywhere
 async def test_a_purge_of_what_waits_leaves_what_runs(db: Rig) -> None:
     await db.enqueue(held)
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         await db.enqueue(note, delay=60)
         await db.enqueue(chain, 1, delay=60)
@@ -315,7 +315,7 @@ async def test_a_purge_can_be_of_what_died_or_was_due_before_a_time(db: Rig) -> 
     await db.enqueue(note, "soon", delay=60)
     await db.enqueue(note, "late", delay=7200)
     assert await db.jobs.purge(state="waiting", before=db.clock.now() + timedelta(hours=1)) == 1
-    assert [record.arguments for record in await db.waiting()] == ['["late"]']
+    assert [record.arguments for record in await db.list_waiting()] == ['["late"]']
 
 
 # --- refused --------------------------------------------------------------------------------------------

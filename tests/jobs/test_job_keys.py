@@ -195,7 +195,7 @@ async def test_of_racing_transactions_with_one_key_all_commit_and_one_adds_the_j
 @everywhere
 async def test_what_is_enqueued_while_the_job_runs_is_another_job(db: Rig) -> None:
     await db.enqueue(held, key="k")
-    async with db.working(concurrency=1):
+    async with db.run_worker(concurrency=1):
         await db.until(begun.is_set)
         assert (await db.enqueue(held, key="k")).added
         assert not (await db.enqueue(held, key="k")).added
@@ -223,7 +223,7 @@ async def test_a_job_that_failed_has_its_key_again_until_its_next_attempt(db: Ri
 @everywhere
 async def test_a_job_that_failed_while_another_took_its_key_is_superseded(db: Rig) -> None:
     await db.enqueue(held, True, key="k")
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         second = await db.enqueue(held, key="k", delay=3600)
         go_on.set()
@@ -255,7 +255,7 @@ async def test_a_job_that_was_deleted_leaves_its_key(db: Rig) -> None:
 @everywhere
 async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
     first = await db.enqueue(held, key="k")
-    async with db.working(grace=0.0):
+    async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
     assert not (await db.enqueue(held, key="k")).added
@@ -267,14 +267,14 @@ async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
 @in_memory
 async def test_a_job_that_was_given_back_while_another_took_its_key_stands_in_nobodys_way(db: Rig) -> None:
     await db.enqueue(held, key="k")
-    async with db.working(grace=0.0):
+    async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
         later = await db.enqueue(held, key="k", delay=3600)
     assert later.added
     go_on.set()
     metrics = await db.drain()
     assert metrics.collisions == 0
-    assert later.id in {record.id for record in await db.waiting()}
+    assert later.id in {record.id for record in await db.list_waiting()}
     await db.until(lambda: "held" in done)
 
 
@@ -308,7 +308,7 @@ async def test_a_key_with_once_for_is_remembered_after_success(db: Rig) -> None:
 @everywhere
 async def test_a_key_with_once_for_is_taken_while_its_job_runs(db: Rig) -> None:
     await db.enqueue(once_held, key="k")
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         assert not (await db.enqueue(once_held, key="k")).added
         go_on.set()

@@ -206,7 +206,7 @@ async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> N
 @everywhere
 async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> None:
     await db.enqueue(which)
-    async with db.working(lease=LEASE):
+    async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         tokens = set()
 
@@ -227,7 +227,7 @@ async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> N
 async def test_a_transactional_job_commits_after_its_lease_was_prolonged(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
-    async with db.working(lease=LEASE):
+    async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         first = (await db.only()).lease
 
@@ -258,7 +258,7 @@ async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig
                 pass
 
     db.meddler.before = meddle
-    async with db.working(lease=LEASE):
+    async with db.run_worker(lease=LEASE):
         await db.until(lambda: len(db.kinds()) >= 2)
     assert db.kinds() == ["started", "succeeded"]
     assert (await db.get(Tally, "a")).n == 1
@@ -268,7 +268,7 @@ async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig
 @everywhere
 async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig, which: Any) -> None:
     await db.enqueue(which)
-    async with db.working(lease=LEASE):
+    async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         theirs = await stolen(db)
         await db.until_told("lost")
@@ -282,7 +282,7 @@ async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig,
 async def test_a_transactional_job_that_another_worker_took_commits_nothing(db: Rig) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(held_transactional, "a")
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         theirs = await stolen(db)
         go_on.set()
@@ -300,7 +300,7 @@ async def test_a_worker_that_cannot_prolong_a_lease_gives_the_job_up_when_it_is_
             raise ThrottledError("on purpose")
 
     db.meddler.before = meddle
-    async with db.working(lease=0.1, poll_interval=60):
+    async with db.run_worker(lease=0.1, poll_interval=60):
         await db.until_told("lost")
     assert done == ["cancelled"]
 
@@ -316,7 +316,7 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
             raise OutcomeUnknown("the reply was lost on purpose")
 
     db.meddler.after = meddle
-    async with db.working(lease=LEASE):
+    async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         await db.until(lambda: bool(lost))
         after = (await db.only()).lease
@@ -337,7 +337,7 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
 async def test_a_job_whose_worker_died_is_taken_over_when_its_lease_has_not_changed(db: Rig) -> None:
     await db.enqueue(note, "taken over")
     await claimed(db, await db.only(), 0.1)
-    async with db.working():
+    async with db.run_worker():
         await db.until_told("succeeded")
     assert done == ["taken over"]
     assert [event.attempt for event in db.events] == [2, 2]
@@ -399,7 +399,7 @@ async def test_a_job_with_a_key_whose_worker_died_is_taken_over_though_another_t
 @everywhere
 async def test_a_worker_that_stops_lets_its_jobs_end(db: Rig) -> None:
     await db.enqueue(held)
-    async with db.working():
+    async with db.run_worker():
         await db.until(begun.is_set)
         threading.Timer(0.05, go_on.set).start()
     assert done == ["held"]
@@ -412,7 +412,7 @@ async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_beg
     db: Rig, which: Any
 ) -> None:
     handle = await db.enqueue(which)
-    async with db.working(grace=0.02):
+    async with db.run_worker(grace=0.02):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
     await db.until(lambda: bool(done))
@@ -428,7 +428,7 @@ async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_beg
 async def test_a_transactional_job_that_was_given_back_commits_nothing(db: Rig) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(held_transactional, "a")
-    async with db.working(grace=0.0):
+    async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
     go_on.set()

@@ -162,7 +162,7 @@ async def test_purging_the_waiting_keeps_it(db: Rig) -> None:
 @on_servers
 async def test_its_key_is_free_for_the_next(db: Rig) -> None:
     assert (await db.enqueue(fine, 1, key="k")).added
-    (record,) = await db.waiting()
+    (record,) = await db.list_waiting()
     layout = await discover(db.context)
     item = encode_job(layout, record).stored
     await put(db, {**item, "job_args": {"N": "1"}})

@@ -131,7 +131,7 @@ async def test_an_occurrence_whose_write_has_no_reply_is_enqueued_once(db: Rig) 
 
 @everywhere
 async def test_a_worker_enqueues_and_runs_what_recurs_in_its_queues(db: Rig) -> None:
-    async with db.working(queues=[QUEUE], jobs=[tick, nightly, elsewhere]):
+    async with db.run_worker(queues=[QUEUE], jobs=[tick, nightly, elsewhere]):
         await db.until(_listed(db, 2))
         db.clock.forward(61)
         await db.until_told("succeeded")
@@ -142,7 +142,7 @@ async def test_a_worker_enqueues_and_runs_what_recurs_in_its_queues(db: Rig) -> 
 
 @everywhere
 async def test_two_workers_run_each_occurrence_once(db: Rig) -> None:
-    async with db.working(queues=[QUEUE], jobs=[tick]), db.working(queues=[QUEUE], jobs=[tick]):
+    async with db.run_worker(queues=[QUEUE], jobs=[tick]), db.run_worker(queues=[QUEUE], jobs=[tick]):
         await db.until(_listed(db, 1))
         db.clock.forward(60)
         await db.until_told("succeeded")
@@ -160,7 +160,7 @@ def _listed(db: Rig, count: int) -> Any:
 @in_one_colour
 async def test_a_worker_goes_on_from_occurrence_to_occurrence(db: Rig) -> None:
     second = another("recurring-second", every=1)
-    async with db.working(queues=[QUEUE], jobs=[second]):
+    async with db.run_worker(queues=[QUEUE], jobs=[second]):
         await db.until(lambda: done.count("recurring-second") >= 2)
     dues = {event.id for event in db.events if event.kind == "succeeded"}
     assert len(dues) == len(done)
@@ -168,7 +168,7 @@ async def test_a_worker_goes_on_from_occurrence_to_occurrence(db: Rig) -> None:
 
 @in_memory
 async def test_a_worker_to_which_a_recurring_job_is_unknown_does_not_enqueue_it(db: Rig) -> None:
-    async with db.working(queues=[QUEUE], jobs=[nightly]):
+    async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
         await db.until(_listed(db, 1))
     assert (await db.only()).name == "recurring-nightly"
 
@@ -188,7 +188,7 @@ async def test_a_worker_outlasts_trouble_with_an_occurrence(db: Rig) -> None:
             raise error
 
     db.meddler.before = meddle
-    async with db.working(queues=[QUEUE], jobs=[nightly]):
+    async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
         await db.until(_listed(db, 1))
 
 

@@ -55,7 +55,7 @@ async def test_a_delayed_job_waits_for_its_time(db: Rig) -> None:
 @in_memory
 async def test_a_worker_that_is_at_work_runs_a_delayed_job_when_its_time_has_come(db: Rig) -> None:
     await db.enqueue(note, "later", delay=60)
-    async with db.working() as worker:
+    async with db.run_worker() as worker:
         await db.until(lambda: worker.metrics.polls > 32)
         assert done == []
         db.clock.forward(61)

@@ -290,7 +290,7 @@ async def test_a_worker_that_lost_its_lease_does_not_run_the_body_again(db: Rig)
     await db.create(Tally(name="t"))
     taking[:] = [db]
     await db.enqueue(taken_meanwhile)
-    async with db.working():
+    async with db.run_worker():
         await db.until_told("lost")
     assert done == ["ran"]
     assert (await db.get(Tally, "t")).n == 10

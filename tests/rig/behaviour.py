@@ -153,10 +153,10 @@ class BlockingDb(Looking, AsyncView):
             call = transactional(finish_body(function))
 
             @wraps(function)
-            async def awaited(*args: Any, **keywords: Any) -> Any:
+            async def await_call(*args: Any, **keywords: Any) -> Any:
                 return call(*args, **keywords)
 
-            return awaited
+            return await_call
 
         return decorate if function is None else decorate(function)
 

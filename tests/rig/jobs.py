@@ -203,15 +203,15 @@ class Rig:
         if self.colour == "blocking":
             return self.db.run(finish_body(body), initial_backoff=0.0, **options)
 
-        async def awaited(tx: Any) -> Any:
+        async def await_body(tx: Any) -> Any:
             return await self.now(body(tx))
 
-        return await self.db.run(awaited, initial_backoff=0.0, **options)
+        return await self.db.run(await_body, initial_backoff=0.0, **options)
 
     async def enqueue(self, job: Any, *args: Any, **options: Any) -> Enqueued:
         return await self.jobs.enqueue(job, *args, **options)
 
-    async def waiting(self) -> list[JobRecord]:
+    async def list_waiting(self) -> list[JobRecord]:
         return await self.jobs.list(state="waiting")
 
     async def dead(self) -> list[JobRecord]:
@@ -240,7 +240,7 @@ class Rig:
         return metrics
 
     @asynccontextmanager
-    async def working(self, **options: Any) -> AsyncIterator[Any]:
+    async def run_worker(self, **options: Any) -> AsyncIterator[Any]:
         """A worker beside the block."""
         worker = self.worker(**options)
         if self.colour == "blocking":

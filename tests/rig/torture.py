@@ -171,7 +171,7 @@ def run_script(
 
 
 @contextmanager
-def started_source(source: str, *arguments: object) -> Iterator[Child]:
+def start_source(source: str, *arguments: object) -> Iterator[Child]:
     """A program that stands in a test, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "program.py")

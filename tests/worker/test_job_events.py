@@ -158,7 +158,7 @@ async def test_metrics_count_what_was_done(db: Rig) -> None:
 
 @in_memory
 async def test_an_idle_worker_asks_each_shard_once_in_an_interval(db: Rig) -> None:
-    async with db.working(poll_interval=60, queues=["a", "b"]) as worker:
+    async with db.run_worker(poll_interval=60, queues=["a", "b"]) as worker:
         await db.until(lambda: worker.metrics.polls >= 32)
         await db.enqueue(note, queue="a")  # which it hears of
         await db.until_told("succeeded")
@@ -168,7 +168,7 @@ async def test_an_idle_worker_asks_each_shard_once_in_an_interval(db: Rig) -> No
 
 @everywhere
 async def test_a_job_is_tried_by_one_lane_of_its_worker(db: Rig) -> None:
-    async with db.working(poll_interval=60) as worker:
+    async with db.run_worker(poll_interval=60) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
         await db.enqueue(note, 0)  # after it, none of the first looks is still under way
         await db.until_told("succeeded", 1)
@@ -196,7 +196,7 @@ async def test_a_page_that_was_read_before_a_job_was_taken_does_not_offer_it_aga
 
     await db.enqueue(note)
     db.meddler.before, db.meddler.after = hold_back_take, hold_back_second_page
-    async with db.working(poll_interval=60) as worker:
+    async with db.run_worker(poll_interval=60) as worker:
         await db.until(lambda: polls >= 2 and worker.metrics.succeeded)
         db.meddler.before = db.meddler.after = lambda request: None
         await db.enqueue(note)  # which is found after that page

@@ -69,7 +69,7 @@ async def test_a_process_that_dies_takes_one_attempt_with_it(db: Rig, tmp_path: 
     assert len(errors) == 2
     assert any("exit code 5" in error for error in errors)
     assert any("exit code -9" in error for error in errors)
-    records = await db.waiting()
+    records = await db.list_waiting()
     assert [record.attempts for record in records] == [1, 1]
     assert all("died" in str(record.error) for record in records)
 
@@ -88,7 +88,7 @@ async def test_the_traceback_of_a_failure_is_kept(db: Rig, tmp_path: Path) -> No
 @in_one_colour
 async def test_a_job_that_takes_too_long_is_killed(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(tell, str(tmp_path))
-    async with db.working(processes=1):
+    async with db.run_worker(processes=1):
         await db.until_told("succeeded")  # from here on there is a process
         await db.enqueue(hang, str(tmp_path))
         await db.until_told("dead")
@@ -99,7 +99,7 @@ async def test_a_job_that_takes_too_long_is_killed(db: Rig, tmp_path: Path) -> N
 @in_one_colour
 async def test_to_wait_for_a_process_is_not_a_jobs_own_time(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(busy, str(tmp_path))
-    async with db.working(processes=1):
+    async with db.run_worker(processes=1):
         await db.until((tmp_path / "busy").exists)
         await db.enqueue(impatient)
         await db.until(lambda: len(db.kinds()) >= 4)
@@ -110,7 +110,7 @@ async def test_to_wait_for_a_process_is_not_a_jobs_own_time(db: Rig, tmp_path: P
 async def test_a_job_that_is_given_back_is_killed(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(sleeper, str(tmp_path))
     asleep = tmp_path / "asleep"
-    async with db.working(grace=0.0):
+    async with db.run_worker(grace=0.0):
         await db.until(lambda: asleep.exists() and asleep.read_text("utf-8"))
     assert db.kinds() == ["started", "released"]
     assert not is_alive(int(asleep.read_text("utf-8")))
@@ -120,7 +120,7 @@ async def test_a_job_that_is_given_back_is_killed(db: Rig, tmp_path: Path) -> No
 @in_one_colour
 async def test_an_idle_process_that_died_is_replaced(db: Rig, tmp_path: Path) -> None:
     first = await db.enqueue(tell, str(tmp_path))
-    async with db.working(processes=1):
+    async with db.run_worker(processes=1):
         await db.until_told("succeeded")
         number = int((tmp_path / first.id).read_text("utf-8").split()[0])
         os.kill(number, 9)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from jobs_torture_rig import until
 from rig.jobs import Rig, everywhere, in_memory, on_servers
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall import AsyncDatabase, Database, job
 from holdall.core.requests import Query
@@ -119,7 +119,7 @@ async def test_no_more_jobs_run_at_a_time_than_the_concurrency(db: Rig) -> None:
 
 @on_servers
 async def test_a_worker_runs_beside_a_block(db: Rig) -> None:
-    async with db.working() as worker:
+    async with db.run_worker() as worker:
         for n in range(5):
             await db.enqueue(note if n % 2 else note_async, n)
         await db.until_told("succeeded", 5)
@@ -131,7 +131,7 @@ async def test_a_worker_runs_beside_a_block(db: Rig) -> None:
 
 @in_memory
 async def test_a_worker_hears_at_once_of_what_is_enqueued_in_its_program(db: Rig) -> None:
-    async with db.working(poll_interval=3600) as worker:
+    async with db.run_worker(poll_interval=3600) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
         await db.enqueue(note, "heard")
         await db.until_told("succeeded")
@@ -151,7 +151,7 @@ async def test_a_worker_hears_of_what_is_enqueued_while_it_asks_for_it(db: Rig) 
 
     db.meddler.after = meddle
     db.meddler.linger = 0.01
-    async with db.working(poll_interval=3600):
+    async with db.run_worker(poll_interval=3600):
         await db.until_told("succeeded")
     assert done == ["heard"]
 
@@ -159,7 +159,7 @@ async def test_a_worker_hears_of_what_is_enqueued_while_it_asks_for_it(db: Rig) 
 @in_memory
 async def test_to_stop_lets_what_runs_end_and_takes_no_more(db: Rig) -> None:
     await db.enqueue(held)
-    async with db.working(concurrency=1) as worker:
+    async with db.run_worker(concurrency=1) as worker:
         await db.until(begun.is_set)
         await db.enqueue(note, "not any more")
         worker.stop()
@@ -170,7 +170,7 @@ async def test_to_stop_lets_what_runs_end_and_takes_no_more(db: Rig) -> None:
 
 @in_memory
 async def test_a_block_that_ends_at_once_is_over_soon(db: Rig) -> None:
-    async with db.working(poll_interval=3600):
+    async with db.run_worker(poll_interval=3600):
         pass
     assert db.kinds() == []
 
@@ -178,7 +178,7 @@ async def test_a_block_that_ends_at_once_is_over_soon(db: Rig) -> None:
 @in_memory
 async def test_an_error_of_the_block_is_its_own(db: Rig) -> None:
     with pytest.raises(ZeroDivisionError):
-        async with db.working():
+        async with db.run_worker():
             raise ZeroDivisionError
 
 
@@ -278,7 +278,7 @@ async def test_more_unknown_jobs_than_a_page_has_do_not_starve_the_others(db: Ri
     for _ in range(3):
         await db.commit(lambda tx: [tx.enqueue("life-unknown") for _ in range(50)])
     await db.enqueue(note, "known")
-    async with db.working(concurrency=1):
+    async with db.run_worker(concurrency=1):
         await db.until_told("succeeded")
     assert done == ["known"]
     assert (await db.jobs.counts())["default"].waiting == 150
@@ -299,7 +299,7 @@ async def test_a_worker_can_be_given_the_jobs_it_knows(db: Rig) -> None:
 async def test_workers_share_the_work_and_each_job_is_run_once(db: Rig) -> None:
     for _ in range(2):
         await db.commit(lambda tx: [tx.enqueue(note, n) for n in range(60)])
-    async with db.working(), db.working(), db.working():
+    async with db.run_worker(), db.run_worker(), db.run_worker():
         await db.until_told("succeeded", 120)
     assert Counter(done) == dict.fromkeys(range(60), 2)
     assert await db.jobs.list() == []
@@ -330,7 +330,7 @@ def test_workers_in_other_processes_share_one_file(tmp_path: Path) -> None:
         results.mkdir()
         with ExitStack() as stack:
             workers = [
-                stack.enter_context(started_source(PROGRAM, tmp_path / "store.db", results)) for _ in range(2)
+                stack.enter_context(start_source(PROGRAM, tmp_path / "store.db", results)) for _ in range(2)
             ]
             assert [worker.line() for worker in workers] == ["ready"] * 2
             for worker in workers:

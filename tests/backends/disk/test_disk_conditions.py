@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from disk_rig import NAME, Disk
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall.backends.disk import directory
 from holdall.core.objects import CompleteUpload
@@ -46,9 +46,7 @@ def disk(tmp_path: Path) -> Disk:
 def test_processes_that_replace_what_they_read_lose_nothing(disk: Disk) -> None:
     disk.put("dir/count", b"0")
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(started_source(COUNTING, disk.root, ROUNDS)) for _ in range(PROCESSES)
-        ]
+        processes = [stack.enter_context(start_source(COUNTING, disk.root, ROUNDS)) for _ in range(PROCESSES)]
         for process in processes:
             process.finish()
     assert disk.get("dir/count").body == b"%d" % (PROCESSES * ROUNDS)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from disk_rig import NAME, RAILS_KEY, Disk, no_file_above
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall.backends.disk import DiskService
 from holdall.core.objects import CopyObject, DeleteObjects, GetObject, ObjectHeaders, PutObject
@@ -346,7 +346,7 @@ def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
 os.{call} = die
 DiskService(sys.argv[1]).send_blocking(PutObject("disk", "dir/key", b"words"))
 """
-    with started_source(script, root) as process:
+    with start_source(script, root) as process:
         process.end()
         assert process.returncode == -signal.SIGKILL
 
@@ -382,7 +382,7 @@ os.link = wait
 DiskService(sys.argv[1]).send_blocking(PutObject("disk", "slow", b"words"))
 """
     disk.put("other")
-    with started_source(script, disk.root) as slow:
+    with start_source(script, disk.root) as slow:
         assert slow.line() == "ready"
         later = DiskService(disk.root, clock=lambda: time.time() + HOUR_LATER)
         later.send_blocking(PutObject(NAME, "other", b"new"))

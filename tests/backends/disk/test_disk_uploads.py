@@ -17,7 +17,7 @@ import pytest
 from disk_rig import NAME, Disk, no_file_above
 from hypothesis import given
 from hypothesis import strategies as st
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall.backends.disk import DiskService
 from holdall.backends.disk.part import Piece, offset_for, piece_of
@@ -337,7 +337,7 @@ def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
 os.unlink = die
 service.send_blocking(CompleteUpload("disk", upload, (part,), if_absent=sys.argv[2] or None))
 """
-    with started_source(script, disk.root, if_absent or "") as process:
+    with start_source(script, disk.root, if_absent or "") as process:
         (line,) = process.end()
         assert process.returncode == -signal.SIGKILL
     id, etag = line.split()

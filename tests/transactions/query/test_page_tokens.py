@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from queries_rig import SECRET, Db, arrange, everywhere, fresh, in_memory
-from rig.torture import started_source
+from rig.torture import start_source
 
 from holdall import Database, Index, Key, Model, SortKey, col
 from holdall.core.signature import sign, verify
@@ -207,7 +207,7 @@ with Database(url, secret=secret) as db:
 def test_a_token_is_good_in_another_process(store: str) -> None:
     token, seen = "", list[int]()
     for _ in range(3):
-        with started_source(_PROGRAM, store, OLD, token) as program:
+        with start_source(_PROGRAM, store, OLD, token) as program:
             (line,) = program.finish()
         *found, token = line.split()
         seen += map(int, found)
