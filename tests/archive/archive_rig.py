@@ -157,21 +157,21 @@ class Rig(FeatureRig):
         settings = self.database._context.settings
         return settings.table_name if self.way.home == "one table" else f"{settings.table_prefix}sales"
 
-    def stored_key(self, number: str = "1", customer: str = "ada") -> dict[str, Any]:
+    def key_of(self, number: str = "1", customer: str = "ada") -> dict[str, Any]:
         """The key of an order in the table."""
         if self.way.home == "own table":
             return {"_id": {"S": customer}, "_sk": {"S": number}}
         partition, sort = self.key(number, customer).encoded
         return {"pk": {"S": partition}, "sk": {"S": sort}}
 
-    async def stored(self, number: str = "1", customer: str = "ada") -> Any:
+    async def fetch_stored(self, number: str = "1", customer: str = "ada") -> Any:
         """An order as it is stored."""
-        read = GetItem(self.table, self.stored_key(number, customer), True)
+        read = GetItem(self.table, self.key_of(number, customer), True)
         return (await self.db.send(read)).item
 
     async def is_cold(self, number: str = "1", customer: str = "ada") -> bool:
         """Whether an order is archived."""
-        return POINTER in await self.stored(number, customer)
+        return POINTER in await self.fetch_stored(number, customer)
 
     async def put_raw(self, item: Any) -> None:
         """Store an item as it is given."""

@@ -120,7 +120,7 @@ class Rig(FeatureRig):
         self.send(PutItem(self.binding.table, item))
 
     @contextmanager
-    def dying_after(self, count: int) -> Iterator[None]:
+    def die_after(self, count: int) -> Iterator[None]:
         """The process dies right after the write with this number, from 0 on."""
         left = [count]
 

@@ -111,7 +111,7 @@ async def test_rekey_converts_and_a_death_in_between_loses_nothing(
 ) -> None:
     await leave(db, era)
     if write is not None:
-        with db.dying_after(write), pytest.raises(Died):
+        with db.die_after(write), pytest.raises(Died):
             await db.archive.rekey(db.model)
         assert await db.note("1") == "note 1"
     assert (await db.archive.rekey(db.model)).moved == (write != 1)

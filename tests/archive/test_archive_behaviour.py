@@ -55,7 +55,7 @@ async def test_an_old_item_leaves_a_pointer_and_is_read_as_before(db: Rig) -> No
     report = await db.run()
     assert (report.archived, dict(report.skipped), report.failed) == (1, {"too young": 1}, 0)
     assert await db.objects() == ["orders/ada/1.json.gz"]
-    stored = await db.stored()
+    stored = await db.fetch_stored()
     assert "note" not in stored
     assert "placed_at" in stored
     assert ("product" in stored) == (db.way.home == "own table"), (
@@ -69,12 +69,12 @@ async def test_an_old_item_leaves_a_pointer_and_is_read_as_before(db: Rig) -> No
 @everywhere
 async def test_every_type_comes_back_as_it_was(db: Rig) -> None:
     await db.create()
-    await db.put_raw({**await db.stored(), **TEN_TYPES})
-    before = in_order(await db.stored())
+    await db.put_raw({**await db.fetch_stored(), **TEN_TYPES})
+    before = in_order(await db.fetch_stored())
     assert (await db.run()).archived == 1
-    assert set(await db.stored()).isdisjoint(TEN_TYPES)
+    assert set(await db.fetch_stored()).isdisjoint(TEN_TYPES)
     assert await db.archive.restore(db.key()) == 1
-    after = in_order(await db.stored())
+    after = in_order(await db.fetch_stored())
     del before["_w" if "_w" in before else "note"]  # a write marks an item of the one table anew
     assert {name: after[name] for name in before} == before
     assert POINTER not in after
@@ -91,17 +91,19 @@ async def test_every_way_of_reading_shows_hot_and_cold_items_alike(db: Rig) -> N
     assert (await db.run()).archived == 3
     model, numbers = db.model, [each["number"] for each in before]
 
-    def shown(rows: Any) -> list[Any]:
+    def list_rows(rows: Any) -> list[Any]:
         return [row.to_dict() for row in rows]
 
     async def look(source: Any) -> None:
         keys = [db.key(number) for number in numbers]
-        assert shown([await source.get(db.key("000"))]) == before[:1]
-        assert shown(await source.get_all(keys)) == before
-        assert shown(await source.query(model, customer="ada").all()) == before
-        assert shown(await source.query(model, customer="ada", reverse=True, limit=4).all()) == before[:1:-1]
+        assert list_rows([await source.get(db.key("000"))]) == before[:1]
+        assert list_rows(await source.get_all(keys)) == before
+        assert list_rows(await source.query(model, customer="ada").all()) == before
+        assert (
+            list_rows(await source.query(model, customer="ada", reverse=True, limit=4).all()) == before[:1:-1]
+        )
         by_product = await source.query(model, index="by_product", product="tea").all()
-        assert sorted(shown(by_product), key=lambda each: str(each["number"])) == before
+        assert sorted(list_rows(by_product), key=lambda each: str(each["number"])) == before
         assert [each.placed_at for each in by_product] == [OLD] * 3 + [NOW] * 3
         wanted = {
             "customer": "ada",
@@ -249,7 +251,7 @@ async def test_items_are_restored_one_many_and_all(db: Rig) -> None:
 async def test_an_item_whose_object_is_gone_or_spoilt_is_an_error_and_never_shown_as_data(db: Rig) -> None:
     await db.create()
     await db.run()
-    pointer = read_pointer(await db.stored())
+    pointer = read_pointer(await db.fetch_stored())
     body = await db.files.get(pointer.key)
     for spoilt, error in (
         (body[:-20], CorruptArchiveError),
@@ -273,7 +275,7 @@ async def test_an_item_whose_object_is_gone_or_spoilt_is_an_error_and_never_show
 async def test_a_pointer_that_cannot_be_read_says_so(db: Rig) -> None:
     await db.create()
     await db.run()
-    stored = await db.stored()
+    stored = await db.fetch_stored()
     newer = {"M": {**stored[POINTER]["M"], "f": {"N": "2"}}}
     for odd, message in (({"S": "s3://"}, "cannot be read"), (newer, "newer version")):
         await db.put_raw({**stored, POINTER: odd})

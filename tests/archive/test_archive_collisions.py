@@ -38,7 +38,7 @@ class Other(Model, archive=Archive(key="orders/{partitionKey}_{sortKey}")):
 
 
 @contextmanager
-def opened() -> Iterator[tuple[Database, Recorder]]:
+def open_db() -> Iterator[tuple[Database, Recorder]]:
     table = Recorder(EmbeddedBackend(None))
     service = Recorder(MemoryService())
     with Database("memory:", backend=table, files=service, manage_table=True) as db:
@@ -75,7 +75,7 @@ def check(db: Database, service: Recorder, models: list[Any], names: list[tuple[
 @given(keys)
 @settings(max_examples=50 * ROUNDS if TORTURE else 8, deadline=None)
 def test_no_item_is_archived_over_another_and_all_come_back(names: list[tuple[str, str]]) -> None:
-    with opened() as (db, service):
+    with open_db() as (db, service):
         models = [Order, Sale, Other]
         for model in models:
             archive(db, model, names)
@@ -87,7 +87,7 @@ def test_no_item_is_archived_over_another_and_all_come_back(names: list[tuple[st
 
 def test_items_that_all_want_the_same_key_have_objects_of_their_own() -> None:
     names = [(f"a{one}b{two}c", "x") for one in ALPHABET[2:9] for two in ALPHABET[2:9]]
-    with opened() as (db, service):
+    with open_db() as (db, service):
         archive(db, Order, names)
         check(db, service, [Order], names)
         assert any("~" not in each.key for each in db.files.list())
@@ -109,7 +109,7 @@ def test_other_styles_keep_them_apart_at_once(style: Any) -> None:
         ("a", "b%2Fc"),
         (".", ".."),
     ]
-    with opened() as (db, service):
+    with open_db() as (db, service):
         archive(db, Styled, names)
         check(db, service, [Styled], names)
         assert not any("~" in each.key for each in db.files.list())

@@ -28,7 +28,7 @@ HOT, COLD, LIKE_IT = (Order.key(customer="ada", number=number) for number in ("1
 """A hot item, a cold one, and a hot one that would go to the same object."""
 
 
-def opened(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
+def open_db(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
     """The database of a directory, some days later."""
     return open_directory(directory, days, manage_table=True)
 
@@ -71,7 +71,7 @@ CHANGES = [archive, rewrite, put_blindly, delete, delete_blindly, restore, sweep
 
 def prepare(directory: Path) -> dict[str, Any]:
     """What there is before: also an object that a run left behind, which died before its swap."""
-    with opened(directory) as (db, recorder):
+    with open_db(directory) as (db, recorder):
         with db.transaction() as tx:
             for key in (HOT, COLD, LIKE_IT):
                 note = f"of {key.components['number']}"
@@ -110,21 +110,21 @@ def look(directory: Path, change: Callable[[Database], None], before: dict[str, 
     """All is as before or as after; a second try makes it so; then the sweep leaves what pointers name."""
     after = apply(change, before)
     days = 8 if change is sweep else 0
-    with opened(directory, days) as (db, _):
+    with open_db(directory, days) as (db, _):
         assert read_all(db) in (before, after)
         change(db)
         assert read_all(db) == after
-        assert set(named_in(db)) <= {each.key for each in db.files.list()}
-    with opened(directory, days=8) as (db, _):
+        assert set(list_pointers(db)) <= {each.key for each in db.files.list()}
+    with open_db(directory, days=8) as (db, _):
         sweep(db)
-        assert sorted(named_in(db)) == [each.key for each in db.files.list()]
+        assert sorted(list_pointers(db)) == [each.key for each in db.files.list()]
         assert read_all(db) == after
-        cold = len(named_in(db))
+        cold = len(list_pointers(db))
         assert db.archive.restore_all(Order) == cold
         assert read_all(db) == after
 
 
-def named_in(db: Database) -> list[str]:
+def list_pointers(db: Database) -> list[str]:
     items = db.send(Scan(db._context.settings.table_name, consistent=True)).items
     return [read_pointer(item).key for item in items if POINTER in item]
 
@@ -140,7 +140,7 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
     for step in range(1, 100):
         directory = tmp_path / str(step)
         copytree(tmp_path / "before", directory)
-        database = opened(directory, 8 if change is sweep else 0)
+        database = open_db(directory, 8 if change is sweep else 0)
         died = die(database, change, step, when, only_writes=not TORTURE)
         look(directory, change, before)
         rmtree(directory)
@@ -164,7 +164,7 @@ def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
     for step in range(1, 100):
         directory = tmp_path / str(step)
         copytree(tmp_path / "before", directory)
-        with opened(directory, 8 if change is sweep else 0) as (db, recorder):
+        with open_db(directory, 8 if change is sweep else 0) as (db, recorder):
             left = step
 
             def fail(request: Any) -> None:

@@ -20,7 +20,7 @@ WRITING = (UpdateItem, PutItem, DeleteItem, TransactWrite)
 async def check(db: Rig, expected: dict[str, Any] | None, *, orphans: int = 0) -> None:
     """The item is as expected; its pointer, if it is one, has its object; there are so many objects besides."""
     assert await db.get() == expected
-    stored = await db.stored()
+    stored = await db.fetch_stored()
     named = [read_pointer(stored).key] if stored is not None and POINTER in stored else []
     objects = await db.objects()
     assert set(named) <= set(objects)
@@ -46,10 +46,10 @@ async def test_a_writer_who_is_faster_than_the_archiver_loses_nothing(
 @in_memory
 async def test_an_attribute_that_is_added_before_the_swap_stays(db: Rig) -> None:
     await db.create(note=None)
-    added = UpdateItem(db.table, db.stored_key(), Update((Set(path("note"), Value({"S": "added"})),)))
+    added = UpdateItem(db.table, db.key_of(), Update((Set(path("note"), Value({"S": "added"})),)))
     db.in_between(lambda: db.db.send(added))
     assert (await db.run()).archived == 1
-    assert (await db.stored())["note"] == {"S": "added"}
+    assert (await db.fetch_stored())["note"] == {"S": "added"}
     await check(db, {**BEFORE, "note": "added"})
     await db.archive.restore(db.key())
     await check(db, {**BEFORE, "note": "added"})

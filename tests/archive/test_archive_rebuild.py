@@ -170,7 +170,7 @@ async def test_an_ordinary_item_with_an_object_left_over_stays_as_it_is(db: Rig)
 async def test_a_death_after_any_write_leaves_an_item_that_can_be_rebuilt(db: Rig, write: int) -> None:
     await db.fill("1")
     damage(db)
-    with db.dying_after(write), pytest.raises(Died):
+    with db.die_after(write), pytest.raises(Died):
         await db.archive.rebuild_pointers(db.model)
     await db.archive.rebuild_pointers(db.model)
     assert await db.note("1") == "note 1"

@@ -60,7 +60,7 @@ async def test_another_style_moves_them_too_and_never_over_another_items_object(
 async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db: Rig, write: int) -> None:
     await db.fill("1", "2")
     db.declare(key=NEW)
-    with db.dying_after(write), pytest.raises(Died):
+    with db.die_after(write), pytest.raises(Died):
         await db.archive.rekey(db.model)
     assert await read_all(db) == NOTES
     await db.archive.rekey(db.model)

@@ -84,7 +84,7 @@ async def test_the_timestamp_says_how_old_an_item_is(db: Rig, model: Any, at: An
 @in_memory
 async def test_an_item_without_its_timestamp_stays(db: Rig) -> None:
     await db.create()
-    stored = dict(await db.stored())
+    stored = dict(await db.fetch_stored())
     del stored["placed_at"]
     await db.put_raw(stored)
     report = await db.run()
@@ -130,14 +130,14 @@ async def test_a_blind_put_takes_the_place_of_an_archived_item_that_has_expired(
 async def test_a_pointer_is_never_archived(db: Rig) -> None:
     await db.create()
     await db.run()
-    pointer = await db.stored()
+    pointer = await db.fetch_stored()
     assert (await db.run()).archived == 0
     context = db.database._context
     place = find_place(context, db.model)
     found = run(place) if db.way.colour == "blocking" else await place
     again = archive_item(context, found, pointer, NOW)
     assert (run(again) if db.way.colour == "blocking" else await again) is None
-    assert await db.stored() == pointer
+    assert await db.fetch_stored() == pointer
     assert len(await db.objects()) == 1
 
 
@@ -146,7 +146,9 @@ async def test_an_item_with_more_attributes_than_a_condition_takes_stays_and_lea
     db: Rig,
 ) -> None:
     await db.create()
-    await db.put_raw({**await db.stored(), **{f"attribute {number}": {"N": "1"} for number in range(160)}})
+    await db.put_raw(
+        {**await db.fetch_stored(), **{f"attribute {number}": {"N": "1"} for number in range(160)}}
+    )
     dry = await db.run(dry_run=True)
     db.recorder.forget()
     real = await db.run()
@@ -159,12 +161,12 @@ async def test_an_item_with_more_attributes_than_a_condition_takes_stays_and_lea
 async def test_an_item_with_a_hundred_attributes_goes(db: Rig) -> None:
     await db.create()
     await db.put_raw(
-        {**await db.stored(), **{f"attribute {number}": {"N": str(number)} for number in range(100)}}
+        {**await db.fetch_stored(), **{f"attribute {number}": {"N": str(number)} for number in range(100)}}
     )
-    before = await db.stored()
+    before = await db.fetch_stored()
     assert (await db.run()).archived == 1
     await db.archive.restore(db.key())
-    after = await db.stored()
+    after = await db.fetch_stored()
     assert {name: after.get(name) for name in before if name != "_w"} == {
         name: value for name, value in before.items() if name != "_w"
     }
@@ -349,7 +351,7 @@ async def test_a_dry_run_says_what_the_run_then_does_and_figures_follow_the_form
     for number, size in enumerate((10, 900, 5000, 40_000)):
         await db.create(str(number), note="note " * (size // 5), product="tea" if number else None)
     await db.create("young", placed_at=NOW)
-    items = [await db.stored(str(number)) for number in range(4)]
+    items = [await db.fetch_stored(str(number)) for number in range(4)]
     dry = await db.run(dry_run=True)
     assert await db.objects() == []
     real = await db.run()
@@ -360,7 +362,9 @@ async def test_a_dry_run_says_what_the_run_then_does_and_figures_follow_the_form
     for number, item in enumerate(items):
         copies = 1 if number else 0
         size, compressed = item_size(item), objects[f"orders/ada/{number}.json.gz"]
-        left = {name: value for name, value in (await db.stored(str(number))).items() if name != POINTER}
+        left = {
+            name: value for name, value in (await db.fetch_stored(str(number))).items() if name != POINTER
+        }
         pointer = item_size(left) + 250
         cost = prices.object_put + prices.table_write * ceil(size / 1024) * (1 + copies)
         cost += 0.5 * prices.table_read * ceil(size / 4096)

@@ -138,7 +138,7 @@ async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: 
 async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
     await leave_behind(db)
     db.clock.forward(8 * 86400)
-    with db.dying_after(0), pytest.raises(Died):
+    with db.die_after(0), pytest.raises(Died):
         await db.archive.sweep(db.model, dry_run=False)
     await db.archive.sweep(db.model, dry_run=False)
     assert await db.objects() == [FIRST]

@@ -69,7 +69,7 @@ class Way:
 
 
 @contextmanager
-def opening(way: Way) -> Iterator[Any]:
+def open_full_db(way: Way) -> Iterator[Any]:
     kind: Any = Database if way.colour == "blocking" else AsyncDatabase
     db = kind("memory:", files="memory:")
     blocking = db if way.colour == "blocking" else db.sync
@@ -85,10 +85,10 @@ def opening(way: Way) -> Iterator[Any]:
         blocking.close()
 
 
-in_both_colours = run_in(lambda name: [Way(colour) for colour in COLOURS], opening)
+in_both_colours = run_in(lambda name: [Way(colour) for colour in COLOURS], open_full_db)
 
 
-def blocking_view(db: Any) -> Any:
+def view_blocking(db: Any) -> Any:
     return db if isinstance(db, Database) else db.sync
 
 
@@ -111,7 +111,7 @@ async def test_lines_of_dynamodb_json_put_into_another_table_are_the_same_items(
         other.table.create()
         for item in lines:
             run(other._context.port.send(PutItem(other.table.describe().schema.name, item)))
-        known = {sale.key: sale.to_dict() for sale in blocking_view(db).scan(Sale)}
+        known = {sale.key: sale.to_dict() for sale in view_blocking(db).scan(Sale)}
         assert {sale.key: sale.to_dict() for sale in other.scan(Sale)} == known
 
 
@@ -128,7 +128,7 @@ async def test_a_stream_gets_the_same_bytes_and_progress_only_grows(db: Any) -> 
 async def test_no_file_appears_for_an_export_that_meets_a_missing_object(db: Any, tmp_path: Path) -> None:
     file = tmp_path / "sales.json.gz"
     file.write_bytes(b"an earlier export")
-    blocking_view(db).files.delete(blocking_view(db).archive.key(Sale.key(shop="north", number=1)))
+    view_blocking(db).files.delete(view_blocking(db).archive.key(Sale.key(shop="north", number=1)))
     with pytest.raises(DanglingPointerError):
         await Awaited(db.archive).export(Sale, to=file)
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"an earlier export"]

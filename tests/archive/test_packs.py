@@ -46,7 +46,7 @@ async def test_one_request_stores_many_items_and_each_is_read_alone(db: Rig) -> 
     db.recorder.forget()
     assert await db.get("003") == known["003"]
     (read,) = db.recorder.list_sent(GetObject)
-    pointer = read_pointer(await db.stored("003"))
+    pointer = read_pointer(await db.fetch_stored("003"))
     assert (read.key, read.start, read.size) == (pointer.key, pointer.offset, pointer.size)
     assert await packs_of(db) == [pointer.key]
     where = col(db.model.quantity) > 2
@@ -91,7 +91,7 @@ async def test_compaction_frees_what_is_not_needed_and_the_sweep_deletes_the_old
     done = await db.archive.compact(db.model)
     assert (would.packs, would.rewritten, would.moved) == (1, 1, 2)
     assert would == done
-    pointers = [read_pointer(await db.stored(number)) for number in known]
+    pointers = [read_pointer(await db.fetch_stored(number)) for number in known]
     assert {pointer.key for pointer in pointers} == {key for key in await packs_of(db) if key != old}
     assert await db.all() == known
     swept = await db.archive.sweep(db.model, dry_run=False)
@@ -126,7 +126,7 @@ async def test_slices_of_several_packs_are_gathered_into_one(db: Rig) -> None:
             tx.delete(db.key(number))
     known = await db.all()
     assert (await db.archive.compact(db.model, older_than=timedelta(0))).rewritten == 2
-    assert len({read_pointer(await db.stored(number)).key for number in known}) == 1
+    assert len({read_pointer(await db.fetch_stored(number)).key for number in known}) == 1
     assert await db.all() == known
 
 
@@ -153,7 +153,7 @@ async def test_packs_are_bounded_in_items_and_bytes_and_max_items_holds(
 async def test_an_item_with_too_many_attributes_leaves_no_slice(db: Rig) -> None:
     db.model = Parcel if db.way.home == "one table" else Shipment
     await db.create("1")
-    item = await db.stored("1")
+    item = await db.fetch_stored("1")
     await db.put_raw({**item, **{f"extra{number}": {"S": "x"} for number in range(400)}})
     report = await db.run()
     assert (report.archived, report.skipped) == (0, {"too many attributes": 1})
@@ -173,9 +173,9 @@ async def test_what_stays_in_the_table_is_estimated_as_it_will_be(db: Rig) -> No
     db.model = Parcel if db.way.home == "one table" else Shipment
     await db.create("1")
     place = await find_place_in(db)
-    estimated = make_candidate(place, await db.stored("1"), db.clock.now()).left_bytes
+    estimated = make_candidate(place, await db.fetch_stored("1"), db.clock.now()).left_bytes
     await db.run()
-    assert item_size(await db.stored("1")) == pytest.approx(estimated, abs=40)
+    assert item_size(await db.fetch_stored("1")) == pytest.approx(estimated, abs=40)
 
 
 async def find_place_in(db: Rig) -> ArchivePlace:
@@ -309,7 +309,7 @@ async def test_a_run_that_dies_between_two_pages_is_taken_up_with_the_items_that
 @in_memory
 async def test_a_damaged_slice_harms_one_item_alone(db: Rig) -> None:
     known = await pack_items(db)
-    pointer = read_pointer(await db.stored("001"))
+    pointer = read_pointer(await db.fetch_stored("001"))
     assert pointer.offset is not None
     body = bytearray(await db.files.get(pointer.key, verify=False))
     middle = pointer.offset + pointer.size // 2
@@ -350,7 +350,7 @@ async def test_packs_of_other_tables_and_other_objects_are_left_alone(db: Rig) -
 async def test_damaged_and_lost_pointers_are_rebuilt_from_packs_and_the_sweep_waits_for_that(db: Rig) -> None:
     known = await pack_items(db, 3)
     (pack,) = await packs_of(db)
-    first, second = await db.stored("000"), await db.stored("001")
+    first, second = await db.fetch_stored("000"), await db.fetch_stored("001")
     await db.put_raw({**first, POINTER: {"M": {"f": {"N": "1"}}}})
     await db.put_raw({**second, POINTER: {"M": {**second[POINTER]["M"], "h": {"S": "0" * 64}}}})
     async with db.db.transaction() as tx:
