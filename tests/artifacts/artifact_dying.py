@@ -59,7 +59,7 @@ TWO_DAYS = 2 * 24 * 3600.0
 
 
 @contextmanager
-def opened(kind: str, where: str, place: Path) -> Iterator[Store]:
+def open_store(kind: str, where: str, place: Path) -> Iterator[Store]:
     """The store of a place: a file and a directory there, or a table and a prefix called like it."""
     if kind == "disk":
         settings: dict[str, Any] = {"durability": "normal"}
@@ -126,13 +126,13 @@ class Dying:
     def finish(flow: Any) -> Any:
         return run(flow)
 
-    def forked(self, work: Callable[..., None], *args: Any) -> int:
+    def fork_child(self, work: Callable[..., None], *args: Any) -> int:
         """How a child ended that did some work on the store: 0, or minus the signal that it died of."""
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                with opened(self.kind, self.where, self.place) as store:
+                with open_store(self.kind, self.where, self.place) as store:
                     work(Rig("blocking", store), *args)
                 code = 0
             except BaseException:  # noqa: BLE001 - told, and the process ends
@@ -155,7 +155,7 @@ def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride
     prepared = Dying(kind, where, directory / "prepared", scenario)
     if kind == "disk":
         prepared.place.mkdir()
-        assert prepared.forked(prepared.prepare) == 0
+        assert prepared.fork_child(prepared.prepare) == 0
     at = 1 + crc32(str(scenario).encode()) % stride
     while True:
         dying = Dying(kind, where, directory / uuid4().hex, scenario)
@@ -163,10 +163,10 @@ def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride
             shutil.copytree(prepared.place, dying.place)
         else:
             dying.place.mkdir()
-            assert dying.forked(dying.prepare) == 0
-        code = dying.forked(dying.die, at)
+            assert dying.fork_child(dying.prepare) == 0
+        code = dying.fork_child(dying.die, at)
         assert code in (0, -signal.SIGKILL)
-        assert dying.forked(dying.look) == 0, f"{scenario}: killed after request {at}"
+        assert dying.fork_child(dying.look) == 0, f"{scenario}: killed after request {at}"
         shutil.rmtree(dying.place)
         if code == 0:
             shutil.rmtree(prepared.place, ignore_errors=True)
@@ -179,7 +179,7 @@ def main(kind: str, where: str, directory: str, stride: str) -> None:
     first = Dying(kind, where, Path(directory, uuid4().hex), SCENARIOS[0])
     first.place.mkdir()
     # imports here, once, what every child would have to import
-    with opened(kind, where, first.place) as store:
+    with open_store(kind, where, first.place) as store:
         first.prepare(Rig("blocking", store))
         first.look(Rig("blocking", store))
     for scenario in SCENARIOS:

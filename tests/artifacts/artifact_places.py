@@ -34,7 +34,7 @@ class Plain:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
 
-        def called(*args: Any, **options: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
             async def within() -> Any:
                 result = method(*args, **options)
                 if hasattr(result, "__aiter__"):
@@ -46,7 +46,7 @@ class Plain:
                 return list(result) if hasattr(result, "__next__") else result
             return self._runner.run(within())
 
-        return called
+        return call
 
 
 def _is_async(thing: Any) -> bool:

@@ -169,13 +169,13 @@ class Rig:
 
     async def versions(self, name: str, **options: Any) -> list[Artifact]:
         """All that ``db.artifacts.versions`` iterates over."""
-        return await self.listed(self.db.artifacts.versions(name, **options))
+        return await self.collect(self.db.artifacts.versions(name, **options))
 
     async def names(self, *args: Any, **options: Any) -> list[str]:
         """All that ``db.artifacts.names`` iterates over."""
-        return await self.listed(self.db.artifacts.names(*args, **options))
+        return await self.collect(self.db.artifacts.names(*args, **options))
 
-    async def listed(self, iterator: Any) -> list[Any]:
+    async def collect(self, iterator: Any) -> list[Any]:
         if self.colour == "blocking":
             return list(iterator)
         return [each async for each in iterator]

@@ -36,7 +36,7 @@ def trees(directory: Path) -> None:
             place.write_bytes(body)
 
 
-async def _nothing(artifacts: AsyncArtifacts, place: Path) -> None:
+async def _do_nothing(artifacts: AsyncArtifacts, place: Path) -> None:
     pass
 
 
@@ -44,7 +44,7 @@ async def _put(artifacts: AsyncArtifacts, place: Path) -> None:
     await artifacts.put(NAME, ONE)
 
 
-async def _published(artifacts: AsyncArtifacts, place: Path) -> None:
+async def _publish_three(artifacts: AsyncArtifacts, place: Path) -> None:
     """Three versions, and a LATEST that is none of them."""
     for body in (ONE, TWO, THREE):
         await artifacts.put(NAME, body, metadata={"size": str(len(body))})
@@ -52,8 +52,8 @@ async def _published(artifacts: AsyncArtifacts, place: Path) -> None:
     await artifacts.put(NAME, FOUR)
 
 
-async def _aliased(artifacts: AsyncArtifacts, place: Path) -> None:
-    await _published(artifacts, place)
+async def _put_aliases(artifacts: AsyncArtifacts, place: Path) -> None:
+    await _publish_three(artifacts, place)
     await artifacts.put_alias(NAME, "prod", 1, 2, 20)
     await artifacts.put_alias(NAME, "next", weights={1: 1, 2: 1, 3: 2})
     await artifacts.put_alias(NAME, "newest")
@@ -70,40 +70,44 @@ async def _directories(artifacts: AsyncArtifacts, place: Path) -> None:
     await artifacts.publish(NAME)
 
 
-async def _deleted(artifacts: AsyncArtifacts, place: Path) -> None:
-    await _published(artifacts, place)
+async def _delete_two(artifacts: AsyncArtifacts, place: Path) -> None:
+    await _publish_three(artifacts, place)
     await artifacts.delete(NAME, 2)
     await artifacts.delete(NAME)
 
 
 SCENARIOS = [
-    Scenario("put the first", _nothing, lambda a, _: a.put(NAME, ONE)),
+    Scenario("put the first", _do_nothing, lambda a, _: a.put(NAME, ONE)),
     Scenario("put another", _put, lambda a, _: a.put(NAME, TWO, tags={"by": "me"})),
     Scenario("put other metadata", _put, lambda a, _: a.put(NAME, ONE, metadata={"by": "me"})),
-    Scenario("put over a deleted one", _deleted, lambda a, _: a.put(NAME, FOUR)),
-    Scenario("put a directory", _nothing, lambda a, p: a.put(NAME, p / "first")),
+    Scenario("put over a deleted one", _delete_two, lambda a, _: a.put(NAME, FOUR)),
+    Scenario("put a directory", _do_nothing, lambda a, p: a.put(NAME, p / "first")),
     Scenario("put a directory over another", _directories, lambda a, p: a.put(NAME, p / "first")),
     Scenario("put bytes over a directory", _directory, lambda a, _: a.put(NAME, ONE)),
     Scenario("publish the first", _put, lambda a, _: a.publish(NAME)),
-    Scenario("publish", _published, lambda a, _: a.publish(NAME)),
+    Scenario("publish", _publish_three, lambda a, _: a.publish(NAME)),
     Scenario("publish a directory", _directory, lambda a, _: a.publish(NAME)),
-    Scenario("publish a content", _published, lambda a, _: a.publish(NAME, TWO, tags={"by": "me"})),
+    Scenario("publish a content", _publish_three, lambda a, _: a.publish(NAME, TWO, tags={"by": "me"})),
     Scenario("publish a content of files", _directories, lambda a, p: a.publish(NAME, p / "first")),
-    Scenario("set an alias", _published, lambda a, _: a.put_alias(NAME, "prod", 2)),
-    Scenario("split an alias", _aliased, lambda a, _: a.put_alias(NAME, "prod", 3, 2, 50)),
-    Scenario("split many ways", _aliased, lambda a, _: a.put_alias(NAME, "prod", weights={1: 5, 2: 4, 3: 3})),
-    Scenario("alias LATEST", _aliased, lambda a, _: a.put_alias(NAME, "prod")),
-    Scenario("delete an alias", _aliased, lambda a, _: a.delete_alias(NAME, "prod")),
-    Scenario("delete", _published, lambda a, _: a.delete(NAME, 2)),
-    Scenario("delete LATEST", _published, lambda a, _: a.delete(NAME)),
-    Scenario("delete with aliases", _aliased, lambda a, _: a.delete(NAME, 2, drop_aliases=True)),
-    Scenario("delete LATEST with aliases", _aliased, lambda a, _: a.delete(NAME, drop_aliases=True)),
-    Scenario("restore", _deleted, lambda a, _: a.restore(NAME, 2)),
-    Scenario("restore LATEST", _deleted, lambda a, _: a.restore(NAME)),
-    Scenario("prune", _aliased, lambda a, _: a.prune(NAME, keep_last=0, older_than=0)),
-    Scenario("prune what nobody serves", _published, lambda a, _: a.prune(NAME, keep_last=1, older_than=0)),
-    Scenario("purge a version", _aliased, lambda a, _: a.purge(NAME, 2, drop_aliases=True)),
-    Scenario("purge LATEST", _aliased, lambda a, _: a.purge(NAME, "LATEST", drop_aliases=True)),
-    Scenario("purge all", _aliased, lambda a, _: a.purge(NAME, drop_aliases=True)),
+    Scenario("set an alias", _publish_three, lambda a, _: a.put_alias(NAME, "prod", 2)),
+    Scenario("split an alias", _put_aliases, lambda a, _: a.put_alias(NAME, "prod", 3, 2, 50)),
+    Scenario(
+        "split many ways", _put_aliases, lambda a, _: a.put_alias(NAME, "prod", weights={1: 5, 2: 4, 3: 3})
+    ),
+    Scenario("alias LATEST", _put_aliases, lambda a, _: a.put_alias(NAME, "prod")),
+    Scenario("delete an alias", _put_aliases, lambda a, _: a.delete_alias(NAME, "prod")),
+    Scenario("delete", _publish_three, lambda a, _: a.delete(NAME, 2)),
+    Scenario("delete LATEST", _publish_three, lambda a, _: a.delete(NAME)),
+    Scenario("delete with aliases", _put_aliases, lambda a, _: a.delete(NAME, 2, drop_aliases=True)),
+    Scenario("delete LATEST with aliases", _put_aliases, lambda a, _: a.delete(NAME, drop_aliases=True)),
+    Scenario("restore", _delete_two, lambda a, _: a.restore(NAME, 2)),
+    Scenario("restore LATEST", _delete_two, lambda a, _: a.restore(NAME)),
+    Scenario("prune", _put_aliases, lambda a, _: a.prune(NAME, keep_last=0, older_than=0)),
+    Scenario(
+        "prune what nobody serves", _publish_three, lambda a, _: a.prune(NAME, keep_last=1, older_than=0)
+    ),
+    Scenario("purge a version", _put_aliases, lambda a, _: a.purge(NAME, 2, drop_aliases=True)),
+    Scenario("purge LATEST", _put_aliases, lambda a, _: a.purge(NAME, "LATEST", drop_aliases=True)),
+    Scenario("purge all", _put_aliases, lambda a, _: a.purge(NAME, drop_aliases=True)),
     Scenario("purge directories", _directories, lambda a, _: a.purge(NAME)),
 ]

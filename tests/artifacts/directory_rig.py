@@ -131,7 +131,7 @@ class Rig:
             place.write_bytes(data)
         return top
 
-    async def gathered(self, files: Mapping[str, bytes | None]) -> Directory:
+    async def gather(self, files: Mapping[str, bytes | None]) -> Directory:
         directory = await gather_directory(self.db._context, self.folder(files))
         self.directories[directory.sha256] = directory
         return directory
@@ -196,7 +196,7 @@ class Rig:
     async def audit(self) -> Audit:
         """Look at everything, and check what always holds."""
         records, objects = await self.records(), await self.objects()
-        return Audit(records, objects).checked(self.directories)
+        return Audit(records, objects).audit(self.directories)
 
 
 @dataclass
@@ -230,7 +230,7 @@ class Audit:
     def marks(self) -> set[str]:
         return {sk for pk, sk in self.records if pk == "holdall#ArtifactSweep"}
 
-    def checked(self, directories: Mapping[str, Directory]) -> Audit:
+    def audit(self, directories: Mapping[str, Directory]) -> Audit:
         pairs: dict[str, set[str]] = {}
         counts: Counter[str] = Counter()
         for key, item in self.of("Manifest", "file#").items():

@@ -59,7 +59,7 @@ class Store:
         self.download = partial(delivery.download, self.context)
         self.url = partial(delivery.url, self.context)
 
-    async def published(self, name: str, content: Any) -> Artifact:
+    async def put_and_publish(self, name: str, content: Any) -> Artifact:
         """A version with this content."""
         await self.put(name, content)
         return await self.publish(name)
@@ -74,7 +74,7 @@ class Store:
         """What is where downloads go."""
         return {path.name for path in self.directory.iterdir()}
 
-    def cached(self) -> set[str]:
+    def list_cache(self) -> set[str]:
         """All files in the cache, by name."""
         return {path.name for path in self.cache.rglob("*") if path.is_file()}
 

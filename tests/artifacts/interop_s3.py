@@ -63,7 +63,7 @@ class Bucket:
             {_text(each, "Key"): _text(each, "Value") for each in tags.iter() if each.tag.endswith("}Tag")},
         )
 
-    def modified(self, key: str) -> datetime:
+    def find_modified(self, key: str) -> datetime:
         """When an object was last put, as S3 says it."""
         return parsedate_to_datetime(self._ask("GET", f"/{quote(key)}")[0]["last-modified"])
 

@@ -57,7 +57,7 @@ class World:
             artifacts=ArtifactSettings(table=self.table, suffix=SUFFIX),
         )
 
-    def named(self) -> World:
+    def rename(self) -> World:
         """The same place, for another artifact."""
         other = copy(self)
         other.name = f"app-{uuid4().hex}"

@@ -59,7 +59,7 @@ def versions(place: Place, **options: Any) -> list[str]:
     return [each.version for each in place.artifacts.versions("my-app", **options)]
 
 
-def published(place: Place, *contents: bytes) -> None:
+def publish_all(place: Place, *contents: bytes) -> None:
     for content in contents:
         place.artifacts.put("my-app", content)
         place.artifacts.publish("my-app")
@@ -139,7 +139,7 @@ def test_the_life_of_an_artifact(place: Place) -> None:
 
 
 def test_rows_are_exactly_those_of_versioned(place: Place) -> None:
-    published(place, b"one", b"two")
+    publish_all(place, b"one", b"two")
     place.artifacts.put_alias("my-app", "prod", 1, 2, 20)
     names = [place.sync.table.layout().partition.name, place.sync.table.layout().sort.name]
     for row in place.rows("my-app"):
@@ -155,7 +155,7 @@ def test_rows_are_exactly_those_of_versioned(place: Place) -> None:
 
 def test_old_versions_are_pruned_by_number_and_age(near: Place) -> None:
     artifacts = near.artifacts
-    published(near, *(b"%d" % number for number in range(1, 6)))
+    publish_all(near, *(b"%d" % number for number in range(1, 6)))
     dry = artifacts.prune("my-app", keep_last=3, older_than=0, dry_run=True)
     assert versions(near) == ["LATEST", "5", "4", "3", "2", "1"]
     real = artifacts.prune("my-app", keep_last=3, older_than=timedelta())
@@ -267,7 +267,7 @@ def test_a_key_that_is_too_long_is_refused_before_anything_is_written(near: Plac
 
 def test_nothing_new_is_not_published_again_unless_forced(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"one")
+    publish_all(place, b"one")
     assert artifacts.publish("my-app").version == "1"
     assert artifacts.publish("my-app", force=True).version == "2"
     artifacts.put("my-app", b"two")
@@ -312,12 +312,12 @@ def test_a_content_is_published_in_one_call(place: Place, tmp_path: Path) -> Non
 
 def test_versions_of_some_size_do_not_run_into_each_other(place: Place) -> None:
     contents = [b"first" * 60_000, b"two" * 50_000, b"three" * 100_000]
-    published(place, *contents)
+    publish_all(place, *contents)
     assert [place.artifacts.download("my-app", each) for each in (1, 2, 3)] == contents
 
 
 def test_options_of_a_content_need_a_content(near: Place) -> None:
-    published(near, b"one")
+    publish_all(near, b"one")
     given: list[dict[str, Any]] = [{"metadata": {"a": "b"}}, {"tags": {}}, {"content_type": "text/plain"}]
     for options in given:
         with pytest.raises(InvalidOptionsError, match="need content"):
@@ -338,7 +338,7 @@ def test_many_bytes_are_published_by_way_of_another_key(near: Place, tmp_path: P
 
 def test_numbers_are_never_used_again(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"one", b"two")
+    publish_all(place, b"one", b"two")
     artifacts.delete("my-app", 2)
     artifacts.purge("my-app", 2)
     artifacts.delete("my-app", 999)  # which is not there
@@ -352,7 +352,7 @@ def test_numbers_are_never_used_again(place: Place) -> None:
 def test_after_the_last_number_there_is_none(near: Place) -> None:
     from holdall.errors import VersionsExhaustedError
 
-    published(near, b"one")
+    publish_all(near, b"one")
     layout = near.sync.table.layout()
     from holdall.core import Set, Update, UpdateItem, path, value
 
@@ -389,7 +389,7 @@ def test_what_is_expected_has_to_be_so(place: Place) -> None:
 
 
 def test_a_published_version_never_changes(place: Place) -> None:
-    published(place, b"one")
+    publish_all(place, b"one")
     before = place.artifacts.get("my-app", 1)
     place.artifacts.put("my-app", b"two")
     assert place.artifacts.get("my-app", 1) == before
@@ -426,7 +426,7 @@ def test_versions_can_be_searched_and_paged(near: Place) -> None:
 
 
 def test_each_listed_version_has_its_aliases(place: Place) -> None:
-    published(place, b"one", b"two", b"three")
+    publish_all(place, b"one", b"two", b"three")
     place.artifacts.put_alias("my-app", "prod", 1, 2, 10)
     place.artifacts.put_alias("my-app", "all", weights={1: 5, 2: 3, 3: 2})
     found = {each.version: each.aliases for each in place.artifacts.versions("my-app")}
@@ -521,7 +521,7 @@ def test_names_that_only_others_make_are_read(near: Place) -> None:
 def test_odd_rows_of_others_do_no_harm(near: Place) -> None:
     from holdall.core import PutItem
 
-    published(near, b"one")
+    publish_all(near, b"one")
     layout = near.sync.table.layout()
     for sk in ("~x", "#x", "000abc", "latest", "00True"):
         near.sync.send(PutItem(layout.table, {**layout.key("my-app", sk, ""), "is_deleted": {"BOOL": True}}))
@@ -534,7 +534,7 @@ def test_odd_rows_of_others_do_no_harm(near: Place) -> None:
 def test_an_alias_that_versioned_moved_is_where_versioned_moved_it(place: Place) -> None:
     from holdall.core import PutItem
 
-    published(place, b"one", b"two", b"three")
+    publish_all(place, b"one", b"two", b"three")
     artifacts = place.artifacts
     artifacts.put_alias("my-app", "prod", weights={1: 5, 2: 3, 3: 2})
     layout = place.sync.table.layout()
@@ -577,7 +577,7 @@ def test_another_prefix_or_suffix_is_noticed(tmp_path: Path) -> None:
 
 def test_what_an_alias_serves_is_not_deleted_by_accident(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"one", b"two", b"three")
+    publish_all(place, b"one", b"two", b"three")
     artifacts.put_alias("my-app", "blue", 1, 2, 10)
     artifacts.put_alias("my-app", "all", weights={1: 1, 2: 1, 3: 1})
     artifacts.put_alias("my-app", "head")
@@ -604,7 +604,7 @@ def test_what_an_alias_serves_is_not_deleted_by_accident(place: Place) -> None:
 
 def test_a_deletion_has_a_time_and_can_be_taken_back(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"one")
+    publish_all(place, b"one")
     before = datetime.now(UTC) - timedelta(seconds=5)
     artifacts.delete("my-app", 1)
     gone = artifacts.get("my-app", 1, deleted=True)
@@ -620,7 +620,7 @@ def test_a_deletion_has_a_time_and_can_be_taken_back(place: Place) -> None:
 
 def test_a_purge_frees_the_bytes_of_one_version(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"one", b"three")
+    publish_all(place, b"one", b"three")
     dry = artifacts.purge("my-app", 1, dry_run=True)
     assert (dry.versions, dry.objects, dry.bytes, dry.dry_run) == (("1",), 1, 3, True)
     real = artifacts.purge("my-app", 1)
@@ -635,14 +635,14 @@ def test_a_purge_frees_the_bytes_of_one_version(place: Place) -> None:
     "options", [{"keep_last": -1}, {"keep_last": True}, {"older_than": -1}, {"older_than": "90d"}]
 )
 def test_a_prune_that_means_nothing_is_refused(near: Place, options: dict[str, Any]) -> None:
-    published(near, b"one")
+    publish_all(near, b"one")
     with pytest.raises(InvalidOptionsError):
         near.artifacts.prune("my-app", **options)
     assert versions(near) == ["LATEST", "1"]
 
 
 def test_a_deleted_latest_does_not_change_how_many_versions_are_kept(near: Place) -> None:
-    published(near, b"1", b"2", b"3", b"4")
+    publish_all(near, b"1", b"2", b"3", b"4")
     near.artifacts.delete("my-app")
     assert near.artifacts.prune("my-app", keep_last=2, older_than=0).versions == ("2", "1")
 
@@ -652,7 +652,7 @@ def test_a_deleted_latest_does_not_change_how_many_versions_are_kept(near: Place
 
 def test_an_alias_has_a_history_and_can_go_back(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"1", b"2", b"3")
+    publish_all(place, b"1", b"2", b"3")
     artifacts.put_alias("my-app", "prod", 1, by="ada", reason="first")
     artifacts.put_alias("my-app", "prod", 1, 2, 20)
     then = artifacts.alias("my-app", "prod").update_at
@@ -677,7 +677,7 @@ def test_an_alias_has_a_history_and_can_go_back(place: Place) -> None:
 
 
 def test_going_back_to_what_is_deleted_is_refused(near: Place) -> None:
-    published(near, b"1", b"2")
+    publish_all(near, b"1", b"2")
     near.artifacts.put_alias("my-app", "prod", 1)
     near.artifacts.put_alias("my-app", "prod", 2)
     near.artifacts.delete("my-app", 1)
@@ -688,7 +688,7 @@ def test_going_back_to_what_is_deleted_is_refused(near: Place) -> None:
 
 def test_an_alias_changes_only_if_it_is_the_one_expected(place: Place) -> None:
     artifacts = place.artifacts
-    published(place, b"1", b"2")
+    publish_all(place, b"1", b"2")
     first = artifacts.put_alias("my-app", "prod", 1)
     second = artifacts.put_alias("my-app", "prod", 2, expect_revision=first.revision)
     assert artifacts.alias("my-app", "prod") == second
@@ -701,7 +701,7 @@ def test_an_alias_changes_only_if_it_is_the_one_expected(place: Place) -> None:
 
 def test_a_protected_alias_is_changed_on_purpose_only(near: Place) -> None:
     artifacts = near.artifacts
-    published(near, b"1", b"2")
+    publish_all(near, b"1", b"2")
     artifacts.put_alias("my-app", "prod", 1, protected=True)
     attempts: list[Callable[[], object]] = [
         lambda: artifacts.put_alias("my-app", "prod", 2),
@@ -720,7 +720,7 @@ def test_a_protected_alias_is_changed_on_purpose_only(near: Place) -> None:
 
 @pytest.mark.parametrize("alias", ["LATEST", "1", "000001", "a/b", "", "latest"])
 def test_an_alias_that_looks_like_a_version_is_refused(near: Place, alias: str) -> None:
-    published(near, b"1")
+    publish_all(near, b"1")
     with pytest.raises(InvalidAliasError):
         near.artifacts.put_alias("my-app", alias, 1)
     assert near.artifacts.aliases("my-app") == []
@@ -735,13 +735,13 @@ def test_arguments_are_refused_before_versions_are_looked_for(near: Place) -> No
     ]:
         with pytest.raises(kind):
             near.artifacts.put_alias("my-app", "prod", *wrong)
-    published(near, b"1")
+    publish_all(near, b"1")
     with pytest.raises(ArtifactNotFoundError, match="version 2"):
         near.artifacts.put_alias("my-app", "prod", 1, 2, 5)
 
 
 def test_resolving_writes_nothing(near: Place) -> None:
-    published(near, b"1", b"2")
+    publish_all(near, b"1", b"2")
     near.artifacts.put_alias("my-app", "prod", 1, 2, 50)
     before = near.rows("__my-app-alias"), near.rows("__my-app-meta"), near.rows("my-app")
     alias = near.artifacts.alias("my-app", "prod")
@@ -791,12 +791,12 @@ def test_every_read_of_artifacts_is_consistent(near: Place, tmp_path: Path) -> N
     for colour in ("send_blocking", "send_awaiting"):
         original = getattr(backend, colour)
 
-        def spied(request: Any, original: Any = original) -> Any:
+        def spy(request: Any, original: Any = original) -> Any:
             seen.append(request)
             return original(request)
 
-        setattr(backend, colour, spied)
-    published(near, b"one", b"two")
+        setattr(backend, colour, spy)
+    publish_all(near, b"one", b"two")
     near.artifacts.put_alias("my-app", "prod", 1, 2, 20)
     near.artifacts.get("my-app", "prod", key="x")
     near.artifacts.rollback_alias("my-app", "prod", to=1)
@@ -851,7 +851,7 @@ def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Pl
     """The names that serve a version are then the same as before, although another process has changed them."""
     from holdall.core import TransactWrite
 
-    published(near, b"one", b"two")
+    publish_all(near, b"one", b"two")
     near.artifacts.put_alias("my-app", "prod", 2)
     backend: Any = near.sync._backend
     original = backend.send_blocking, backend.send_awaiting
@@ -867,15 +867,15 @@ def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Pl
             twice.put_alias("my-app", "prod", 2)
             twice.put_alias("my-app", "prod", 1)
 
-    def blocking(request: Any) -> Any:
+    def send_blocking(request: Any) -> Any:
         meddle(request)
         return original[0](request)
 
-    async def awaiting(request: Any) -> Any:
+    async def send_awaiting(request: Any) -> Any:
         meddle(request)
         return await original[1](request)
 
-    backend.send_blocking, backend.send_awaiting = blocking, awaiting
+    backend.send_blocking, backend.send_awaiting = send_blocking, send_awaiting
     with pytest.raises(ArtifactInUseError):
         near.artifacts.delete("my-app", 1)
     assert near.artifacts.get("my-app", "prod").version == "1"
@@ -913,7 +913,7 @@ def _row_as_versioned(place: Place, name: str, sk: str, digest: str, **more: Any
 def test_a_mark_of_the_last_number_uses_no_number_up(near: Place) -> None:
     from holdall.core import PutItem
 
-    published(near, b"one")
+    publish_all(near, b"one")
     layout = near.sync.table.layout()
     near.sync.send(
         PutItem(layout.table, {**layout.key("my-app", "999999", ""), "is_deleted": {"BOOL": True}})
@@ -927,7 +927,7 @@ def test_a_mark_of_the_last_number_uses_no_number_up(near: Place) -> None:
 
 def test_protection_outlives_its_alias_and_is_in_its_history(near: Place) -> None:
     artifacts = near.artifacts
-    published(near, b"one", b"two")
+    publish_all(near, b"one", b"two")
     artifacts.put_alias("my-app", "prod", 1)
     artifacts.put_alias("my-app", "prod", 1, protected=True)
     artifacts.put_alias("my-app", "prod", 2, allow_protected=True)
@@ -953,7 +953,7 @@ def test_protection_outlives_its_alias_and_is_in_its_history(near: Place) -> Non
 
 def test_an_alias_goes_back_to_a_version_that_it_served_alone(near: Place) -> None:
     artifacts = near.artifacts
-    published(near, b"1", b"2", b"3")
+    publish_all(near, b"1", b"2", b"3")
     artifacts.put_alias("my-app", "prod", 1)
     artifacts.put_alias("my-app", "prod", 2)
     artifacts.put_alias("my-app", "prod", 3, 1, 50)
@@ -967,7 +967,7 @@ def test_an_alias_goes_back_to_a_version_that_it_served_alone(near: Place) -> No
 
 
 def test_many_aliases_go_with_their_version(near: Place) -> None:
-    published(near, b"one")
+    publish_all(near, b"one")
     for number in range(40):
         near.artifacts.put_alias("my-app", f"alias-{number}", 1)
     for options in ({}, {"drop_aliases": True}):  # a dry run deletes nothing, however many they are
@@ -986,7 +986,7 @@ def test_many_aliases_go_with_their_version(near: Place) -> None:
 def test_an_alias_without_a_readable_time_is_read(near: Place) -> None:
     from holdall.core import PutItem
 
-    published(near, b"one")
+    publish_all(near, b"one")
     layout = near.sync.table.layout()
     for alias, more in (("a", {}), ("b", {"update_at": {"S": "yesterday"}})):
         row = {**layout.key("__my-app-alias", alias, ""), "version": {"S": "1"}, **more}
@@ -1002,17 +1002,17 @@ def test_a_purge_that_died_does_not_keep_others_from_putting(near: Place) -> Non
     service: Any = near.sync._services.service("default")
     original = service.send_blocking, service.send_awaiting
 
-    def blocking(request: Any) -> Any:
+    def send_blocking(request: Any) -> Any:
         if isinstance(request, DeleteObject):
             raise KeyboardInterrupt
         return original[0](request)
 
-    async def awaiting(request: Any) -> Any:
+    async def send_awaiting(request: Any) -> Any:
         if isinstance(request, DeleteObject):
             raise RuntimeError
         return await original[1](request)
 
-    service.send_blocking, service.send_awaiting = blocking, awaiting
+    service.send_blocking, service.send_awaiting = send_blocking, send_awaiting
     with pytest.raises((KeyboardInterrupt, RuntimeError)):
         near.artifacts.purge("my-app")
     service.send_blocking, service.send_awaiting = original
@@ -1041,7 +1041,7 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
 
 
 def test_bytes_that_are_not_where_they_should_be_are_reported_with_their_place(place: Place) -> None:
-    published(place, b"one")
+    publish_all(place, b"one")
     for key in place.objects():
         place.files.delete(key)
     with pytest.raises(
@@ -1056,7 +1056,7 @@ def test_bytes_that_are_not_where_they_should_be_are_reported_with_their_place(p
 def test_a_published_version_whose_row_and_object_were_both_replaced_is_refused(place: Place) -> None:
     from holdall.core import PutItem
 
-    published(place, b"one", b"two")
+    publish_all(place, b"one", b"two")
     place.artifacts.put_alias("my-app", "prod", 1)
     layout, key = place.sync.table.layout(), place.artifacts.get("my-app", 1).key
     row = next(each for each in place.rows("my-app") if each[layout.sort.name] == {"S": "000001"})
@@ -1118,15 +1118,15 @@ def test_a_copy_that_is_refused_after_a_lost_reply_is_known_by_its_digest(near: 
             service.send_blocking(taken)
             raise PreconditionFailedError("there is an object already")
 
-    def blocking(request: Any) -> Any:
+    def send_blocking(request: Any) -> Any:
         meddle(request)
         return original[0](request)
 
-    async def awaiting(request: Any) -> Any:
+    async def send_awaiting(request: Any) -> Any:
         meddle(request)
         return await original[1](request)
 
-    service.send_blocking, service.send_awaiting = blocking, awaiting
+    service.send_blocking, service.send_awaiting = send_blocking, send_awaiting
     found = near.artifacts.publish("my-app")
     assert found.version == ("1" if whose == "ours" else "2")
     assert near.artifacts.download("my-app", found.version) == b"one"

@@ -52,7 +52,7 @@ def in_order(store: Store, *contents: bytes) -> None:
 @on(*BOTH, Way("disk", "blocking"), Way("S3", "awaiting"))
 async def test_what_was_downloaded_is_not_fetched_again(store: Store) -> None:
     content = pattern(70_000)
-    await store.published("app", content)
+    await store.put_and_publish("app", content)
     for first in ways_out(store):
         assert came(await store.download("app", 1, first), first) == content
         assert len(store.gets()) == 1
@@ -62,14 +62,14 @@ async def test_what_was_downloaded_is_not_fetched_again(store: Store) -> None:
         assert store.gets() == []
         store.entry(content).unlink()
     assert await store.download("app", 1, cache=False) == content
-    assert store.cached() == set()
+    assert store.list_cache() == set()
     assert store.names() == {"it"}
 
 
 @on(*BOTH)
 async def test_a_damaged_entry_is_removed_and_fetched_again(store: Store) -> None:
     content = pattern(3000)
-    await store.published("app", content)
+    await store.put_and_publish("app", content)
     for damaged in (bytes(3000), content[:-1], content + b"x", b""):
         for to in ways_out(store):
             store.entry(content).parent.mkdir(parents=True, exist_ok=True)
@@ -84,12 +84,12 @@ async def test_a_damaged_entry_is_removed_and_fetched_again(store: Store) -> Non
 @on(*BOTH)
 async def test_what_cannot_be_an_entry_is_left_alone(store: Store) -> None:
     content = pattern(3000)
-    await store.published("app", content)
+    await store.put_and_publish("app", content)
     store.entry(content).mkdir(parents=True)
     for to in ways_out(store):
         assert came(await store.download("app", 1, to), to) == content
     assert store.entry(content).is_dir()
-    assert store.cached() == set()
+    assert store.list_cache() == set()
 
 
 @on(*BOTH)
@@ -98,11 +98,11 @@ async def test_a_directory_is_cached_file_by_file(store: Store) -> None:
     source.mkdir()
     for name in ("one", "two"):
         (source / name).write_bytes(name.encode())
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     (source / "three").write_bytes(b"three")
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     await store.download("app", 1, store.directory / "old")
-    assert len(store.cached()) == 2
+    assert len(store.list_cache()) == 2
     store.gets()
     await store.download("app", 2, store.directory / "new")
     assert len(store.gets()) == 2, "the manifest, and the file that is new"
@@ -116,37 +116,37 @@ async def test_a_directory_is_cached_file_by_file(store: Store) -> None:
 async def test_what_was_not_used_for_the_longest_time_goes_first(store: Store) -> None:
     contents = [bytes([number]) * 300 for number in range(5)]
     for content in contents:
-        await store.published("app", content)
+        await store.put_and_publish("app", content)
     for number in (1, 2, 3):
         await store.download("app", number)
     in_order(store, contents[1], contents[0], contents[2])
     await store.download("app", 2)  # and so the second is no longer the oldest
     await store.download("app", 4)
-    assert store.cached() == {store.entry(contents[each]).name for each in (1, 2, 3)}
+    assert store.list_cache() == {store.entry(contents[each]).name for each in (1, 2, 3)}
     in_order(store, contents[3], contents[2], contents[1])
     await store.download("app", 5)
-    assert store.cached() == {store.entry(contents[each]).name for each in (1, 2, 4)}
+    assert store.list_cache() == {store.entry(contents[each]).name for each in (1, 2, 4)}
 
 
 @on(*SMALL, cache_size=1000)
 async def test_what_is_larger_than_the_cache_is_not_kept_and_takes_nothing_s_place(store: Store) -> None:
     small, large, fitting = pattern(10), pattern(1001), pattern(1000)
     for content in (small, large, fitting):
-        await store.published("app", content)
+        await store.put_and_publish("app", content)
     await store.download("app", 1)
     for to in ways_out(store):
         assert came(await store.download("app", 2, to), to) == large
-    assert store.cached() == {store.entry(small).name}
+    assert store.list_cache() == {store.entry(small).name}
     await store.download("app", 3)
-    assert store.cached() == {store.entry(fitting).name}
+    assert store.list_cache() == {store.entry(fitting).name}
 
 
 @on(*BOTH, cache_size=0)
 async def test_a_cache_without_room_keeps_nothing(store: Store) -> None:
-    await store.published("app", b"bytes")
+    await store.put_and_publish("app", b"bytes")
     for to in ways_out(store):
         assert came(await store.download("app", 1, to), to) == b"bytes"
-    assert store.cached() == set()
+    assert store.list_cache() == set()
 
 
 @on(*BOTH, cache_size=1000)
@@ -154,7 +154,7 @@ async def test_what_others_put_into_the_cache_counts(store: Store) -> None:
     mine = [bytes([number]) * 200 for number in range(2)]
     theirs = [bytes([100 + number]) * 300 for number in range(3)]
     for content in mine:
-        await store.published("app", content)
+        await store.put_and_publish("app", content)
     await store.download("app", 1)
     for content in theirs:
         store.entry(content).parent.mkdir(exist_ok=True)
@@ -162,7 +162,7 @@ async def test_what_others_put_into_the_cache_counts(store: Store) -> None:
     in_order(store, theirs[0], theirs[1], theirs[2], mine[0])
     await store.download("app", 2)
     kept = (theirs[1], theirs[2], *mine)
-    assert store.cached() == {store.entry(content).name for content in kept}
+    assert store.list_cache() == {store.entry(content).name for content in kept}
 
 
 @on(*BOTH, cache_size=1000)
@@ -177,9 +177,9 @@ async def test_only_what_was_left_behind_a_day_ago_is_removed(store: Store) -> N
     now = store.context.port.now().timestamp()
     for path, age in ((old, DAY + 60), (young, DAY - 600), *((path, -DAY) for path in foreign)):
         os.utime(path, (now - age, now - age))
-    await store.published("app", b"bytes")
+    await store.put_and_publish("app", b"bytes")
     await store.download("app", 1)
-    assert store.cached() == {store.entry(b"bytes").name, young.name, *(path.name for path in foreign)}
+    assert store.list_cache() == {store.entry(b"bytes").name, young.name, *(path.name for path in foreign)}
 
 
 def keep(cache: Cache, content: bytes, name: bytes | None = None) -> None:
@@ -209,7 +209,7 @@ async def test_what_has_another_digest_or_turns_out_to_be_too_large_becomes_no_e
     changed.write_bytes(b"by its owner")
     keep_file(cache, b"as it was", changed)
     keep_file(cache, b"gone", store.directory / "gone")
-    assert store.cached() == {store.entry(b"small").name}
+    assert store.list_cache() == {store.entry(b"small").name}
 
 
 def test_a_full_cache_is_not_looked_through_for_every_addition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,14 +217,14 @@ def test_a_full_cache_is_not_looked_through_for_every_addition(monkeypatch: pyte
     looked: list[Path] = []
     iterdir = Path.iterdir
 
-    def seen(path: Path) -> Any:
+    def watch_iterdir(path: Path) -> Any:
         looked.append(path)
         return iterdir(path)
 
     with open_download_store(Way("memory", "blocking"), cache_size=6400) as store:
         cache = run(find_cache(store.context, None))
         assert cache is not None
-        monkeypatch.setattr(Path, "iterdir", seen)
+        monkeypatch.setattr(Path, "iterdir", watch_iterdir)
         for number in range(250):
             keep(cache, number.to_bytes(2, "big") * 25)
             assert number % 25 or sum(map(size_of, store.cache.glob("*/*"))) <= 6400
@@ -242,7 +242,7 @@ def size_of(path: Path) -> int:
 @on(*SMALL)
 async def test_a_cache_that_vanishes_under_a_download_is_begun_anew(store: Store) -> None:
     content = pattern(5 * PART)
-    await store.published("app", content)
+    await store.put_and_publish("app", content)
 
     def vanish(request: Any) -> None:
         if isinstance(request, GetObject) and request.start >= 3 * PART:
@@ -253,7 +253,7 @@ async def test_a_cache_that_vanishes_under_a_download_is_begun_anew(store: Store
         assert came(await store.download("app", 1, to), to) == content
     store.mend()
     await store.download("app", 1)
-    assert store.cached() == {store.entry(content).name}
+    assert store.list_cache() == {store.entry(content).name}
 
 
 @on(*BOTH)
@@ -262,7 +262,7 @@ async def test_a_cache_that_cannot_be_written_is_told_of_once_and_done_without(
 ) -> None:
     contents = [pattern(1000), pattern(2000)]
     for content in contents:
-        await store.published("app", content)
+        await store.put_and_publish("app", content)
         store.cache.mkdir(exist_ok=True)
         store.entry(content).parent.write_bytes(b"in the way")
     with caplog.at_level(logging.WARNING, "holdall"):
@@ -292,7 +292,7 @@ async def test_a_cache_can_be_demanded_only_where_one_is_set(store: Store) -> No
     assert await store.download("app") == b"bytes"
 
 
-def mixed_downloads(url: str, directory: Path, seed: int, rounds: int) -> None:
+def download_at_random(url: str, directory: Path, seed: int, rounds: int) -> None:
     """Download at random from a cache in which there is never room for all; everything that comes has to be right."""
     random = Random(seed)
     settings = ArtifactSettings(cache=str(directory / "cache"), cache_size=1000)
@@ -310,16 +310,16 @@ def test_threads_and_processes_share_a_cache(tmp_path: Path) -> None:
         for number in range(6):
             run(put(db._context, f"app-{number}", bytes([number]) * 300))
     code = (
-        "import sys; from pathlib import Path; from test_artifact_cache import mixed_downloads;"
-        "mixed_downloads(sys.argv[1], Path(sys.argv[2]), 1, 60)"
+        "import sys; from pathlib import Path; from test_artifact_cache import download_at_random;"
+        "download_at_random(sys.argv[1], Path(sys.argv[2]), 1, 60)"
     )
     with start_source(code, url, tmp_path) as other:
         with ThreadPoolExecutor(3) as threads:
-            for each in [threads.submit(mixed_downloads, url, tmp_path, seed, 60) for seed in (2, 3, 4)]:
+            for each in [threads.submit(download_at_random, url, tmp_path, seed, 60) for seed in (2, 3, 4)]:
                 each.result()
         other.finish()
     kept = list((tmp_path / "cache").glob("*/*"))
     assert kept
     assert all(len(path.name) == 64 for path in kept), "nothing is left beside"
-    mixed_downloads(url, tmp_path, 5, 20)
+    download_at_random(url, tmp_path, 5, 20)
     assert sum(map(size_of, (tmp_path / "cache").glob("*/*"))) <= 1000

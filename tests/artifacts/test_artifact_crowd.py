@@ -20,12 +20,12 @@ EACH = max(1, ROUNDS // 4)
 EACH_CONTENT = 25 if TORTURE else 10
 
 
-def opened(store: Store) -> Database:
+def open_database(store: Store) -> Database:
     """A database on the store, with the time there is; the store is closed by who opened it."""
     return Database(store.url, backend=store.table, files={"main": store.service}, **store.settings)
 
 
-def audited(store: Store, numbers: list[int], count: int | None = None) -> None:
+def audit_versions(store: Store, numbers: list[int], count: int | None = None) -> None:
     """That the versions are just these, each with its bytes; and all numbers up to the last, if so many were made."""
     rig = Rig("blocking", store)
     rig.db.artifacts.get(NAME)
@@ -39,15 +39,15 @@ def audited(store: Store, numbers: list[int], count: int | None = None) -> None:
 @pytest.mark.parametrize("kind", ["disk", "wire"])
 def test_fifty_threads_publish_consecutive_numbers(kind: Kind) -> None:
     with open_store(kind) as store:
-        db = opened(store)
+        db = open_database(store)
         db.artifacts.put(NAME, b"content")
-        audited(store, crowd(THREADS, publish(db, EACH)), THREADS * EACH)
+        audit_versions(store, crowd(THREADS, publish(db, EACH)), THREADS * EACH)
 
 
 def test_processes_with_threads_publish_consecutive_numbers() -> None:
     processes, threads = 4, 6
     with open_store("disk") as store:
-        db = opened(store)
+        db = open_database(store)
         db.artifacts.put(NAME, b"content")
         place = store.directory
         arguments = (place / "store.db", place / "files", threads, EACH)
@@ -57,13 +57,13 @@ def test_processes_with_threads_publish_consecutive_numbers() -> None:
         finally:
             for child in children:
                 child.__exit__(None, None, None)
-        audited(store, numbers, processes * threads * EACH)
+        audit_versions(store, numbers, processes * threads * EACH)
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
 def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_say(kind: Kind) -> None:
     with open_store(kind) as store:
-        db = opened(store)
+        db = open_database(store)
         db.artifacts.put(NAME, b"content")
 
         def put(number: int) -> list[Any]:
@@ -80,19 +80,19 @@ def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_sa
             return []
 
         works: list[Callable[[int], list[Any]]] = [put, publish(db, EACH), read]
-        audited(store, crowd(24, *works))
+        audit_versions(store, crowd(24, *works))
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
 def test_each_content_that_threads_publish_becomes_a_version_of_its_own(kind: Kind) -> None:
     with open_store(kind) as store:
-        db = opened(store)
+        db = open_database(store)
 
         def publish_each(number: int) -> list[tuple[int | None, bytes]]:
             contents = [b"content %d of %d" % (turn, number) for turn in range(EACH_CONTENT)]
             return [(db.artifacts.publish(NAME, each).number, each) for each in contents]
 
         published = crowd(4, publish_each)
-        audited(store, [number for number, _ in published], 4 * EACH_CONTENT)
+        audit_versions(store, [number for number, _ in published], 4 * EACH_CONTENT)
         assert all(db.artifacts.download(NAME, number) == content for number, content in published)
         assert db.artifacts.download(NAME) in {content for _, content in published}

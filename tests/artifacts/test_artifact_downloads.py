@@ -55,7 +55,7 @@ async def test_what_was_put_comes_back_as_bytes_in_a_file_and_in_a_stream(store:
     path = store.directory / "it"
     large = 9_000_000 if store.rig.way.kind == "S3" else 300_000  # there it comes in parts
     for content in (b"", b"one", pattern(large)):
-        await store.published("app", content)
+        await store.put_and_publish("app", content)
         for cache in (False, None, None):
             assert await store.download("app", cache=cache) == content
             assert await store.download("app", "LATEST", path, cache=cache) == path
@@ -71,7 +71,7 @@ async def test_what_was_put_comes_back_as_bytes_in_a_file_and_in_a_stream(store:
 @on(*BOTH, cached=False)
 async def test_an_alias_serves_each_key_its_version(store: Store) -> None:
     for content in (b"one", b"two"):
-        await store.published("app", content)
+        await store.put_and_publish("app", content)
     alias = await store.put_alias("app", "prod", 1, 2, 50)
     for key in ("ada", "bob", "cleo", 17, 18, 19):
         expected = {"1": b"one", "2": b"two"}[alias.resolve(key)]
@@ -80,7 +80,7 @@ async def test_an_alias_serves_each_key_its_version(store: Store) -> None:
 
 @on(*BOTH, Way("S3", "blocking"), cached=False)
 async def test_a_url_is_of_the_version_that_is_meant(store: Store) -> None:
-    await store.published("app", b"one")
+    await store.put_and_publish("app", b"one")
     await store.put_alias("app", "prod", 1)
     plain = await store.url("app", "prod", expires=60)
     dressed = await store.url(
@@ -116,7 +116,7 @@ async def test_where_nothing_can_go_nothing_is_fetched(store: Store) -> None:
 @on(*SMALL)
 async def test_progress_is_told_of_all_bytes(store: Store) -> None:
     content = pattern(5 * PART + 1)
-    await store.published("app", content)
+    await store.put_and_publish("app", content)
     targets: tuple[Any, ...] = (None, io.BytesIO(), store.directory / "it")
     for cache in (False, None, None):
         for to in targets:
@@ -151,12 +151,12 @@ async def test_damaged_bytes_are_noticed_and_nothing_is_left(store: Store) -> No
         with pytest.raises(IntegrityError):
             await store.download("app", to=target, resume=resume)
     assert (store.names(), target.read_bytes()) == ({"it"}, b"mine")
-    assert store.cached() == set()
+    assert store.list_cache() == set()
 
 
 @on(*BOTH, Way("S3", "awaiting"))
 async def test_an_object_that_is_right_by_its_own_digests_is_checked_by_the_table_s(store: Store) -> None:
-    version = await store.published("app", b"what was published")
+    version = await store.put_and_publish("app", b"what was published")
     for key in (version.key, "versioned-artifacts/app/LATEST"):
         kept = await store.rig.send(HeadObject("main", str(key)))
         await store.rig.send(PutObject("main", str(key), b"what was slipped in", kept.headers))
@@ -169,7 +169,7 @@ async def test_an_object_that_is_right_by_its_own_digests_is_checked_by_the_tabl
         with pytest.raises(IntegrityError, match="should have"):
             await store.download("app", reference, stream)
         assert stream.getvalue() == b"what was slipped in", "a stream cannot be given it twice"
-    assert (store.names(), store.cached()) == (set(), set())
+    assert (store.names(), store.list_cache()) == (set(), set())
 
 
 @on(*BOTH)
@@ -184,12 +184,12 @@ async def test_what_is_no_digest_is_no_part_of_a_path(store: Store) -> None:
     )
     with pytest.raises(IntegrityError, match="is not a SHA-256"):
         await store.download("odd", 1)
-    assert store.cached() == set()
+    assert store.list_cache() == set()
 
 
 @on(*BOTH)
 async def test_a_version_whose_bytes_are_gone_says_so(store: Store) -> None:
-    version = await store.published("app", b"one")
+    version = await store.put_and_publish("app", b"one")
     await store.rig.send(DeleteObject("main", str(version.key)))
     with pytest.raises(ObjectNotFoundError):
         await store.download("app", 1, store.directory / "it")
@@ -202,7 +202,7 @@ async def test_a_version_whose_bytes_are_gone_says_so(store: Store) -> None:
 @on(*SMALL, cached=False)
 async def test_a_download_that_was_broken_off_is_gone_on_with(store: Store) -> None:
     content = pattern(9 * PART)
-    await store.published("app", content)
+    await store.put_and_publish("app", content)
     target = store.directory / "it"
     store.fail_from(7)
     with pytest.raises(ConnectionResetError):
@@ -221,7 +221,7 @@ async def test_a_download_that_was_broken_off_is_gone_on_with(store: Store) -> N
 
 @on(*SMALL)
 async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(store: Store) -> None:
-    await store.published("app", pattern(9 * PART))
+    await store.put_and_publish("app", pattern(9 * PART))
     target = store.directory / "it"
     target.write_bytes(b"mine")
     store.fail_from(5)
@@ -229,13 +229,13 @@ async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(stor
         with pytest.raises(ConnectionResetError):
             await store.download("app", 1, to)
     assert (store.names(), target.read_bytes()) == ({"it"}, b"mine")
-    assert store.cached() == set()
+    assert store.list_cache() == set()
 
 
 # --- LATEST that is replaced ----------------------------------------------------------------------------
 
 
-def replacing(store: Store, content: bytes, when: Any) -> None:
+def replace_latest(store: Store, content: bytes, when: Any) -> None:
     """Have LATEST replaced once, before a request that it is the time for."""
     done: list[Any] = []
 
@@ -255,7 +255,7 @@ async def test_a_latest_that_is_replaced_before_it_is_read_is_the_new_one(store:
     target = store.directory / "it"
     for resume, to in ((False, None), (False, target), (True, target), (False, io.BytesIO())):
         await store.put("app", old)
-        replacing(store, new, lambda request: request.start == 0)
+        replace_latest(store, new, lambda request: request.start == 0)
         got = await store.download("app", to=to, resume=resume, cache=False)
         assert (to.getvalue() if isinstance(to, io.BytesIO) else target.read_bytes() if to else got) == new
         store.mend()
@@ -268,12 +268,12 @@ async def test_a_latest_that_is_replaced_while_it_is_read_is_never_mixed(store: 
     target = store.directory / "it"
     for resume, to in ((False, None), (False, target), (True, target)):
         await store.put("app", old)
-        replacing(store, new, lambda request: request.start >= 4 * PART)
+        replace_latest(store, new, lambda request: request.start >= 4 * PART)
         got = await store.download("app", to=to, resume=resume, cache=False)
         assert (target.read_bytes() if to else got) == new
         store.mend()
     await store.put("app", old)
-    replacing(store, new, lambda request: request.start >= 4 * PART)
+    replace_latest(store, new, lambda request: request.start >= 4 * PART)
     stream = io.BytesIO()
     with pytest.raises(PreconditionFailedError):
         await store.download("app", to=stream, cache=False)
@@ -314,7 +314,7 @@ def make_tree(store: Store, name: str = "source") -> tuple[Path, dict[str, bytes
 async def test_a_directory_comes_back_with_its_programs_and_empty_directories(store: Store) -> None:
     source, tree = make_tree(store)
     total = sum(len(content or b"") for content in tree.values())
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     for cache in (False, None, None):
         target = store.directory / f"with {cache} {len(store.names())}"
         calls = Calls()
@@ -328,7 +328,7 @@ async def test_a_directory_comes_back_with_its_programs_and_empty_directories(st
 @on(*BOTH, cached=False)
 async def test_a_file_that_is_in_a_directory_several_times_is_fetched_once(store: Store) -> None:
     source, _ = make_tree(store)
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     store.gets()
     await store.download("app", 1, store.directory / "it")
     keys = [request.key for request in store.gets()]
@@ -338,7 +338,7 @@ async def test_a_file_that_is_in_a_directory_several_times_is_fetched_once(store
 @on(*BOTH, cached=False)
 async def test_a_file_that_is_stored_elsewhere_is_found_there(store: Store) -> None:
     source, tree = make_tree(store)
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     home = await home_of(store.context)
     digest = sha256(tree["bin/run*"] or b"").hexdigest()
     await store.rig.send(CopyObject("main", home.file_key(digest), "elsewhere"))
@@ -356,7 +356,7 @@ async def test_a_directory_takes_the_place_of_an_empty_one_and_of_nothing_else(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, tree = make_tree(store)
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     empty, full, file = (store.directory / name for name in ("empty", "full", "file"))
     empty.mkdir(mode=0o700)
     full.mkdir()
@@ -383,7 +383,7 @@ async def test_a_directory_takes_the_place_of_an_empty_one_and_of_nothing_else(
 
 @on(*BOTH, cached=False)
 async def test_a_directory_has_no_bytes_and_no_url_of_its_own(store: Store) -> None:
-    await store.published("app", make_tree(store)[0])
+    await store.put_and_publish("app", make_tree(store)[0])
     for to in (None, io.BytesIO()):
         with pytest.raises(InvalidOptionsError, match="version 1 of 'app' is a directory") as caught:
             await store.download("app", 1, to)
@@ -395,7 +395,7 @@ async def test_a_directory_has_no_bytes_and_no_url_of_its_own(store: Store) -> N
 @on(*SMALL)
 async def test_a_directory_of_which_a_part_fails_is_not_there(store: Store) -> None:
     source, tree = make_tree(store)
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     for count in (0, 1, 3, 5):
         store.fail_from(count, of="__files")
         with pytest.raises(ConnectionResetError):
@@ -409,7 +409,7 @@ async def test_a_directory_of_which_a_part_fails_is_not_there(store: Store) -> N
 @on(Way("disk", "blocking"), Way("disk", "awaiting"), cached=False)
 async def test_a_directory_with_a_damaged_file_is_not_there(store: Store) -> None:
     source, tree = make_tree(store)
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     flip(store.rig.object_file(tree["data/large"] or b""))
     for resume in (False, True):
         with pytest.raises(IntegrityError):
@@ -424,7 +424,7 @@ async def test_a_directory_that_was_broken_off_is_gone_on_with(store: Store) -> 
     for number in range(80):
         (source / f"{number:02}").write_bytes(b"content %d" % number)
     tree = tree_of(source)
-    await store.published("app", source)
+    await store.put_and_publish("app", source)
     store.fail_from(70, of="__files")
     with pytest.raises(ConnectionResetError):
         await store.download("app", 1, store.directory / "it", resume=True)
@@ -465,8 +465,8 @@ async def test_a_forged_manifest_writes_nothing_anywhere_else(store: Store) -> N
 
 
 def test_a_directory_download_that_is_cancelled_leaves_nothing() -> None:
-    async def cancelled(store: Store) -> None:
-        await store.published("app", make_tree(store)[0])
+    async def cancel_download(store: Store) -> None:
+        await store.put_and_publish("app", make_tree(store)[0])
         under_way = asyncio.Event()
 
         async def wait(request: Any) -> None:
@@ -481,7 +481,7 @@ def test_a_directory_download_that_is_cancelled_leaves_nothing() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert store.names() == set()
-        assert not [name for name in store.cached() if name.startswith(".")]
+        assert not [name for name in store.list_cache() if name.startswith(".")]
 
     with open_download_store(Way("memory", "awaiting")) as store:
-        asyncio.run(cancelled(store))
+        asyncio.run(cancel_download(store))

@@ -268,7 +268,7 @@ async def test_a_handler_that_fails_is_tried_again_and_keeps_no_other_from_heari
     attempts: list[tuple[str, int]] = []
 
     @on("published", name="failing", backoff=10)
-    def failing(event: ArtifactEvent) -> None:
+    def fail_twice(event: ArtifactEvent) -> None:
         attempts.append((event.id, current_job().attempt))
         if len(attempts) < 3:
             raise ValueError("not today")
@@ -291,7 +291,7 @@ async def test_handlers_of_both_colours_hear_in_a_worker_of_either(hall: Hall) -
         heard.append(f"plain {event.version}")
 
     @on("published", name="async", queue="slow")
-    async def awaiting(event: ArtifactEvent) -> None:
+    async def hear_async(event: ArtifactEvent) -> None:
         await asyncio.sleep(0)
         heard.append(f"async {event.version}")
 
@@ -307,7 +307,7 @@ async def test_a_transactional_handler_writes_exactly_once_though_it_is_tried_ag
     await hall.rig.create(Tally(name="plain"), Tally(name="async"))
     tries: list[str] = []
 
-    def tried(name: str) -> None:
+    def fail_first(name: str) -> None:
         tries.append(name)
         if tries.count(name) == 1:
             raise ValueError("after its write")
@@ -315,12 +315,12 @@ async def test_a_transactional_handler_writes_exactly_once_though_it_is_tried_ag
     @on("published", name="counting", transactional=True, backoff=1)
     def plain(tx: Transaction, event: ArtifactEvent) -> None:
         tx.get_one(Tally, "plain").n += int(event.version or 0)
-        tried("plain")
+        fail_first("plain")
 
     @on("published", name="counting-async", transactional=True, backoff=1)
-    async def awaiting(tx: AsyncTransaction, event: ArtifactEvent) -> None:
+    async def count_async(tx: AsyncTransaction, event: ArtifactEvent) -> None:
         (await tx.get_one(Tally, "async")).n += int(event.version or 0)
-        tried("async")
+        fail_first("async")
 
     await hall.publish()
     for _ in range(3):
@@ -405,11 +405,11 @@ def test_unknown_kinds_and_options_are_refused_at_once() -> None:
 
 
 def test_a_handler_that_cannot_take_an_event_is_refused_at_once() -> None:
-    def nothing() -> None: ...
+    def do_nothing() -> None: ...
 
     def much(event: ArtifactEvent, more: int) -> None: ...
 
-    for handler in (nothing, much):
+    for handler in (do_nothing, much):
         with pytest.raises(JobDefinitionError):
             on("published", name="wrong")(handler)
     with pytest.raises(JobDefinitionError):

@@ -38,7 +38,7 @@ class Death(BaseException):  # must not be caught
     """The process is no more."""
 
 
-def refused(rig: Rig, at: int) -> None:
+def refuse(rig: Rig, at: int) -> None:
     """The request of this number is not done, and its sender is told so."""
 
     def before(request: Any) -> None:
@@ -48,7 +48,7 @@ def refused(rig: Rig, at: int) -> None:
     rig.watch.before = before
 
 
-def unanswered(rig: Rig, at: int) -> None:
+def lose_reply(rig: Rig, at: int) -> None:
     """The request of this number is done, and its reply is lost."""
     met: list[Any] = []
 
@@ -66,7 +66,7 @@ def unanswered(rig: Rig, at: int) -> None:
     rig.watch.before, rig.watch.after = before, after
 
 
-def collided(rig: Rig, at: int) -> None:
+def cancel_transaction(rig: Rig, at: int) -> None:
     """The first transaction from the request of this number on is not done, as others are at one of its items."""
     met: list[Any] = []
 
@@ -111,13 +111,13 @@ KINDS: tuple[Kind, ...] = ("memory", "disk")
 COLOURS: tuple[Colour, ...] = ("blocking", "awaiting")
 EVERY_CASE = [
     Case(Way(kind, colour), fault)
-    for kind, colour, fault in product(KINDS, COLOURS, (refused, unanswered, dead))
+    for kind, colour, fault in product(KINDS, COLOURS, (refuse, lose_reply, dead))
 ]
 CASES = [
-    Case(Way("memory", "blocking"), unanswered, 5),
-    Case(Way("memory", "awaiting"), refused, 11),
+    Case(Way("memory", "blocking"), lose_reply, 5),
+    Case(Way("memory", "awaiting"), refuse, 11),
     Case(Way("disk", "blocking"), dead, 13),
-    Case(Way("disk", "awaiting"), unanswered, 17),
+    Case(Way("disk", "awaiting"), lose_reply, 17),
 ]
 DEATHS = [Case(Way("memory", "blocking"), dead, 11)]
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
@@ -139,7 +139,7 @@ def test_a_fault_at_any_request_loses_nothing_and_what_was_to_be_done_can_be_don
     wanted: list[State] = []
 
     async def again(rig: Rig, scenario: Scenario, seen: Seen) -> None:
-        await healed(rig)
+        await heal_latest(rig)
         audit(rig.store, rig.home, seen=seen)
         await scenario.change(rig.artifacts, rig.store.directory)
         state = audit(rig.store, rig.home, seen=seen)
@@ -155,14 +155,14 @@ def test_a_fault_at_any_request_loses_nothing_and_what_was_to_be_done_can_be_don
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 @pytest.mark.parametrize("case", EVERY_CASE if TORTURE else DEATHS, ids=str)
 def test_after_a_fault_at_any_request_a_purge_frees_all_bytes(scenario: Scenario, case: Case) -> None:
-    async def purged(rig: Rig, scenario: Scenario, seen: Seen) -> None:
+    async def purge_all(rig: Rig, scenario: Scenario, seen: Seen) -> None:
         rig.clock.forward(TWO_DAYS)
         await rig.artifacts.purge(NAME, drop_aliases=True)
         audit(rig.store, rig.home, seen=seen, settled=True)
         await rig.artifacts.purge(OTHER)
         assert not rig.store.objects()
 
-    at_each_request(scenario, case, purged)
+    at_each_request(scenario, case, purge_all)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -170,14 +170,14 @@ def test_a_collision_with_others_at_any_transaction_is_tried_again(scenario: Sce
     wanted: list[State] = []
 
     async def same(rig: Rig, scenario: Scenario, seen: Seen) -> None:
-        await healed(rig)
+        await heal_latest(rig)
         wanted.append(audit(rig.store, rig.home, seen=seen))
         assert wanted[-1] == wanted[0]
         numbers = sorted(int(number) for name, number in seen if name == NAME)
         assert numbers == list(range(1, len(numbers) + 1))
         await is_clean(rig, seen)
 
-    at_each_request(scenario, Case(Way("memory", "blocking"), collided, 1 if TORTURE else 13), same)
+    at_each_request(scenario, Case(Way("memory", "blocking"), cancel_transaction, 1 if TORTURE else 13), same)
 
 
 Then = Callable[[Rig, Scenario, Seen], Coroutine[Any, Any, None]]
@@ -189,12 +189,12 @@ def at_each_request(scenario: Scenario, case: Case, then: Then) -> None:
     met = True
     while met:
         with open_rig(case.way) as rig:
-            flow = broken(rig, scenario, case.fault, at, then)
+            flow = run_broken(rig, scenario, case.fault, at, then)
             met = run(flow) if case.way.colour == "blocking" else asyncio.run(flow)
         at += case.stride if at else 1 + crc32(str(scenario).encode()) % case.stride
 
 
-async def broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then) -> bool:
+async def run_broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then) -> bool:
     """Make a change with a fault at a request, 0 for none, and see what follows; gives whether there is such a one."""
     place, seen = rig.store.directory, Seen()
     trees(place)
@@ -217,7 +217,7 @@ async def broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then
     return met
 
 
-async def healed(rig: Rig) -> None:
+async def heal_latest(rig: Rig) -> None:
     """Read LATEST; while it is being purged, wait until that is over."""
     try:
         await rig.artifacts.get(NAME, deleted=True)

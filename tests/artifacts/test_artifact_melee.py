@@ -16,7 +16,7 @@ from test_artifact_races import (
     call,
     clean,
     directory,
-    nothing,
+    do_nothing,
     open_stage,
     publish_two,
     put_one,
@@ -35,7 +35,7 @@ from holdall.errors import (
 
 pytestmark = pytest.mark.torture
 
-BEFORE = [publish_two, put_prod, directory, nothing, put_one]
+BEFORE = [publish_two, put_prod, directory, do_nothing, put_one]
 CHANGES: dict[str, Flow] = {
     "put one": call("put", ONE),
     "put two": call("put", TWO),
@@ -95,7 +95,7 @@ def fought(stage: Stage, chance: Random, story: list[str]) -> None:
     for _ in range(chance.randrange(1, 4)):
         names = chance.choices(list(CHANGES), k=chance.randrange(2, 4))
         story.append(" | ".join(names))
-        for name, actor in zip(names, mixed(stage, chance, names), strict=True):
+        for name, actor in zip(names, run_all(stage, chance, names), strict=True):
             assert actor.error is None or isinstance(actor.error, EXPECTED), f"{name}: {actor.error!r}"
         audit(stage.store, stage.home, seen=seen, healed=False)
     with suppress(ArtifactNotFoundError):
@@ -104,7 +104,7 @@ def fought(stage: Stage, chance: Random, story: list[str]) -> None:
     clean(stage, seen)
 
 
-def mixed(stage: Stage, chance: Random, names: list[str]) -> list[Actor]:
+def run_all(stage: Stage, chance: Random, names: list[str]) -> list[Actor]:
     """Let them all run to their ends, a few steps at a time; in some rounds one dies."""
     actors = [stage.enter(CHANGES[name]) for name in names]
     deaths = chance.random() < 0.4

@@ -83,7 +83,7 @@ def reindex(scene: Scene) -> Coroutine[Any, Any, Any]:
     return scene.artifacts.reindex()
 
 
-def emptied(stage: Stage) -> None:
+def verify_empty(stage: Stage) -> None:
     """The name is listed, and nothing is under it."""
     stage.now.put(NAME, ONE)
     stage.now.purge(NAME, "LATEST")
@@ -93,7 +93,7 @@ def put_one(stage: Stage) -> None:
     stage.now.put(NAME, ONE)
 
 
-def nothing(stage: Stage) -> None:
+def do_nothing(stage: Stage) -> None:
     pass
 
 
@@ -104,7 +104,7 @@ def one_wins(stage: Stage, one: Actor, two: Actor, state: State) -> None:
     assert [each.error is None for each in (one, two)].count(True) == 1, "both believe they were expected"
 
 
-def published_as(*contents: bytes) -> Verify:
+def verify_published(*contents: bytes) -> Verify:
     """Each content that came with a publish is a version of its own, whatever the other did meanwhile."""
 
     def verify(stage: Stage, one: Actor, two: Actor, state: State) -> None:
@@ -138,17 +138,19 @@ RACES = [
         call("put", TWO, metadata={"by": "a"}),
         call("put", TWO, metadata={"by": "b"}),
     ),
-    Race("first put, put", nothing, call("put", TWO), call("put", THREE)),
+    Race("first put, put", do_nothing, call("put", TWO), call("put", THREE)),
     Race("put, publish", publish_two, call("put", TWO), call("publish")),
     Race("publish, publish", publish_two, call("publish"), call("publish")),
     Race("publish, publish by force", publish_two, call("publish", force=True), call("publish", force=True)),
-    Race("publish a content, put", publish_two, call("publish", FOUR), call("put", ONE), published_as(FOUR)),
+    Race(
+        "publish a content, put", publish_two, call("publish", FOUR), call("put", ONE), verify_published(FOUR)
+    ),
     Race(
         "publish a content, publish another",
         publish_two,
         call("publish", FOUR, metadata={"by": "a"}),
         call("publish", FOUR, metadata={"by": "b"}),
-        published_as(FOUR, FOUR),
+        verify_published(FOUR, FOUR),
     ),
     Race("publish a content, purge all", publish_two, call("publish", THREE), call("purge")),
     Race(
@@ -210,12 +212,12 @@ RACES = [
         call("put", THREE, expect_sha256=digest(ONE)),
         one_wins,
     ),
-    Race("reindex, put", emptied, reindex, call("put", TWO)),
+    Race("reindex, put", verify_empty, reindex, call("put", TWO)),
     Race("reindex, publish", put_one, reindex, call("publish")),
     Race("reindex, purge all", publish_two, reindex, call("purge")),
     Race("put directory, put", directory, tree("second"), call("put", ONE)),
     Race("put directory, put directory", directory, tree("second"), tree("second")),
-    Race("put directory, put another", nothing, tree("first"), tree("second")),
+    Race("put directory, put another", do_nothing, tree("first"), tree("second")),
     Race("put directory, publish", directory, tree("second"), call("publish")),
     Race("put directory, purge LATEST", directory, tree("first"), call("purge", "LATEST")),
     Race("put directory, purge all", directory, tree("second"), call("purge")),
@@ -242,14 +244,14 @@ on_both = pytest.mark.parametrize("like_s3", [False, True], ids=["unique etags",
 def test_in_every_order_nothing_is_lost(race: Race, like_s3: bool) -> None:
     for schedule in schedules(race, like_s3, ROUNDS, short=like_s3):
         with open_stage(like_s3) as stage:
-            played(stage, race, schedule)
+            play_out(stage, race, schedule)
 
 
 @pytest.mark.parametrize("race", RACES, ids=str)
 def test_when_one_dies_on_the_way_the_other_loses_nothing(race: Race) -> None:
     for number, schedule in enumerate(schedules(race, True, (ROUNDS + 1) // 2)):
         with open_stage(like_s3=True) as stage:
-            played(stage, race, schedule, dying=number % 2)
+            play_out(stage, race, schedule, dying=number % 2)
 
 
 class Schedule(NamedTuple):
@@ -292,7 +294,7 @@ def lengths(race: Race, like_s3: bool) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def played(stage: Stage, race: Race, schedule: Schedule, dying: int | None = None) -> None:
+def play_out(stage: Stage, race: Race, schedule: Schedule, dying: int | None = None) -> None:
     """Play a schedule to its end, at which all has to be in order; perhaps one dies instead of going on."""
     race.before(stage)
     seen = Seen()

@@ -47,7 +47,7 @@ class Shop:
         self.rig = rig
         self.artifacts = cast("AsyncArtifacts", Awaited(rig.db.artifacts))
 
-    async def stocked(self) -> None:
+    async def stock(self) -> None:
         for n in (1, 2, 3):
             await self.artifacts.put("model", b"%d" % n)
             await self.artifacts.publish("model")
@@ -70,7 +70,7 @@ class Shop:
         assert metrics.failed == metrics.dead == 0
         return metrics.succeeded
 
-    async def served(self) -> list[dict[str, int] | None]:
+    async def list_served(self) -> list[dict[str, int] | None]:
         """All that the alias served, in its order."""
         history = await self.artifacts.alias_history("model", "prod")
         return [change.weights for change in reversed(history)]
@@ -93,9 +93,9 @@ def shop_on(way: Way, directory: Path) -> Iterator[Shop]:
         yield Shop(rig)
 
 
-def carried_out(way: Way, directory: Path, test: Callable[[Shop], Any]) -> None:
+def carry_out(way: Way, directory: Path, test: Callable[[Shop], Any]) -> None:
     async def whole(shop: Shop) -> None:
-        await shop.stocked()
+        await shop.stock()
         await test(shop)
 
     with shop_on(way, directory) as shop:
@@ -109,7 +109,7 @@ def on(*ways: Way) -> Callable[[Callable[[Shop], Any]], Callable[..., None]]:
     def decorate(test: Callable[[Shop], Any]) -> Callable[..., None]:
         @pytest.mark.parametrize("way", ways, ids=str)
         def run_it(way: Way, tmp_path: Path) -> None:
-            carried_out(way, tmp_path, test)
+            carry_out(way, tmp_path, test)
 
         run_it.__name__, run_it.__doc__ = test.__name__, test.__doc__
         return run_it
@@ -140,7 +140,7 @@ async def test_a_worker_takes_a_rollout_through_its_stages_to_the_end(shop: Shop
     assert await shop.after(101) == 1
     ended = await shop.artifacts.rollout("model", "prod")
     assert (ended.state, ended.percent, ended.id, ended.due) == ("done", 100, begun.id, None)
-    assert await shop.served() == LIFE
+    assert await shop.list_served() == LIFE
     history = await shop.artifacts.alias_history("model", "prod", limit=3)
     assert {(each.action, each.by, each.reason) for each in history} == {("rollout", "ada", "faster")}
     assert await shop.jobs() == 0
@@ -148,15 +148,15 @@ async def test_a_worker_takes_a_rollout_through_its_stages_to_the_end(shop: Shop
 
 @in_both
 async def test_users_only_ever_move_into_the_new_version(shop: Shop) -> None:
-    async def moved() -> set[int]:
+    async def find_moved() -> set[int]:
         alias = await shop.artifacts.alias("model", "prod")
         return {user for user in range(2000) if alias.resolve(user) == "2"}
 
-    assert await moved() == set()
+    assert await find_moved() == set()
     await shop.start([(percent, 60) for percent in (1, 5, 20, 60, 99)])
     sizes, before = [], set[int]()
     for _ in range(6):
-        now = await moved()
+        now = await find_moved()
         assert before <= now
         sizes.append(len(now))
         before = now
@@ -198,7 +198,7 @@ async def test_a_stage_without_a_time_waits_for_its_approval(shop: Shop) -> None
     (change,) = await shop.artifacts.alias_history("model", "prod", limit=1)
     assert (change.by, change.reason) == ("grace", "looks good")
     assert await shop.after(61) == 1
-    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+    assert (await shop.state(), await shop.list_served()) == ("done", LIFE)
 
 
 @in_one
@@ -211,7 +211,7 @@ async def test_a_rollout_that_needs_approval_waits_when_the_time_of_a_stage_is_o
     assert await shop.after(3601) == 1
     assert (await shop.state(), await shop.weights()) == ("waiting", {"1": 50, "2": 50})
     assert (await shop.artifacts.advance_rollout("model", "prod")).state == "done"
-    assert await shop.served() == LIFE
+    assert await shop.list_served() == LIFE
 
 
 @in_the_other
@@ -221,7 +221,7 @@ async def test_a_stage_that_is_cut_short_is_not_advanced_again_by_its_job(shop: 
     assert await shop.after(61) == 1
     assert await shop.weights() == {"1": 50, "2": 50}
     assert await shop.after(3600) == 1
-    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+    assert (await shop.state(), await shop.list_served()) == ("done", LIFE)
 
 
 @in_one
@@ -248,7 +248,7 @@ async def test_a_paused_rollout_stays_where_it_is_and_has_its_time_left_when_res
     assert await shop.after(30) == 0
     assert await shop.after(11) == 1
     assert await shop.after(3601) == 1
-    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+    assert (await shop.state(), await shop.list_served()) == ("done", LIFE)
 
 
 @in_one
@@ -324,7 +324,7 @@ async def test_what_a_rollout_is_not_in_the_state_for_is_refused(shop: Shop) -> 
     ):
         with pytest.raises(RolloutError, match="is aborted"):
             await refused("model", "prod")
-    assert await shop.served() == [{"1": 100}, {"1": 95, "2": 5}, {"1": 100}]
+    assert await shop.list_served() == [{"1": 100}, {"1": 95, "2": 5}, {"1": 100}]
 
 
 @in_one
@@ -349,7 +349,7 @@ async def test_what_cannot_be_rolled_out_is_refused_and_nothing_is_left(shop: Sh
     await artifacts.put_alias("model", "split", 1, 2, 10)
     with pytest.raises(RolloutError, match="serves the versions 1, 2"):
         await artifacts.start_rollout("model", "split", 3, STAGES)
-    assert (await shop.served(), await shop.jobs()) == ([{"1": 100}], 0)
+    assert (await shop.list_served(), await shop.jobs()) == ([{"1": 100}], 0)
     with pytest.raises(RolloutError):
         await artifacts.rollout("model", "prod")
 
@@ -625,7 +625,7 @@ class DiedError(Exception):
     """The process is dead: nothing that it sends arrives."""
 
 
-def dying_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[], bool]:
+def die_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[], bool]:
     """From so many requests on none arrives; gives what brings it back to life, and tells whether it had died.
 
     Without ``counting`` they count from the first write on: looks at queues begin nothing.
@@ -640,12 +640,12 @@ def dying_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable
             raise DiedError
         sent += counting
 
-    def revived() -> bool:
+    def revive() -> bool:
         meddler.before = lambda request: None
         return lost
 
     meddler.before = die
-    return revived
+    return revive
 
 
 @pytest.mark.parametrize("way", BOTH, ids=str)
@@ -659,7 +659,7 @@ def test_a_worker_that_dies_after_any_request_is_followed_by_one_that_ends_the_r
             await shop.start([(5, 60), (50, 60)])
             shop.rig.events.clear()
             shop.rig.clock.forward(61)
-            revived = dying_after(shop, died, counting=False)
+            revived = die_after(shop, died, counting=False)
             with suppress(DiedError):
                 await shop.rig.drain(lease=LEASE)
             if not revived():
@@ -668,28 +668,28 @@ def test_a_worker_that_dies_after_any_request_is_followed_by_one_that_ends_the_r
             await shop.after(LEASE + MARGIN.total_seconds() + 1)
             await shop.after(61)
             assert (await shop.state(), await shop.jobs()) == ("done", 0)
-            assert (await shop.served())[-4:] == LIFE
+            assert (await shop.list_served())[-4:] == LIFE
         assert died > 6
 
-    carried_out(way, tmp_path, test)
+    carry_out(way, tmp_path, test)
 
 
 @in_both
 async def test_who_starts_a_rollout_and_dies_after_any_request_has_started_all_of_it_or_nothing(
     shop: Shop,
 ) -> None:
-    before, died = await shop.served(), 0
+    before, died = await shop.list_served(), 0
     while True:
-        revived = dying_after(shop, died)
+        revived = die_after(shop, died)
         with suppress(DiedError):
             await shop.start([(5, 60), (50, 60)])
         if not revived():
             break
         died += 1
-        assert (await shop.served(), await shop.jobs()) == (before, 0)
+        assert (await shop.list_served(), await shop.jobs()) == (before, 0)
     assert died > 3
     assert (await shop.after(61), await shop.after(61)) == (1, 1)
-    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+    assert (await shop.state(), await shop.list_served()) == ("done", LIFE)
 
 
 @in_both
@@ -702,7 +702,7 @@ async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
     assert await shop.after(10) == 1
     assert (await shop.weights(), await shop.jobs()) == ({"1": 50, "2": 50}, 1)
     assert await shop.after(3601) == 1
-    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+    assert (await shop.state(), await shop.list_served()) == ("done", LIFE)
 
 
 @in_one
@@ -711,7 +711,7 @@ async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None
     with pytest.raises(OutcomeUnknown):
         await shop.start()
     assert (await shop.after(61), await shop.after(3601)) == (1, 1)
-    assert (await shop.state(), await shop.served()) == ("done", LIFE)
+    assert (await shop.state(), await shop.list_served()) == ("done", LIFE)
 
 
 @pytest.mark.parametrize("opened", ["Database", "AsyncDatabase"])

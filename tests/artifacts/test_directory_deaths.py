@@ -48,9 +48,9 @@ async def replace_and_sweep(rig: Rig, old: Directory, new: Directory) -> None:
     await rig.sweep()
 
 
-def prepared(rig: Rig) -> tuple[Directory, Directory]:
+def prepare(rig: Rig) -> tuple[Directory, Directory]:
     """A version of the one directory; the other is on no record yet."""
-    old, new = run(rig.gathered(OLD)), run(rig.gathered(NEW))
+    old, new = run(rig.gather(OLD)), run(rig.gather(NEW))
     run(rig.put("x", old))
     rig.fresh()
     return old, new
@@ -59,7 +59,7 @@ def prepared(rig: Rig) -> tuple[Directory, Directory]:
 def requests_of(step: Step) -> int:
     """How many requests a step sends."""
     with open_rig() as rig:
-        old, new = prepared(rig)
+        old, new = prepare(rig)
         run(step(rig, old, new))
         return len(rig.port.requests)
 
@@ -78,7 +78,7 @@ def all_gone(rig: Rig, *names: str) -> None:
 def test_after_a_death_at_any_request_it_can_be_done_again(step: Step, how: str) -> None:
     for number in range(1, requests_of(step) + 1):
         with open_rig() as rig:
-            old, new = prepared(rig)
+            old, new = prepare(rig)
             setattr(rig.port, how, number)
             try:
                 run(step(rig, old, new))
@@ -100,7 +100,7 @@ def test_after_a_death_at_any_request_it_can_be_done_again(step: Step, how: str)
 def test_after_a_death_at_any_request_a_sweep_leaves_nothing(step: Step) -> None:
     for number in range(1, requests_of(step) + 1):
         with open_rig() as rig:
-            old, new = prepared(rig)
+            old, new = prepare(rig)
             rig.port.dies_after = number
             with suppress(Dead):
                 run(step(rig, old, new))
@@ -157,7 +157,7 @@ def test_whoever_comes_in_between_loses_nothing(step: Step, other: Callable[[Rig
     first, stride = (1, 1) if TORTURE else (1 + OTHERS.index(other) % 2, 2)
     for number in range(first, requests_of(step) + 1, stride):
         with open_rig() as rig:
-            old, new = prepared(rig)
+            old, new = prepare(rig)
             between(rig, number, other)
             ours = rig.port
             with suppress(
@@ -183,7 +183,7 @@ def test_a_put_goes_on_wherever_a_sweep_died_meanwhile(which: str) -> None:
         ) % stride:  # each request of the one meets some deaths of the other, and the reverse
             continue
         with open_rig() as rig:
-            old, new = prepared(rig)
+            old, new = prepare(rig)
             swept = (old if which == "the old" else new).sha256
             between(rig, number, partial(forget_and_die, swept=swept, death=death))
             with suppress(ContentionError, TransactionCanceledError):
@@ -206,7 +206,7 @@ def forget_and_die(rig: Rig, *, swept: str, death: int) -> None:
 def test_a_put_whose_hold_was_swept_away_leaves_nothing_when_it_dies_later() -> None:
     for number in range(1, requests_of(replace) + 1):
         with open_rig() as rig:
-            old, new = prepared(rig)
+            old, new = prepare(rig)
             between(rig, number, sweep_all)
             rig.port.dies_after = number
             with suppress(Dead, ContentionError, TransactionCanceledError):
@@ -218,7 +218,7 @@ def test_a_put_whose_hold_was_swept_away_leaves_nothing_when_it_dies_later() -> 
 
 def test_an_upload_counts_only_in_the_life_of_the_record_that_it_was_for() -> None:
     with open_rig() as rig:
-        directory = run(rig.gathered(OLD))
+        directory = run(rig.gather(OLD))
         stores = 0
 
         def others(rig: Rig) -> None:
@@ -250,7 +250,7 @@ def test_an_upload_counts_only_in_the_life_of_the_record_that_it_was_for() -> No
 def test_two_that_share_a_file_are_swept_at_once() -> None:
     for number in range(1, 20):
         with open_rig() as rig:
-            old, new = prepared(rig)
+            old, new = prepare(rig)
             run(rig.put("z", new))
             for name in ("x", "z"):
                 run(rig.drop(name))
@@ -266,7 +266,7 @@ def test_two_that_share_a_file_are_swept_at_once() -> None:
 
 def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
     with open_rig() as rig:
-        prepared(rig)
+        prepare(rig)
         run(rig.drop("x"))
         original, late = rig.service.send_blocking, list[Any]()
 
@@ -287,7 +287,7 @@ def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
 
 def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
     with open_rig() as rig:
-        prepared(rig)
+        prepare(rig)
         run(rig.drop("x"))
         original = rig.service.send_blocking
 
@@ -306,7 +306,7 @@ def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
 
 def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None:
     with open_rig() as rig:
-        home, directory = run(rig.home()), run(rig.gathered(OLD))
+        home, directory = run(rig.home()), run(rig.gather(OLD))
         hold = run(hold_files(rig.context, home, directory))
         run(rig.sweep_later())
         run(hold_files(rig.context, home, directory))  # another's, which does not make the first good again
@@ -321,7 +321,7 @@ def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None
 def test_faults_of_the_table_do_no_harm(seed: int) -> None:
     rates = {Fault.THROTTLE: 0.03, Fault.LOST_BEFORE: 0.03, Fault.LOST_AFTER: 0.03}
     with open_rig() as rig:
-        old, new = prepared(rig)
+        old, new = prepare(rig)
         port = rig.db._context.port
         backend = port._backend
         for turn in range(12):
@@ -343,7 +343,7 @@ def test_puts_drops_and_sweeps_at_the_same_time_lose_nothing(kind: str) -> None:
             files: dict[str, bytes | None] = {
                 f"f{number}": data for number, data in enumerate(contents) if number != leave
             }
-            directories.append(run(rig.gathered(files)))
+            directories.append(run(rig.gather(files)))
         errors: list[BaseException] = []
 
         def work(seed: int) -> None:

@@ -108,7 +108,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(change: str) -> None:
 
 def test_a_file_that_changes_after_it_was_gathered_is_not_stored() -> None:
     with open_rig() as rig:
-        directory = run(rig.gathered({"a": b"x"}))
+        directory = run(rig.gather({"a": b"x"}))
         directory.places[digest(b"x")].write_bytes(b"y")
         with pytest.raises(IntegrityError):
             run(hold_files(rig.context, run(rig.home()), directory))
@@ -122,7 +122,7 @@ def test_a_file_that_changes_after_it_was_gathered_is_not_stored() -> None:
 
 @everywhere
 async def test_files_are_stored_once_under_their_digest(rig: Rig) -> None:
-    await rig.put("x", await rig.gathered(ONE))
+    await rig.put("x", await rig.gather(ONE))
     home = await rig.home()
     keys = {home.file_key(digest(data)): data for data in (b"aaa", b"b")}
     assert await rig.objects() == keys
@@ -134,12 +134,12 @@ async def test_files_are_stored_once_under_their_digest(rig: Rig) -> None:
 
 @everywhere
 async def test_a_second_directory_with_the_same_files_uploads_nothing(rig: Rig) -> None:
-    await rig.put("x", await rig.gathered(ONE))
+    await rig.put("x", await rig.gather(ONE))
     rig.fresh()
-    await rig.put("y", await rig.gathered({"elsewhere": b"aaa", "deep/er": b"b"}))
+    await rig.put("y", await rig.gather({"elsewhere": b"aaa", "deep/er": b"b"}))
     assert rig.uploads == []
     rig.fresh()
-    await rig.put("z", await rig.gathered({"elsewhere": b"aaa", "new": b"new"}))
+    await rig.put("z", await rig.gather({"elsewhere": b"aaa", "new": b"new"}))
     assert rig.uploads == [(await rig.home()).file_key(digest(b"new"))]
     await rig.audit()
 
@@ -147,13 +147,13 @@ async def test_a_second_directory_with_the_same_files_uploads_nothing(rig: Rig) 
 def test_known_files_cost_few_requests() -> None:
     many: dict[str, bytes | None] = {f"{number}": b"%d" % number for number in range(196)}
     with open_rig() as rig:
-        run(rig.put("x", run(rig.gathered(many))))
+        run(rig.put("x", run(rig.gather(many))))
         rig.fresh()
         home = run(rig.home())
-        run(hold_files(rig.context, home, run(rig.gathered({**many, "one": b"1"}))))
+        run(hold_files(rig.context, home, run(rig.gather({**many, "one": b"1"}))))
         assert len(rig.port.requests) == 4 + 3 * 2  # three for 98 files
         rig.fresh()
-        run(hold_files(rig.context, home, run(rig.gathered(many))))
+        run(hold_files(rig.context, home, run(rig.gather(many))))
         assert len(rig.port.requests) == 2
         run(rig.audit())
 
@@ -169,8 +169,8 @@ async def test_progress_is_told_up_to_the_whole(rig: Rig) -> None:
         "twin": b"s",
         "known": b"k",
     }
-    await rig.put("x", await rig.gathered({"known": b"k"}))
-    directory = await rig.gathered(files)
+    await rig.put("x", await rig.gather({"known": b"k"}))
+    directory = await rig.gather(files)
     told: list[int] = []
     await hold_files(rig.context, home, directory, progress=lambda done, total: told.append(done))
     assert told[0] == 0
@@ -185,17 +185,17 @@ def test_an_object_that_is_there_already_is_taken_if_it_is_the_right_one() -> No
     with open_rig() as rig:
         home = run(rig.home())
         run(rig.db._context.port.send(PutObject("main", home.file_key(digest(b"x")), b"x")))
-        run(rig.put("x", run(rig.gathered({"a": b"x"}))))
+        run(rig.put("x", run(rig.gather({"a": b"x"}))))
         run(rig.audit())
         run(rig.db._context.port.send(PutObject("main", home.file_key(digest(b"y")), b"other")))
         with pytest.raises(IntegrityError, match="does not match the digest in its key"):
-            run(rig.put("x", run(rig.gathered({"a": b"y"}))))
+            run(rig.put("x", run(rig.gather({"a": b"y"}))))
         run(rig.audit())
 
 
 def test_a_hold_is_renewed_while_it_fills() -> None:
     with open_rig() as rig:
-        directory = run(rig.gathered({f"{number}": b"%d" % number for number in range(70)}))
+        directory = run(rig.gather({f"{number}": b"%d" % number for number in range(70)}))
 
         def slow(number: int) -> None:
             rig.port.ahead += DAYS / 100  # half a hold is over after a good part of the uploads
@@ -227,8 +227,8 @@ async def redeem(rig: Rig, hold: Hold) -> None:
 
 @everywhere
 async def test_replacing_a_directory_frees_what_only_the_old_one_had(rig: Rig) -> None:
-    await rig.put("x", await rig.gathered({"a": b"old", "b": b"both"}))
-    await rig.put("x", await rig.gathered({"a": b"newer", "b": b"both"}))
+    await rig.put("x", await rig.gather({"a": b"old", "b": b"both"}))
+    await rig.put("x", await rig.gather({"a": b"newer", "b": b"both"}))
     assert (await rig.audit()).marks
     assert await rig.sweep() == (1, 3)
     audit = await rig.audit()
@@ -239,7 +239,7 @@ async def test_replacing_a_directory_frees_what_only_the_old_one_had(rig: Rig) -
 
 @everywhere
 async def test_the_same_directory_again_stays_counted_once(rig: Rig) -> None:
-    directory = await rig.gathered(ONE)
+    directory = await rig.gather(ONE)
     await rig.put("x", directory)
     await rig.put("x", directory)
     assert await rig.sweep_later() == (0, 0)
@@ -251,7 +251,7 @@ async def test_the_same_directory_again_stays_counted_once(rig: Rig) -> None:
 
 @everywhere
 async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
-    directory = await rig.gathered(ONE)
+    directory = await rig.gather(ONE)
     await rig.put("x", directory)
     await count(rig, more=[directory.sha256])
     await count(rig, fewer=[directory.sha256])
@@ -269,7 +269,7 @@ async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
 
 def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
     with open_rig() as rig:
-        home, directory = run(rig.home()), run(rig.gathered(ONE))
+        home, directory = run(rig.home()), run(rig.gather(ONE))
         for kind in ("more", "fewer"):
             with pytest.raises(ContentionError, match="refused: manifest"):
                 run(count(rig, **{kind: [directory.sha256]}))
@@ -283,7 +283,7 @@ def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
 
 @everywhere
 async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is_over(rig: Rig) -> None:
-    home, directory = await rig.home(), await rig.gathered(ONE)
+    home, directory = await rig.home(), await rig.gather(ONE)
     hold = await hold_files(rig.context, home, directory)
     assert await rig.sweep() == (0, 0)
     await drop_hold(rig.context, home, hold)
@@ -299,7 +299,7 @@ async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is
 
 def test_two_holds_of_one_directory_are_independent() -> None:
     with open_rig() as rig:
-        home, directory = run(rig.home()), run(rig.gathered(ONE))
+        home, directory = run(rig.home()), run(rig.gather(ONE))
         first = run(hold_files(rig.context, home, directory))
         second = run(hold_files(rig.context, home, directory))
         run(drop_hold(rig.context, home, first))
@@ -313,7 +313,7 @@ def test_two_holds_of_one_directory_are_independent() -> None:
 def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
     with open_rig() as rig:
         for number in range(3):
-            run(rig.put(f"{number}", run(rig.gathered({"a": b"%d" % number}))))
+            run(rig.put(f"{number}", run(rig.gather({"a": b"%d" % number}))))
             run(rig.drop(f"{number}"))
         failed: list[int] = []
 
@@ -334,7 +334,7 @@ def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
 def test_many_marks_are_swept_page_by_page() -> None:
     with open_rig() as rig:
         for number in range(105):
-            run(rig.put("x", run(rig.gathered({"a": b"%d" % number}))))
+            run(rig.put("x", run(rig.gather({"a": b"%d" % number}))))
         assert run(rig.sweep()).objects == 104
         run(rig.audit()).check_no_leaks()
 
@@ -344,7 +344,7 @@ def test_many_marks_are_swept_page_by_page() -> None:
 
 @everywhere
 async def test_a_manifest_is_read_back_and_verified(rig: Rig) -> None:
-    home, directory = await rig.home(), await rig.gathered(ONE)
+    home, directory = await rig.home(), await rig.gather(ONE)
     port = rig.context.port
     await port.send(PutObject("main", "it", directory.manifest))
     assert await fetch_manifest(rig.context, home, "it", directory.sha256) == Manifest.parse(

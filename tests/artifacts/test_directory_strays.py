@@ -21,9 +21,9 @@ async def strays(rig: Rig) -> tuple[int, int]:
     return freed
 
 
-async def moved(rig: Rig) -> None:
+async def move_version(rig: Rig) -> None:
     """A version whose files had to get other keys, as their deletion was never seen to end."""
-    directory = await rig.gathered(FILES)
+    directory = await rig.gather(FILES)
     await rig.put("x", directory)
     await rig.drop("x")
 
@@ -40,8 +40,8 @@ async def moved(rig: Rig) -> None:
 
 @everywhere
 async def test_what_records_know_is_left_alone(rig: Rig) -> None:
-    await moved(rig)
-    await rig.put("y", await rig.gathered({"a": b"other", "b": b"one"}))
+    await move_version(rig)
+    await rig.put("y", await rig.gather({"a": b"other", "b": b"one"}))
     home = await rig.home()
     assert await strays(rig) == (2, 6)  # what was to be deleted, and is under other keys by now
     audit = await rig.audit()
@@ -54,7 +54,7 @@ async def test_what_records_know_is_left_alone(rig: Rig) -> None:
 
 def test_an_upload_that_goes_through_too_late_is_found() -> None:
     with open_rig() as rig:
-        directory = run(rig.gathered({"a": b"one"}))
+        directory = run(rig.gather({"a": b"one"}))
         ours = rig.port
 
         def swept_away(number: int) -> None:
@@ -79,7 +79,7 @@ def test_an_upload_that_goes_through_too_late_is_found() -> None:
 def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
     for number in range(1, 6):
         with open_rig() as rig:
-            directory = run(rig.gathered({"a": b"one"}))
+            directory = run(rig.gather({"a": b"one"}))
             home = run(rig.home())
             (sha256,) = directory.sizes
             run(rig.port.send(PutObject("main", home.file_key(sha256), b"one")))
@@ -99,7 +99,7 @@ def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_put_while_a_stray_is_deleted_loses_nothing(number: int) -> None:
     with open_rig() as rig:
-        directory = run(rig.gathered({"a": b"one"}))
+        directory = run(rig.gather({"a": b"one"}))
         home = run(rig.home())
         (sha256,) = directory.sizes
         run(rig.port.send(PutObject("main", home.file_key(sha256), b"one")))

@@ -18,15 +18,15 @@ pytestmark = pytest.mark.torture  # it takes long: it is among the first to be r
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[World]:
+def world() -> Iterator[World]:
     with open_world() as made:
         yield made
 
 
 @pytest.fixture
-def turns(shared: World) -> World:
+def turns(world: World) -> World:
     """An artifact of its own where others are, too: the package takes a while to begin with a table."""
-    return shared.named()
+    return world.rename()
 
 
 def test_an_alias_that_the_package_wrote_last_is_what_it_wrote(turns: World) -> None:

@@ -44,11 +44,11 @@ def world() -> Iterator[World]:
         yield made
 
 
-def dumped_items(partition: str) -> list[dict[str, Any]]:
+def list_dumped_items(partition: str) -> list[dict[str, Any]]:
     return [item for item in DUMP["dynamodb"]["items"] if item["pk"]["S"] == partition]
 
 
-def dumped_objects() -> dict[str, StoredObject]:
+def read_dumped_objects() -> dict[str, StoredObject]:
     return {
         each["Key"]: StoredObject(
             each["Body"]["utf8"].encode(), each["ContentType"], each["Metadata"], each["Tags"]
@@ -79,7 +79,7 @@ def load(world: World) -> None:
     world.db.send(CreateTable(TableSchema(world.table, KeyAttribute("pk"), KeyAttribute("sk"))))
     for item in DUMP["dynamodb"]["items"]:
         world.db.send(PutItem(world.table, item))
-    for key, each in dumped_objects().items():
+    for key, each in read_dumped_objects().items():
         world.bucket.put(key, each)
 
 
@@ -96,14 +96,14 @@ def test_the_table_that_we_make_has_the_schema_of_the_dump(world: World) -> None
 def test_the_history_of_the_dump_makes_its_rows(world: World) -> None:
     world.ours.create_table()
     replay(world.ours)
-    assert rows(world) == without_times(dumped_items(NAME), "000000")
-    assert alias_rows(world) == without_times(dumped_items(f"__{NAME}-alias"), r"\d{6}")
+    assert rows(world) == without_times(list_dumped_items(NAME), "000000")
+    assert alias_rows(world) == without_times(list_dumped_items(f"__{NAME}-alias"), r"\d{6}")
 
 
 def test_the_history_of_the_dump_makes_its_objects(world: World) -> None:
     world.ours.create_table()
     replay(world.ours)
-    assert world.bucket.objects() == dumped_objects()
+    assert world.bucket.objects() == read_dumped_objects()
 
 
 def test_the_time_of_a_row_is_that_of_its_object(world: World) -> None:
@@ -111,7 +111,7 @@ def test_the_time_of_a_row_is_that_of_its_object(world: World) -> None:
     found = [world.ours.put(NAME, b"one"), world.ours.publish(NAME)]
     texts = {item["sk"]["S"]: item["update_at"]["S"] for item in world.items(NAME)}
     for artifact in found:
-        modified = world.bucket.modified(f"{PREFIX}/{NAME}/{artifact.sk}{SUFFIX}")
+        modified = world.bucket.find_modified(f"{PREFIX}/{NAME}/{artifact.sk}{SUFFIX}")
         assert artifact.update_at == modified
         assert texts[artifact.sk] == modified.strftime("%Y-%m-%dT%H:%M:%S.%f+0000")
 
@@ -174,10 +174,10 @@ def test_to_look_at_the_dump_changes_nothing(world: World) -> None:
     list(world.ours.versions(NAME))
     world.ours.get(NAME)
     world.ours.download(NAME, "canary")
-    assert world.items(NAME) == dumped_items(NAME)
-    assert world.items(f"__{NAME}-alias") == dumped_items(f"__{NAME}-alias")
+    assert world.items(NAME) == list_dumped_items(NAME)
+    assert world.items(f"__{NAME}-alias") == list_dumped_items(f"__{NAME}-alias")
     assert world.items(f"__{NAME}-meta") == []
-    assert world.bucket.objects() == dumped_objects()
+    assert world.bucket.objects() == read_dumped_objects()
 
 
 def test_the_dump_is_gone_on_with(world: World) -> None:
@@ -218,7 +218,7 @@ def test_versions_of_the_dump_are_deleted_and_restored(world: World) -> None:
     assert ours.download(NAME, 1) == b"content of version 1"
     assert ours.delete(NAME, 1)
     assert not ours.delete(NAME, 1)
-    assert rows(world) == without_times(dumped_items(NAME), "000000")
+    assert rows(world) == without_times(list_dumped_items(NAME), "000000")
     assert ours.get(NAME, 1, deleted=True).deleted_at is not None
 
 
@@ -230,7 +230,7 @@ def test_the_dump_is_pruned_except_for_what_aliases_serve(world: World) -> None:
     assert planned.versions == ("1",)
     assert [each.version for each in planned.in_use] == ["3", "2"]
     assert ours.prune(NAME, keep_last=0, older_than=timedelta()).versions == ("1",)
-    assert rows(world) == without_times(dumped_items(NAME), "000000")
+    assert rows(world) == without_times(list_dumped_items(NAME), "000000")
 
 
 def test_a_purge_of_the_dump_leaves_its_numbers_used(world: World) -> None:

@@ -26,15 +26,15 @@ from holdall.errors import ArtifactNotFoundError
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[World]:
+def world() -> Iterator[World]:
     with open_world() as made:
         yield made
 
 
 @pytest.fixture
-def turns(shared: World) -> World:
+def turns(world: World) -> World:
     """An artifact of its own where others are, too: the package takes a while to begin with a table."""
-    return shared.named()
+    return world.rename()
 
 
 def test_what_the_package_wrote_is_read(turns: World) -> None:
@@ -145,7 +145,7 @@ def test_the_package_reads_what_we_wrote(turns: World) -> None:
 
 
 def test_both_leave_the_same_rows_and_objects(turns: World) -> None:
-    other = turns.named()
+    other = turns.rename()
     our_history(turns)
     their_history(other)
     ours, theirs = ([_nameless(row) for row in rows(each)] for each in (turns, other))
@@ -290,7 +290,7 @@ def test_what_we_prune_the_package_sees_as_deleted_and_the_other_way_round(turns
 def test_of_the_same_bytes_that_the_package_put_again_the_metadata_is_the_new_one(turns: World) -> None:
     turns.ours.create_table()
     for _ in range(20):  # until all of it falls into one second, so that the row is just what it was
-        again = turns.named()
+        again = turns.rename()
         put = again.ours.put(again.name, b"one", metadata={"build": "1"}, tags={"team": "ours"})
         again.theirs("put_artifact", name=again.name, content="two")
         given = {"metadata": {"build": "2"}, "tags": {"team": "theirs"}}

@@ -20,7 +20,7 @@ def file(path: str, sha: str = SHA, size: int = 0, *, executable: bool = False) 
     return Member(path, sha, size, executable)
 
 
-def parsed(*entries: object, mark: object = 1) -> Manifest:
+def parse(*entries: object, mark: object = 1) -> Manifest:
     document = {"holdall": mark, "entries": list(entries)}
     return Manifest.parse(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
 
@@ -96,7 +96,7 @@ def test_a_path_that_may_lead_elsewhere_is_refused_and_named(path: str) -> None:
         Manifest.of([file(path)])
     if "\ud800" not in path:
         with pytest.raises(InvalidArtifactError):
-            parsed({"path": path, "sha256": SHA, "size": 0})
+            parse({"path": path, "sha256": SHA, "size": 0})
 
 
 def test_ordinary_paths_are_as_they_are() -> None:
@@ -169,17 +169,17 @@ def test_a_digest_has_one_size() -> None:
 )
 def test_an_entry_that_is_none_is_refused(entry: object) -> None:
     with pytest.raises(InvalidArtifactError):
-        parsed(entry)
+        parse(entry)
 
 
 def test_other_formats_and_other_forms_are_refused() -> None:
     good = {"path": "a", "sha256": SHA, "size": 0}
-    assert parsed(good).entries == (file("a"),)
+    assert parse(good).entries == (file("a"),)
     with pytest.raises(InvalidArtifactError, match="format 2"):
-        parsed(good, mark=2)
+        parse(good, mark=2)
     for mark in (True, "1", None):
         with pytest.raises(InvalidArtifactError, match="not a manifest"):
-            parsed(good, mark=mark)
+            parse(good, mark=mark)
     data = Manifest.of([file("a"), file("b")]).to_bytes()
     unordered = json.dumps(
         {"holdall": 1, "entries": [{**good, "path": "b"}, good]}, separators=(",", ":")

@@ -36,13 +36,13 @@ Picks = tuple[str, ...]
 # --- the rule once more, step by step, as the page tells it ---
 
 
-def framed(text: str) -> bytes:
+def frame(text: str) -> bytes:
     encoded = text.encode("utf-8")
     return len(encoded).to_bytes(8, "big") + encoded
 
 
 def score(salt: str, version: str, weight: int, key: str) -> float:
-    digest = sha256(framed(salt) + framed(version) + framed(key)).digest()
+    digest = sha256(frame(salt) + frame(version) + frame(key)).digest()
     number = int.from_bytes(digest[:8], "big") >> 11
     return -math.log((number + 0.5) / 2**53) / weight
 
@@ -66,7 +66,7 @@ def interval_picks(arms: Arms) -> Picks:
 
 
 def point(salt: str, key: str) -> float:
-    return (int.from_bytes(sha256(framed(salt) + framed(key)).digest()[:8], "big") >> 11) / 2**53
+    return (int.from_bytes(sha256(frame(salt) + frame(key)).digest()[:8], "big") >> 11) / 2**53
 
 
 def moves(before: Picks, after: Picks) -> Counter[tuple[str, str]]:
@@ -451,12 +451,12 @@ def test_a_split_is_a_value() -> None:
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda split: pickle.loads(pickle.dumps(split))])
 def test_a_warm_split_can_be_copied_and_pickled(again: Callable[[Split], Split]) -> None:
     split = Split(SPLITS["three"])
-    expected = picked(split)
+    expected = pick_all(split)
     assert again(split) == split
-    assert picked(again(split)) == expected
+    assert pick_all(again(split)) == expected
 
 
-def picked(split: Split, keys: Iterable[str] = KEYS[:50]) -> list[str]:
+def pick_all(split: Split, keys: Iterable[str] = KEYS[:50]) -> list[str]:
     return [split.pick(key, SALT) for key in keys]
 
 

@@ -28,7 +28,7 @@ def _repository(settings: dict[str, str]) -> Any:
     return _repositories[name]
 
 
-def _done(repository: Any, command: str, arguments: dict[str, Any]) -> Any:
+def _run_command(repository: Any, command: str, arguments: dict[str, Any]) -> Any:
     if command == "content":
         return repository.get_artifact_version(**arguments).get_content(_sessions)
     if command == "contents":
@@ -59,7 +59,9 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            answer = {"ok": _plain(_done(_repository(asked["repository"]), asked["do"], asked["with"]))}
+            answer = {
+                "ok": _plain(_run_command(_repository(asked["repository"]), asked["do"], asked["with"]))
+            }
         except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
             answer = {"error": {"name": type(error).__name__, "message": str(error)}}
         print(json.dumps(answer), file=answers, flush=True)
