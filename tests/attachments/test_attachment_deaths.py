@@ -55,7 +55,7 @@ class Note(Attachable):
         return self.path.exists()
 
 
-def opened(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
+def open_db(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
     """The database of a directory, some days later."""
     return open_directory(directory, days, secret=SECRET)
 
@@ -137,7 +137,7 @@ def picture() -> bytes:
 def prepare(directory: Path) -> str:
     """What there is before."""
     Note.directory = directory
-    with opened(directory) as (db, _):
+    with open_db(directory) as (db, _):
         with db.transaction() as tx:
             user = tx.create(User, name="Ada")
             user.portrait = file(b"portrait")
@@ -151,9 +151,9 @@ def prepare(directory: Path) -> str:
 
 def look(directory: Path) -> None:
     """Nothing is wrong now; and nothing is left over once the jobs have run and the time of grace is over."""
-    with opened(directory) as (db, _):
+    with open_db(directory) as (db, _):
         assert db.blobs.check().findings == ()
-    with opened(directory, days=GRACE / timedelta(days=1) + 1) as (db, _):
+    with open_db(directory, days=GRACE / timedelta(days=1) + 1) as (db, _):
         drain(db)
         db.blobs.sweep()
         drain(db)
@@ -205,7 +205,7 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
         copytree(before, directory)
         # a process that draws takes a while to start, and no table is written until it has drawn
         only_writes = change is shrink or (when == "after" and not TORTURE)
-        died = die(opened(directory), lambda db: change(db, user), step, when, only_writes=only_writes)
+        died = die(open_db(directory), lambda db: change(db, user), step, when, only_writes=only_writes)
         look(directory)
         if not died:
             assert step > 1
@@ -230,7 +230,7 @@ def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
     for step in range(first, 100, stride):
         directory = Note.directory = tmp_path / str(step)
         copytree(before, directory)
-        with opened(directory) as (db, recorder):
+        with open_db(directory) as (db, recorder):
             left = step
 
             def fail(request: Any) -> None:
@@ -256,7 +256,7 @@ class Crate(Model):
 
 
 def fill_crate(directory: Path) -> str:
-    with opened(directory) as (db, _), db.transaction() as tx:
+    with open_db(directory) as (db, _), db.transaction() as tx:
         crate = tx.create(Crate)
         crate.letters = [file(b"letter", f"{n}.txt") for n in range(34)]
     return str(crate.id)
@@ -273,11 +273,11 @@ def work(db: Database, crate: str) -> None:
 
 def look_at_crate(directory: Path, crate: str, *, emptied: bool) -> None:
     """All letters are there, or none; and nothing is left over once the jobs have run."""
-    with opened(directory) as (db, _):
+    with open_db(directory) as (db, _):
         seen = len(db.get_one(Crate, crate, include=["letters"]).letters)
         assert seen in ((0,) if emptied else (0, 34))
         assert db.blobs.check().findings == ()
-    with opened(directory, days=1) as (db, backend):
+    with open_db(directory, days=1) as (db, backend):
         drain(db)
         assert len(db.get_one(Crate, crate, include=["letters"]).letters) == seen
         report = db.blobs.check()
@@ -296,12 +296,12 @@ def test_a_death_while_many_files_leave_shows_all_or_none_and_another_worker_goe
     before.mkdir()
     crate = fill_crate(before)
     if change is work:
-        with opened(before) as (db, _):
+        with open_db(before) as (db, _):
             empty(db, crate)
     for step in range(1, 1000):
         directory = tmp_path / str(step)
         copytree(before, directory)
-        died = die(opened(directory), lambda db: change(db, crate), step, "after")
+        died = die(open_db(directory), lambda db: change(db, crate), step, "after")
         look_at_crate(directory, crate, emptied=change is work)
         rmtree(directory)
         if not died:

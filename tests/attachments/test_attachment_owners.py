@@ -68,11 +68,11 @@ class _Both:
 
 
 @pytest.fixture(autouse=True)
-def nothing_stored() -> None:
+def forget_stored() -> None:
     STORED.clear()
 
 
-async def saved(db: Rig, note: Leaflet) -> Leaflet:
+async def save_note(db: Rig, note: Leaflet) -> Leaflet:
     async with _Both(db, db.database.saving(note)):
         note.save()
     return note
@@ -84,7 +84,7 @@ async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) 
     note.cover.attach(b"cover", filename="cover.txt")
     note.pages.attach(file(name="1.txt"), file(name="2.txt"))
     assert note.cover.attached
-    await saved(db, note)
+    await save_note(db, note)
     assert note.saves == 1
     listed = [each async for each in _list(db, "Leaflet", "n1")]
     assert sorted((each.name, str(each.blob.filename)) for each in listed) == [
@@ -93,7 +93,7 @@ async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) 
         ("pages", "2.txt"),
     ]
     note.cover = file(b"new", "new.txt")
-    await saved(db, note)
+    await save_note(db, note)
     await db.drain()
     assert [str(each.blob.filename) async for each in _list(db, "Leaflet", "n1", "cover")] == ["new.txt"]
     await db.check()
@@ -104,7 +104,7 @@ async def test_the_files_of_an_owner_of_another_library_are_loaded(db: Rig) -> N
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     note.pages.attach(file(name="1.txt"), file(name="2.txt"))
-    await saved(db, note)
+    await save_note(db, note)
     found, unsaved = Leaflet("n1"), Leaflet("n2")
     with pytest.raises(AttachmentNotLoadedError, match=r"db\.load"):
         _ = found.cover.attached
@@ -153,7 +153,7 @@ async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig)
     report = await db.blobs.check()
     assert (report.blobs, report.findings) == (0, ())
     assert not await _objects(db)
-    await saved(db, note)
+    await save_note(db, note)
     assert await db.blobs.download(note.cover.blob) == b"cover"
 
 
@@ -161,7 +161,7 @@ async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig)
 async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: Rig) -> None:
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
-    await saved(db, note)
+    await save_note(db, note)
     with pytest.raises(RuntimeError, match="veto"):
         async with _Both(db, db.database.destroying(note)):
             raise RuntimeError("veto")
@@ -184,7 +184,7 @@ async def test_a_stream_is_read_once_though_the_rows_of_a_save_are_tried_again(d
         await db.blobs.attach(other, record_type="Leaflet", record_id="n1", name="cover", one=True)
 
     db.in_between(attach_other)
-    await saved(db, leaflet)
+    await save_note(db, leaflet)
     assert await db.blobs.download(leaflet.cover.blob) == b"read once"
     assert [str(each.blob.filename) async for each in _list(db, "Leaflet", "n1")] == ["cover.txt"]
     await db.check()
@@ -194,7 +194,7 @@ async def test_a_stream_is_read_once_though_the_rows_of_a_save_are_tried_again(d
 async def test_destroying_what_was_never_saved_does_nothing(db: Rig) -> None:
     kept = Leaflet("n1")
     kept.cover.attach(b"cover", filename="cover.txt")
-    await saved(db, kept)
+    await save_note(db, kept)
     STORED.clear()
     db.recorder.forget()
     async with _Both(db, db.database.destroying(Leaflet("n1"))):
@@ -229,11 +229,11 @@ async def test_the_limits_of_the_gem_hold_exactly(db: Rig, distinct: int, rows: 
     note.pages.detach()
     db.recorder.forget()
     if fits:
-        await saved(db, note)
+        await save_note(db, note)
         assert await gem.rows(Owner("Leaflet", "n1")) == []
     else:
         with pytest.raises(TransactionTooLarge):
-            await saved(db, note)
+            await save_note(db, note)
         assert len(await gem.rows(Owner("Leaflet", "n1"))) == rows
 
 
@@ -275,7 +275,7 @@ async def test_a_name_or_id_with_the_separator_is_refused(db: Rig) -> None:
     note = Leaflet("a#b")
     note.cover.attach(b"cover", filename="cover.txt")
     with pytest.raises(InvalidKeyError):
-        await saved(db, note)
+        await save_note(db, note)
 
 
 @in_memory
@@ -374,7 +374,7 @@ async def test_the_owners_of_attachments_are_loaded_a_hundred_at_a_time(db: Rig)
     people = [await db.create(avatar=file()) for _ in range(3)]
     note = Leaflet("n2")
     note.cover.attach(b"cover", filename="cover.txt")
-    await saved(db, note)
+    await save_note(db, note)
     blobs = [*(each.avatar.blob for each in people), people[0].avatar.blob, note.cover.blob]
     found = [(await db.blobs.attachments(blob))[0] for blob in blobs]
     with pytest.raises(AttachmentNotLoadedError, match=r"blobs\.owners"):
@@ -425,7 +425,7 @@ async def test_jobs_take_blobs_and_owners_as_arguments(db: Rig) -> None:
     person = await db.create(avatar=file())
     blob, gone = person.avatar.blob, await db.blobs.create_and_upload(b"gone", filename="gone.txt")
     note = Leaflet("n3")
-    await saved(db, note)
+    await save_note(db, note)
     async with db.db.transaction() as tx:
         tx.enqueue(take, blob, [note, person])
         tx.enqueue(take, gone)

@@ -133,22 +133,22 @@ async def test_tools_attach_list_and_detach_by_type_and_id(db: Rig) -> None:
         await db.blobs.attach("nobody", **place, name="avatar")
     loaded = await db.load(person)
     assert (loaded.avatar.blob, loaded.documents.blobs) == (new, [new])
-    found = await listed(db, *place.values())
+    found = await list_blobs(db, *place.values())
     assert [(each.name, each.blob, each.owner_key) for each in found] == [
         (name, new, Owner(*place.values())) for name in ("avatar", "documents")
     ]
-    assert len(await listed(db, *place.values(), "avatar")) == 1
+    assert len(await list_blobs(db, *place.values(), "avatar")) == 1
     await db.drain()
     assert await db.find(old) is None
     for each in found:
         gone = [await db.blobs.detach(each.id, **place, name=each.name, dependent="purge") for _ in range(2)]
         assert gone == [True, False]
     assert await db.find(new) is None
-    assert await listed(db, *place.values()) == []
+    assert await list_blobs(db, *place.values()) == []
     await db.drain()
     await db.check()
 
 
-async def listed(db: Rig, *place: str) -> list[Any]:
+async def list_blobs(db: Rig, *place: str) -> list[Any]:
     found = db.database.blobs.list(*place)
     return [each async for each in found] if db.way.colour == "awaiting" else list(found)

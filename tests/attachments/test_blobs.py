@@ -265,14 +265,14 @@ async def test_damaged_bytes_are_noticed_and_no_file_is_left(
     with pytest.raises(IntegrityError):
         await db.blobs.download(blob, tmp_path / "file")
     with pytest.raises(IntegrityError):
-        async with opened(db, blob):
+        async with open_blob(db, blob):
             raise AssertionError("it was opened")
     assert await db.blobs.download(blob, verify=False) == damaged
     assert list(tmp_path.iterdir()) == []
 
 
 @asynccontextmanager
-async def opened(db: Rig, blob: Blob | str) -> AsyncIterator[Any]:
+async def open_blob(db: Rig, blob: Blob | str) -> AsyncIterator[Any]:
     handle = db.database.blobs.open(blob)
     if db.way.colour == "awaiting":
         async with handle as file:
@@ -290,7 +290,7 @@ async def test_an_opened_blob_is_a_file_that_is_gone_afterwards(
     blob = await db.blobs.create_and_upload(b"bytes", filename="Ada.Tar.GZ")
     plain = await db.blobs.create_and_upload(b"", filename="plain")
     with suppress(ZeroDivisionError):
-        async with opened(db, blob) as file, opened(db, plain.id) as empty:
+        async with open_blob(db, blob) as file, open_blob(db, plain.id) as empty:
             assert Path(file.name).name == f"ActiveStorage-{blob.id}-.GZ"
             assert Path(empty.name).name == f"ActiveStorage-{plain.id}-"
             assert (file.read(), Path(empty.name).read_bytes()) == (b"bytes", b"")
@@ -299,7 +299,7 @@ async def test_an_opened_blob_is_a_file_that_is_gone_afterwards(
     assert empty.closed
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(RecordNotFound):
-        async with opened(db, NOBODY):
+        async with open_blob(db, NOBODY):
             raise AssertionError("it was opened")
 
 

@@ -262,7 +262,7 @@ async def test_a_broken_file_is_refused_before_the_commit_or_noted_by_the_job(db
 
 
 @contextmanager
-def analyzing(*types: str) -> Iterator[list[tuple[bytes, Blob]]]:
+def register_analyzer(*types: str) -> Iterator[list[tuple[bytes, Blob]]]:
     seen: list[tuple[bytes, Blob]] = []
 
     @analyzer(*types)
@@ -280,7 +280,7 @@ def analyzing(*types: str) -> Iterator[list[tuple[bytes, Blob]]]:
 async def test_analyzers_of_the_application_go_first(db: Rig) -> None:
     blob = await upload(db, b"two words", "a.txt")
     assert (await db.blobs.analyze(blob)).metadata == {"identified": True, "analyzed": True}
-    with analyzing("text/*", "image/png") as seen:
+    with register_analyzer("text/*", "image/png") as seen:
         found = await db.blobs.analyze(blob)
         assert found.metadata == {"identified": True, "analyzed": True, "words": 2, "mood": [0.5]}
         assert seen == [(b"two words", blob)]
