@@ -132,10 +132,10 @@ def _conditions(seen: Disagreement) -> Iterator[tuple[Condition, tuple[Item, ...
     for action in request.actions if isinstance(request, TransactWrite) else (request,):
         condition: Condition | None = getattr(action, "condition", None)
         if condition is not None:
-            yield condition, (_stored(seen, action),)
+            yield condition, (_find_stored(seen, action),)
 
 
-def _stored(seen: Disagreement, action: TransactAction) -> Item:
+def _find_stored(seen: Disagreement, action: TransactAction) -> Item:
     key = canonical_item(action.item if isinstance(action, PutItem) else action.key)[0]
     for item in seen.stored:
         if all(item[part.name] == key[part.name] for part in seen.schema.keys):
@@ -165,7 +165,7 @@ def _operands(node: Condition) -> tuple[Operand, ...]:
     return ()
 
 
-def _missing(operand: Operand, item: Item) -> bool:
+def _is_missing(operand: Operand, item: Item) -> bool:
     if isinstance(operand, Size):
         found = resolve(operand.path, item)
         return found is None or not found.keys() & {"S", "B", "L", "M", "SS", "NS", "BS"}
@@ -182,7 +182,7 @@ def _fallbacks(new: SetValue) -> Iterator[object]:
             yield from _fallbacks(other)
 
 
-def _found_unfit(seen: Disagreement) -> bool:
+def _finds_unfit(seen: Disagreement) -> bool:
     """Our side found, on meeting its item, that an update does not fit it."""
     if isinstance(seen.request, TransactWrite):
         canceled = seen.embedded.kind == "TransactionCanceledError"
@@ -194,7 +194,7 @@ def _found_unfit(seen: Disagreement) -> bool:
 
 
 def _unfit_update_refuses_the_whole(seen: Disagreement) -> bool:
-    return isinstance(seen.request, TransactWrite) and _found_unfit(seen) and seen.server.refused
+    return isinstance(seen.request, TransactWrite) and _finds_unfit(seen) and seen.server.refused
 
 
 def _fallback_read_though_not_needed(seen: Disagreement) -> bool:
@@ -266,8 +266,8 @@ def _depth(attribute: Mapping[str, Any]) -> int:
     return 1 + max(map(_depth, inner), default=0) if attribute.keys() & {"L", "M"} else 0
 
 
-def _nested(depth: int) -> dict[str, Any]:
-    return {"L": [_nested(depth - 1)]} if depth else {"S": "x"}
+def _nest(depth: int) -> dict[str, Any]:
+    return {"L": [_nest(depth - 1)]} if depth else {"S": "x"}
 
 
 DYNAMODB_LOCAL = Server(
@@ -336,7 +336,7 @@ DYNAMODB_LOCAL = Server(
             "Takes literals of 33 levels where they are only compared, and 32 like others where they are stored. We "
             "take 32 everywhere: nothing stored could equal more.",
             _literal_compared_one_level_deeper,
-            Example(Scan(TABLE, filter=Compare("<>", path("a"), Value(_nested(32)))), PLAIN),
+            Example(Scan(TABLE, filter=Compare("<>", path("a"), Value(_nest(32)))), PLAIN),
         ),
     ),
 )
@@ -364,9 +364,9 @@ def _with_canonical_keys(schema: TableSchema, asked: Any) -> Any:
     return replace(asked, key=_with_canonical_keys(schema, asked.key))
 
 
-def _missing_equals_missing(seen: Disagreement) -> bool:
+def _equates_missing(seen: Disagreement) -> bool:
     return any(
-        sum(_missing(operand, item) for operand in _operands(node)) >= 2
+        sum(_is_missing(operand, item) for operand in _operands(node)) >= 2
         for condition, items in _conditions(seen)
         for node in _nodes(condition)
         for item in items
@@ -388,14 +388,14 @@ def _size_of_what_has_none(seen: Disagreement) -> bool:
 def _unfit_update_passes(seen: Disagreement) -> bool:
     if isinstance(seen.request, TransactWrite) and not seen.server.ok:
         codes = [code for code, _ in seen.server.content or ()]
-        return _found_unfit(seen) and "ValidationError" not in codes
-    return _found_unfit(seen) and seen.server.ok
+        return _finds_unfit(seen) and "ValidationError" not in codes
+    return _finds_unfit(seen) and seen.server.ok
 
 
 def _sum_of_over_28_digits(seen: Disagreement) -> bool:
     for update in _updates(seen):
         try:
-            after = apply_update(update.update, _stored(seen, update) or canonical_item(update.key)[0])
+            after = apply_update(update.update, _find_stored(seen, update) or canonical_item(update.key)[0])
         except InvalidExpressionError:
             continue
         for step in update.update.actions:
@@ -426,7 +426,7 @@ def _prefix_of_a_wrong_type_refused(seen: Disagreement) -> bool:
     return odd and seen.server.refused and "begins_with, operand type" in seen.server.words
 
 
-def _nothing_projected_is_nothing_found(seen: Disagreement) -> bool:
+def _finds_nothing_if_nothing_is_projected(seen: Disagreement) -> bool:
     if not isinstance(seen.request, TransactGet) or not (seen.embedded.ok and seen.server.ok):
         return False
     theirs: list[Item | None] = seen.server.content
@@ -443,7 +443,7 @@ MINISTACK = Server(
     deviations=(
         Deviation(
             "Takes two operands that are both missing for equal; DynamoDB lets only <> hold.",
-            _missing_equals_missing,
+            _equates_missing,
             Example(PutItem(TABLE, KEY, Compare("=", path("b"), path("c"))), PLAIN),
         ),
         Deviation(
@@ -479,7 +479,7 @@ MINISTACK = Server(
         ),
         Deviation(
             "An item of which a transactional read projects nothing is as one that is not there.",
-            _nothing_projected_is_nothing_found,
+            _finds_nothing_if_nothing_is_projected,
             Example(TransactGet((GetItem(TABLE, KEY, projection=(path("b"),)),)), PLAIN, (KEY,)),
         ),
     ),

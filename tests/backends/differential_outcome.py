@@ -132,20 +132,20 @@ def _account(error: HoldallError, look: Look) -> Any:
 
 def exactly(item: Item) -> dict[str, Attribute]:
     """The item as it came, the texts of its numbers too; only sets are put into one order."""
-    return {name: _ordered(attribute, str) for name, attribute in sorted(item.items())}
+    return {name: _order(attribute, str) for name, attribute in sorted(item.items())}
 
 
 def numbers_by_value(item: Item) -> dict[str, Attribute]:
     """Like `exactly`, but numbers count by their value, however they are written."""
-    return {name: _ordered(attribute, canonical_number) for name, attribute in sorted(item.items())}
+    return {name: _order(attribute, canonical_number) for name, attribute in sorted(item.items())}
 
 
-def _ordered(attribute: Attribute, number: Callable[[str], str]) -> Attribute:
+def _order(attribute: Attribute, number: Callable[[str], str]) -> Attribute:
     ((kind, content),) = attribute.items()
     if kind == "M":
-        return {"M": {name: _ordered(member, number) for name, member in sorted(content.items())}}
+        return {"M": {name: _order(member, number) for name, member in sorted(content.items())}}
     if kind == "L":
-        return {"L": [_ordered(member, number) for member in content]}
+        return {"L": [_order(member, number) for member in content]}
     if kind == "N":
         return {"N": number(content)}
     if kind == "NS":

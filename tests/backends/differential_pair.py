@@ -201,7 +201,7 @@ class Pair:
         return None
 
     def _rows(self, send: Send, scan: Scan) -> list[str]:
-        return _unordered(map(self._look, send(scan).items))
+        return _sort_items(map(self._look, send(scan).items))
 
 
 def same_pages(ours: list[PageContent], theirs: list[PageContent], *, exact: bool) -> bool:
@@ -209,12 +209,12 @@ def same_pages(ours: list[PageContent], theirs: list[PageContent], *, exact: boo
     if exact:
         return ours == theirs
     shapes = ([(page.scanned, page.last_key is None) for page in pages] for pages in (ours, theirs))
-    rows = (_unordered(item for page in pages for item in page.items) for pages in (ours, theirs))
+    rows = (_sort_items(item for page in pages for item in page.items) for pages in (ours, theirs))
     counts = (sum(page.count for page in pages) for pages in (ours, theirs))
     return all(len(set(map(repr, both))) == 1 for both in (shapes, rows, counts))
 
 
-def _unordered(items: Iterable[Item]) -> list[str]:
+def _sort_items(items: Iterable[Item]) -> list[str]:
     return sorted(map(repr, items))
 
 

@@ -48,7 +48,7 @@ from holdall.core.requests import (
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 
-__all__ = ["spoiled_requests", "spoiled_tables"]
+__all__ = ["odd_requests", "odd_tables"]
 
 ODD_VALUES: tuple[Any, ...] = (
     {"S": ""},
@@ -104,14 +104,14 @@ ODD_VALUES: tuple[Any, ...] = (
 """Values at and beyond the edge of what an attribute can be."""
 
 
-def _nested(depth: int) -> dict[str, Any]:
+def _nest(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {"S": "x"}
     for level in range(depth):
         value = {"L": [value]} if level % 2 else {"M": {"a": value}}
     return value
 
 
-odd_values: Strategy = st.sampled_from([*ODD_VALUES, *map(_nested, (29, 30, 31, 32, 33))])
+odd_values: Strategy = st.sampled_from([*ODD_VALUES, *map(_nest, (29, 30, 31, 32, 33))])
 odd_keys: Strategy = st.one_of(
     attributes,
     odd_values,
@@ -131,7 +131,7 @@ def _of_size(kind: str, size: int) -> dict[str, str]:
 
 
 @st.composite
-def spoiled_keys(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
+def malformed_keys(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
     """A key with an attribute too few, too many, or of another type or size."""
     key = dict(draw(keys(schema)))
     name = draw(st.sampled_from(sorted(key)))
@@ -146,7 +146,7 @@ def spoiled_keys(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
 
 
 @st.composite
-def spoiled_items(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
+def odd_items(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
     """An item with an odd value, or an odd key of the table or an index."""
     item = dict(draw(items(schema)))
     parts = [part.name for part in (*schema.keys, *(part for index in schema.indexes for part in index.keys))]
@@ -165,7 +165,7 @@ def spoiled_items(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
 # --- expressions ------------------------------------------------------------------------------------------
 
 
-def spoiled_conditions() -> st.SearchStrategy[Condition]:
+def odd_conditions() -> st.SearchStrategy[Condition]:
     """Conditions with an odd literal or path."""
     literal = odd_values.map(Value)
     path = odd_paths
@@ -207,7 +207,7 @@ odd_paths: Strategy = st.sampled_from(
 )
 
 
-def spoiled_updates() -> st.SearchStrategy[Update]:
+def odd_updates() -> st.SearchStrategy[Update]:
     """Updates whose paths overlap, or with an odd literal in one of the actions."""
     literal = odd_values.map(Value)
     path = (
@@ -230,7 +230,7 @@ def spoiled_updates() -> st.SearchStrategy[Update]:
 
 
 @st.composite
-def _spoiled_queries(draw: st.DrawFn, schema: TableSchema) -> Query:
+def _odd_queries(draw: st.DrawFn, schema: TableSchema) -> Query:
     index = draw(st.sampled_from([None, *schema.indexes]))
     keyed = schema if index is None else index
     kind: str = keyed.partition.type
@@ -277,7 +277,7 @@ def _starts(schema: TableSchema, names: list[str]) -> Strategy:
 
 
 @st.composite
-def _spoiled_scans(draw: st.DrawFn, schema: TableSchema) -> Scan:
+def _odd_scans(draw: st.DrawFn, schema: TableSchema) -> Scan:
     index = draw(st.sampled_from([None, *schema.indexes]))
     scan = Scan(TABLE, None if index is None else index.name)
     names = [part.name for part in (*schema.keys, *(() if index is None else index.keys))]
@@ -295,20 +295,20 @@ def _spoiled_scans(draw: st.DrawFn, schema: TableSchema) -> Scan:
             return replace(scan, start_after=draw(_starts(schema, names)))
 
 
-def spoiled_requests(schema: TableSchema) -> st.SearchStrategy[Request[Any]]:
+def odd_requests(schema: TableSchema) -> st.SearchStrategy[Request[Any]]:
     """Requests with one part replaced."""
-    put = st.builds(PutItem, st.just(TABLE), spoiled_items(schema))
-    conditional = st.builds(PutItem, st.just(TABLE), items(schema), spoiled_conditions())
-    delete = st.builds(DeleteItem, st.just(TABLE), spoiled_keys(schema))
-    get = st.builds(GetItem, st.just(TABLE), spoiled_keys(schema))
+    put = st.builds(PutItem, st.just(TABLE), odd_items(schema))
+    conditional = st.builds(PutItem, st.just(TABLE), items(schema), odd_conditions())
+    delete = st.builds(DeleteItem, st.just(TABLE), malformed_keys(schema))
+    get = st.builds(GetItem, st.just(TABLE), malformed_keys(schema))
     projected = st.builds(
         GetItem,
         st.just(TABLE),
         keys(schema),
         projection=st.lists(odd_paths, min_size=1, max_size=2).map(tuple),
     )
-    update = st.builds(UpdateItem, st.just(TABLE), keys(schema), spoiled_updates())
-    keyed = st.builds(UpdateItem, st.just(TABLE), spoiled_keys(schema), st.just(Update(())))
+    update = st.builds(UpdateItem, st.just(TABLE), keys(schema), odd_updates())
+    keyed = st.builds(UpdateItem, st.just(TABLE), malformed_keys(schema), st.just(Update(())))
     good = st.builds(PutItem, st.just(TABLE), items(schema))
     token = st.sampled_from(["t", "t" * 37])
     return st.one_of(
@@ -319,9 +319,9 @@ def spoiled_requests(schema: TableSchema) -> st.SearchStrategy[Request[Any]]:
         projected,
         update,
         keyed,
-        _spoiled_queries(schema),
-        _spoiled_scans(schema),
-        st.builds(Scan, st.just(TABLE), filter=spoiled_conditions()),
+        _odd_queries(schema),
+        _odd_scans(schema),
+        st.builds(Scan, st.just(TABLE), filter=odd_conditions()),
         # one projection for all: a batch has no place for several
         st.builds(BatchGet, st.lists(get, max_size=2).map(tuple) | projected.map(lambda read: (read,))),
         st.builds(TransactGet, st.lists(get | projected, max_size=2).map(tuple)),
@@ -338,7 +338,7 @@ _ODD_PROJECTIONS = ((), ("a",), ("a", "a"), ("pk",), ("x",), ("",), ("n" * 255,)
 
 
 @st.composite
-def spoiled_tables(draw: st.DrawFn) -> TableSchema:
+def odd_tables(draw: st.DrawFn) -> TableSchema:
     """Table definitions with odd names, types, keys, projections, or too many of them."""
     parts = st.builds(KeyAttribute, st.sampled_from(_ODD_KEYS[:3]) | st.sampled_from(_ODD_KEYS), _odd_types)
     index = st.builds(

@@ -355,14 +355,18 @@ def _transactions(schema: TableSchema) -> Strategy:
 
 
 @cache
-def _projected(heads: Sequence[str]) -> Strategy:
+def _some_projection(heads: Sequence[str]) -> Strategy:
     return st.just(()) | st.lists(_paths(heads), min_size=1, max_size=3).map(tuple)
 
 
 @cache
 def _gets(schema: TableSchema) -> Strategy:
     return st.builds(
-        GetItem, st.just(TABLE), keys(schema), consistent=st.booleans(), projection=_projected(_heads(schema))
+        GetItem,
+        st.just(TABLE),
+        keys(schema),
+        consistent=st.booleans(),
+        projection=_some_projection(_heads(schema)),
     )
 
 
@@ -371,12 +375,12 @@ def _batch_gets(schema: TableSchema) -> Strategy:
     def batch(several: list[Item], projection: tuple[Path, ...]) -> BatchGet:
         return BatchGet(tuple(GetItem(TABLE, key, True, projection) for key in several))
 
-    return st.builds(batch, st.lists(keys(schema), min_size=1, max_size=4), _projected(_heads(schema)))
+    return st.builds(batch, st.lists(keys(schema), min_size=1, max_size=4), _some_projection(_heads(schema)))
 
 
 @cache
 def _transact_gets(schema: TableSchema) -> Strategy:
-    read = st.builds(GetItem, st.just(TABLE), keys(schema), projection=_projected(_heads(schema)))
+    read = st.builds(GetItem, st.just(TABLE), keys(schema), projection=_some_projection(_heads(schema)))
     return st.builds(TransactGet, st.lists(read, min_size=1, max_size=4).map(tuple))
 
 
@@ -400,19 +404,19 @@ def _queries(draw: st.DrawFn, schema: TableSchema) -> Query:
         TABLE,
         KeyCondition(keyed.partition.name, draw(_key_values(keyed.partition.type)), sort),
         index=None if index is None else index.name,
-        filter=draw(_perhaps(_conditions(_seen(schema, index)))),
+        filter=draw(_perhaps(_conditions(_visible_names(schema, index)))),
         limit=draw(_perhaps(st.integers(1, 3))),
         reverse=draw(st.booleans()),
         consistent=(index is None or index.local) and draw(st.booleans()),
-        **draw(_selected(_seen(schema, index))),
+        **draw(_some_selection(_visible_names(schema, index))),
     )
 
 
 @cache
-def _selected(heads: Sequence[str]) -> Strategy:
+def _some_selection(heads: Sequence[str]) -> Strategy:
     """What to give back of each row, or only the count; a count has no use for a projection, and none is sent."""
     counted: Strategy = st.just({"count_only": True})
-    return counted | _projected(heads).map(lambda projection: {"projection": projection})
+    return counted | _some_projection(heads).map(lambda projection: {"projection": projection})
 
 
 @cache
@@ -423,7 +427,7 @@ def _ranges(sort: KeyAttribute) -> Strategy:
     return compared | st.builds(Between, subject, operand, operand) | st.builds(BeginsWith, subject, operand)
 
 
-def _seen(schema: TableSchema, index: IndexSchema | None) -> tuple[str, ...]:
+def _visible_names(schema: TableSchema, index: IndexSchema | None) -> tuple[str, ...]:
     """Mostly attributes that the table or index holds."""
     held = None if index is None else schema.projected(index)
     heads = _heads(schema)
@@ -438,10 +442,10 @@ def _scans(draw: st.DrawFn, schema: TableSchema) -> Scan:
         TABLE,
         index=None if index is None else index.name,
         segments=draw(st.sampled_from([1, 1, 2, 3])),
-        filter=draw(_perhaps(_conditions(_seen(schema, index)))),
+        filter=draw(_perhaps(_conditions(_visible_names(schema, index)))),
         limit=draw(_perhaps(st.integers(1, 3))),
         consistent=(index is None or index.local) and draw(st.booleans()),
-        **draw(_selected(_seen(schema, index))),
+        **draw(_some_selection(_visible_names(schema, index))),
     )
 
 

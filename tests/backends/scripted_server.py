@@ -237,7 +237,7 @@ class ScriptedServer:
         reader = connection.makefile("rb")
         with reader:
             while (asked := _read_request(reader, number)) is not None:
-                step = self._recorded(asked)
+                step = self._record(asked)
                 for part in step.parts:
                     if isinstance(part, bytes):
                         connection.sendall(part)
@@ -251,7 +251,7 @@ class ScriptedServer:
                     self._done += 1
                     self._changed.notify_all()
 
-    def _recorded(self, asked: Asked) -> Step:
+    def _record(self, asked: Asked) -> Step:
         with self._changed:
             self.requests.append(asked)
             if self._answer is not None:

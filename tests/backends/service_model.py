@@ -85,7 +85,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self._stack = ExitStack()
 
     @initialize(colour=st.sampled_from(("blocking", "awaiting")))
-    def opening(self, colour: Calls) -> None:
+    def open_service(self, colour: Calls) -> None:
         backend = self._stack.enter_context(type(self).opened())
         self.service = Service(backend, colour)
         if colour == "awaiting":

@@ -107,7 +107,7 @@ class _Mirror:
 
 
 @contextmanager
-def mirrored() -> Iterator[_Mirror]:
+def open_mirror() -> Iterator[_Mirror]:
     with tempfile.TemporaryDirectory() as directory:
         main = MemoryService(secret=SECRET, base_url=BASE_URL)
         service = _Mirror(main=main, copy=DiskService(directory))
@@ -141,7 +141,7 @@ class HeldClaims:
 
 def in_a_bucket(prefix: str = "", *, claimed: bool = False) -> Opening:
     @contextmanager
-    def opened() -> Iterator[S3Service]:
+    def open_s3() -> Iterator[S3Service]:
         url = start_server("ministack")
         _bucket(url)
         service = _s3_service(url, prefix, claimed)
@@ -150,7 +150,7 @@ def in_a_bucket(prefix: str = "", *, claimed: bool = False) -> Opening:
         finally:
             service.close()
 
-    return opened
+    return open_s3
 
 
 def _s3_service(url: str, prefix: str, claimed: bool) -> S3Service:
@@ -186,7 +186,7 @@ BOTH: tuple[Calls, ...] = ("blocking", "awaiting")
 WAYS = (
     Way("memory", in_memory, 1, TOKENS),
     Way("disk", on_disk, 0, TOKENS | PARTS),
-    Way("mirror", mirrored, 1, TOKENS),
+    Way("mirror", open_mirror, 1, TOKENS),
     Way("S3", in_a_bucket(), 0, PARTS | TAGS),
     Way("S3 below a prefix", in_a_bucket("some/where ü"), 1, PARTS | TAGS | {"long_keys"}, sampled=True),
     Way("S3 with claims", in_a_bucket(claimed=True), lacks=PARTS | MATCHES, about=CREATION),

@@ -59,7 +59,7 @@ class StandIn:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.closed = 0
 
-    def _answered(self, name: str, parameters: dict[str, Any]) -> Any:
+    def _answer(self, name: str, parameters: dict[str, Any]) -> Any:
         self.asked.append((name, parameters))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -67,16 +67,16 @@ class StandIn:
         return answer
 
     def get_item(self, **parameters: Any) -> Any:
-        return self._answered("get_item", parameters)
+        return self._answer("get_item", parameters)
 
     def batch_get_item(self, **parameters: Any) -> Any:
-        return self._answered("batch_get_item", parameters)
+        return self._answer("batch_get_item", parameters)
 
     def query(self, **parameters: Any) -> Any:
-        return self._answered("query", parameters)
+        return self._answer("query", parameters)
 
     def scan(self, **parameters: Any) -> Any:
-        return self._answered("scan", parameters)
+        return self._answer("scan", parameters)
 
     def describe_table(self, **parameters: Any) -> Any:
         raise NotImplementedError("Table operations are not supported on DAX.")
@@ -100,7 +100,7 @@ def dax_error(message: str | None, code: Any = None, status: int | None = None) 
 
 
 @contextmanager
-def answering(*answers: Any) -> Iterator[tuple[Database, StandIn]]:
+def answer_with(*answers: Any) -> Iterator[tuple[Database, StandIn]]:
     """A database in memory, whose table is there, with a stand-in for its cache."""
     client = StandIn(*answers)
     with Database("memory:", reads=dax(client=client)) as db:
@@ -123,7 +123,7 @@ def test_a_get_is_a_call_of_the_client_and_its_item_is_as_dynamodb_has_it(colour
         "deep": {"M": {"N": {"L": [{"N": "1E+3"}, {"B": b"x"}]}, "B": {"S": "text"}}},
         "none": {"NULL": True},
     }
-    with answering({"Item": item, "ConsumedCapacity": {"CapacityUnits": Decimal("0.5")}}) as (db, client):
+    with answer_with({"Item": item, "ConsumedCapacity": {"CapacityUnits": Decimal("0.5")}}) as (db, client):
         reply = db.send(GET) if colour == "blocking" else asyncio.run(db.aio.send(GET))
     assert client.asked == [
         ("get_item", {"TableName": "holdall", "Key": KEY, "ReturnConsumedCapacity": "TOTAL"})
@@ -142,13 +142,13 @@ def test_a_get_is_a_call_of_the_client_and_its_item_is_as_dynamodb_has_it(colour
 
 
 def test_what_is_not_there_is_none() -> None:
-    with answering({}) as (db, _):
+    with answer_with({}) as (db, _):
         assert db.send(GET).item is None
 
 
 def test_binary_parts_of_a_request_are_bytes_as_the_client_wants_them() -> None:
     request = Scan("holdall", filter=Compare("=", path("raw"), Value({"B": "AP8="})))
-    with answering({"Items": [], "Count": 0, "ScannedCount": 7}) as (db, client):
+    with answer_with({"Items": [], "Count": 0, "ScannedCount": 7}) as (db, client):
         assert db.send(request).scanned == 7
     ((name, parameters),) = client.asked
     assert name == "scan"
@@ -158,7 +158,7 @@ def test_binary_parts_of_a_request_are_bytes_as_the_client_wants_them() -> None:
 def test_a_page_of_a_query_goes_on_where_the_last_one_ended() -> None:
     request = Query("holdall", KeyCondition("pk", {"S": "p"}), limit=1)
     first = {"Items": [KEY], "Count": 1, "ScannedCount": 1, "LastEvaluatedKey": KEY}
-    with answering(first, {"Items": [], "Count": 0, "ScannedCount": 0}) as (db, client):
+    with answer_with(first, {"Items": [], "Count": 0, "ScannedCount": 0}) as (db, client):
         pages = list(db.pages(request))
     assert [page.count for page in pages] == [1, 0]
     assert [parameters.get("ExclusiveStartKey") for _, parameters in client.asked] == [None, KEY]
@@ -169,7 +169,7 @@ def test_what_is_left_of_a_batch_is_asked_for_again() -> None:
     rest = {"holdall": {"Keys": [other], "ConsistentRead": False}}
     first = {"Responses": {"holdall": [KEY]}, "UnprocessedKeys": rest}
     second = {"Responses": {"holdall": [other]}, "UnprocessedKeys": {}}
-    with answering(first, second) as (db, client):
+    with answer_with(first, second) as (db, client):
         reply = db.send(BatchGet((GET, GetItem("holdall", other))))
     assert reply.items == (KEY, other)
     assert client.asked[1][1]["RequestItems"] == rest
@@ -178,7 +178,7 @@ def test_what_is_left_of_a_batch_is_asked_for_again() -> None:
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_a_request_that_cannot_work_is_refused_before_the_client_is_asked(colour: str) -> None:
     request = GetItem("holdall", {"pk": {"S": "p"}})
-    with answering() as (db, client):
+    with answer_with() as (db, client):
         with pytest.raises(InvalidKeyError):
             db.send(request) if colour == "blocking" else asyncio.run(db.aio.send(request))
         assert client.asked == []
@@ -225,14 +225,14 @@ def test_by_itself_it_is_no_database() -> None:
     ids=repr,
 )
 def test_an_error_of_the_client_is_the_one_of_ours(error: Exception, expected: type[Exception]) -> None:
-    with answering(error) as (db, _), pytest.raises(expected) as caught:
+    with answer_with(error) as (db, _), pytest.raises(expected) as caught:
         db.send(GET)
     assert type(caught.value) is expected
     assert caught.value.__cause__ is error
 
 
 def test_an_answer_with_a_number_that_is_none_is_no_answer() -> None:
-    with answering({"Item": {**KEY, "n": {"N": "NaN"}}}) as (db, _), pytest.raises(MalformedReplyError):
+    with answer_with({"Item": {**KEY, "n": {"N": "NaN"}}}) as (db, _), pytest.raises(MalformedReplyError):
         db.send(GET)
 
 
@@ -295,7 +295,7 @@ def test_threads_that_read_while_it_connects_share_the_one_client() -> None:
 
 
 def test_a_client_of_the_users_stays_open() -> None:
-    with answering({}) as (db, client):
+    with answer_with({}) as (db, client):
         db.send(GET)
     assert client.closed == 0
     with pytest.raises(StoreClosedError):
@@ -356,7 +356,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
     return package
 
 
-def connected(db: Database) -> None:
+def make_client(db: Database) -> None:
     """Have the database's adapter make its client."""
     backend = db._backend
     assert isinstance(backend, SplitBackend)
@@ -381,7 +381,7 @@ def test_an_endpoint_is_enough_wherever_it_is_given(
         url = f"{URL}&reads={CLUSTER}"
     with Database(url, **arguments) as db:
         assert package.made == []
-        connected(db)
+        make_client(db)
     (made,) = package.made
     assert made["endpoint_url"] == CLUSTER
     assert made["region_name"] == "eu-west-1"  # the cluster's, whatever the table's
@@ -390,7 +390,7 @@ def test_an_endpoint_is_enough_wherever_it_is_given(
 
 def test_an_endpoint_that_names_no_region_is_in_the_databases(package: Package) -> None:
     with Database(URL, reads="dax://10.0.0.1:8111", profile=None) as db:
-        connected(db)
+        make_client(db)
     assert package.made[0]["region_name"] == "eu-central-1"
 
 
@@ -438,17 +438,17 @@ class Shaped:
 
         def call(**parameters: Any) -> Any:
             self.asked.append(name)
-            return self._shaped(getattr(self._client, name)(**parameters))
+            return self._shape(getattr(self._client, name)(**parameters))
 
         return call
 
-    def _shaped(self, part: Any) -> Any:
+    def _shape(self, part: Any) -> Any:
         if isinstance(part, dict):
             if part.keys() == {"N"} and isinstance(part["N"], str):
                 return {"N": str(Decimal(part["N"]).normalize())}
-            return {name: self._shaped(member) for name, member in part.items()}
+            return {name: self._shape(member) for name, member in part.items()}
         if isinstance(part, list):
-            return [self._shaped(member) for member in part]
+            return [self._shape(member) for member in part]
         return bytearray(part) if isinstance(part, bytes) else part
 
 

@@ -14,7 +14,7 @@ import pytest
 from deviations import SERVERS, Server
 from differential_outcome import Send, exactly, outcome
 from differential_pair import check_wire, examples, open_pair, raw_wire
-from differential_spoiling import spoiled_requests, spoiled_tables
+from differential_spoiling import odd_requests, odd_tables
 from differential_strategies import TABLE, items, requests, tables
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,9 +86,9 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def spoiled_cases(draw: st.DrawFn) -> Case:
+def odd_cases(draw: st.DrawFn) -> Case:
     schema = draw(tables())
-    return schema, draw(st.lists(items(schema), max_size=2)), draw(spoiled_requests(schema))
+    return schema, draw(st.lists(items(schema), max_size=2)), draw(odd_requests(schema))
 
 
 def agree(name: str, wire: Send, case: Case) -> None:
@@ -106,7 +106,7 @@ def test_our_checks_let_through_just_what_a_server_takes(name: str, wire: Send, 
 
 
 @examples(45)
-@given(spoiled_cases())
+@given(odd_cases())
 def test_our_checks_refuse_odd_keys_values_and_starts_as_a_server_does(
     name: str, wire: Send, case: Case
 ) -> None:
@@ -114,7 +114,7 @@ def test_our_checks_refuse_odd_keys_values_and_starts_as_a_server_does(
 
 
 @examples(25)
-@given(spoiled_tables())
+@given(odd_tables())
 def test_our_checks_refuse_tables_as_a_server_does(name: str, wire: Send, schema: TableSchema) -> None:
     if schema.name == TABLE:
         schema = replace(schema, name=f"{uuid4().hex[:24]}-holdall-differential")
@@ -135,7 +135,7 @@ def key(number: int) -> Item:
     return {"pk": {"S": "a"}, "sk": {"N": str(number)}}
 
 
-def sized(size: int, item: Item) -> Item:
+def fill_up(size: int, item: Item) -> Item:
     """The item, filled up to that size."""
     return {**item, "p": {"S": "x" * (size - item_size({**item, "p": {"S": ""}}))}}
 
@@ -154,11 +154,11 @@ MIXED: Item = {
 }
 
 
-def scanned(filter: Condition) -> Scan:
+def make_scan(filter: Condition) -> Scan:
     return Scan(TABLE, filter=filter)
 
 
-def updated(*actions: UpdateAction) -> UpdateItem:
+def make_update(*actions: UpdateAction) -> UpdateItem:
     return UpdateItem(TABLE, key(0), Update(actions))
 
 
@@ -193,32 +193,32 @@ LIMITS: dict[str, tuple[int, int, Callable[[int], Request[Any]]]] = {
         10,
         11,
         lambda n: TransactWrite(
-            tuple(PutItem(TABLE, sized(400_000, key(number))) for number in range(n)), "t"
+            tuple(PutItem(TABLE, fill_up(400_000, key(number))) for number in range(n)), "t"
         ),
     ),
-    "bytes of an item": (409_600, 409_601, lambda n: PutItem(TABLE, sized(n, MIXED))),
+    "bytes of an item": (409_600, 409_601, lambda n: PutItem(TABLE, fill_up(n, MIXED))),
     "bytes of an updated item": (
         409_600,
         409_601,
-        lambda n: updated(Set(path("p"), Value(sized(n, key(0))["p"]))),
+        lambda n: make_update(Set(path("p"), Value(fill_up(n, key(0))["p"]))),
     ),
     "bytes of a name": (65_535, 65_536, lambda n: PutItem(TABLE, {**key(0), "n" * n: {"N": "1"}})),
-    "bytes of a name in a condition": (65_535, 65_536, lambda n: scanned(Exists(path("n" * n)))),
-    "options of IN": (100, 101, lambda n: scanned(In(A, literals(n)))),
-    "operators: OR": (150, 151, lambda n: scanned(Or(tuple(Exists(A) for _ in range(n))))),
-    "operators: NOT": (100, 101, lambda n: scanned(And(tuple(Not(Exists(A)) for _ in range(n))))),
+    "bytes of a name in a condition": (65_535, 65_536, lambda n: make_scan(Exists(path("n" * n)))),
+    "options of IN": (100, 101, lambda n: make_scan(In(A, literals(n)))),
+    "operators: OR": (150, 151, lambda n: make_scan(Or(tuple(Exists(A) for _ in range(n))))),
+    "operators: NOT": (100, 101, lambda n: make_scan(And(tuple(Not(Exists(A)) for _ in range(n))))),
     "operators: size": (
         100,
         101,
-        lambda n: scanned(And(tuple(Compare("=", Size(A), literal) for literal in literals(n)))),
+        lambda n: make_scan(And(tuple(Compare("=", Size(A), literal) for literal in literals(n)))),
     ),
-    "parts of a path": (32, 33, lambda n: scanned(Exists(path("a", *[0] * (n - 1))))),
+    "parts of a path": (32, 33, lambda n: make_scan(Exists(path("a", *[0] * (n - 1))))),
     "bytes of a projection": (
         701,
         702,
         lambda n: GetItem(TABLE, key(0), projection=tuple(map(path, NAMED[:n]))),
     ),
-    "bytes of an update": (700, 701, lambda n: updated(*(Remove(path(name)) for name in NAMED[:n]))),
+    "bytes of an update": (700, 701, lambda n: make_update(*(Remove(path(name)) for name in NAMED[:n]))),
 }
 
 

@@ -95,12 +95,12 @@ def test_numbers_come_back_in_one_text(way: Way, wire: Send, sent: list[Attribut
 def test_a_table_is_described_alike(way: Way, wire: Send, schema: TableSchema) -> None:
     with open_pair(schema, wire, exactly) as pair:
         ours, theirs = (
-            described(send(DescribeTable(pair.schema.name))) for send in (pair.embedded, pair.wire)
+            describe(send(DescribeTable(pair.schema.name))) for send in (pair.embedded, pair.wire)
         )
     assert ours == theirs
 
 
-def described(table: TableDescription) -> object:
+def describe(table: TableDescription) -> object:
     """A description without the order of the indexes, which is not defined."""
     indexes = frozenset(table.schema.indexes)
     return (

@@ -48,7 +48,7 @@ def key(name: str) -> Item:
     return encode_item({"pk": name})
 
 
-def mixed(table: str) -> list[TransactAction]:
+def mix(table: str) -> list[TransactAction]:
     """Every kind of action and value, with conditions that hold; nothing of it is there."""
     new = Or((NotExists(path("pk")), Compare("=", path("größe"), LARGE)))
     odd = {
@@ -75,7 +75,7 @@ def mixed(table: str) -> list[TransactAction]:
 def test_a_transaction_counts_what_the_server_counts() -> None:
     table = f"holdall-sizes-{uuid4().hex}"
     schema = TableSchema(table, KeyAttribute("pk"))
-    actions = mixed(table)
+    actions = mix(table)
     room = MAX_TRANSACTION - sum(map(payload_size, actions))
     empty = item_size(encode_item({"pk": "1", "x": ""}))
 

@@ -8,7 +8,7 @@ SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
 TOKEN = "FwoGZXIvYXdzEXAMPLETOKEN"
 
 
-def everything_said(error: BaseException) -> str:
+def collect_text(error: BaseException) -> str:
     said: list[str] = []
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
@@ -23,6 +23,6 @@ def everything_said(error: BaseException) -> str:
 
 
 def assert_tells_no_secret(error: BaseException) -> None:
-    said = everything_said(error)
+    said = collect_text(error)
     assert SECRET not in said
     assert TOKEN not in said

@@ -36,7 +36,7 @@ class Connected(Exception):
     """Where a connection would have been made."""
 
 
-def connected(address: tuple[str, int], *args: object, **options: object) -> None:
+def connect(address: tuple[str, int], *args: object, **options: object) -> None:
     raise Connected(*address)
 
 
@@ -90,7 +90,7 @@ def test_the_token_of_the_file_wins_and_is_read_every_time(tmp_path: Path) -> No
 def test_plain_http_is_spoken_to_hosts_that_are_this_machines(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("socket.create_connection", connected)
+    monkeypatch.setattr("socket.create_connection", connect)
     with pytest.raises(Connected) as reached:
         container_credentials({FULL: f"http://{host}/creds"})
     assert reached.value.args == (host.strip("[]"), 80)
@@ -112,7 +112,7 @@ def test_plain_http_is_not_spoken_to_strangers(url: str) -> None:
 
 
 def test_https_may_be_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("socket.create_connection", connected)
+    monkeypatch.setattr("socket.create_connection", connect)
     with pytest.raises(Connected) as reached:
         container_credentials({FULL: "https://example.com/creds"})
     assert reached.value.args == ("example.com", 443)

@@ -20,7 +20,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def written(home: Path, *, config: str | None = None, credentials: str | None = None) -> dict[str, str]:
+def write_profile(home: Path, *, config: str | None = None, credentials: str | None = None) -> dict[str, str]:
     for name, text in (("config", config), ("credentials", credentials)):
         if text is not None:
             (home / ".aws" / name).write_text(text, encoding="utf-8")
@@ -52,7 +52,7 @@ sso_region = us-east-1
 
 
 def test_a_profile_is_found_by_argument_environment_or_default(home: Path) -> None:
-    environment = written(home, config=CONFIG)
+    environment = write_profile(home, config=CONFIG)
     assert read_profile(None, environment).get("region") == "eu-north-1"
     assert read_profile("dev", environment).get("region") == "eu-west-1"
     assert read_profile("two words", environment).get("region") == "us-west-2"
@@ -62,7 +62,7 @@ def test_a_profile_is_found_by_argument_environment_or_default(home: Path) -> No
 
 
 def test_indented_blocks_and_services_are_settings_of_their_own(home: Path) -> None:
-    profile = read_profile("dev", written(home, config=CONFIG))
+    profile = read_profile("dev", write_profile(home, config=CONFIG))
     assert profile.find_nested(profile.config, "s3", "use_dualstack_endpoint") == "true"
     assert profile.find_nested(profile.services, "dynamodb", "endpoint_url") == "http://localhost:8000"
     assert profile.find_nested(profile.services, "s3", "endpoint_url") is None
@@ -70,7 +70,7 @@ def test_indented_blocks_and_services_are_settings_of_their_own(home: Path) -> N
 
 
 def test_the_credentials_file_wins_and_names_its_sections_plainly(home: Path) -> None:
-    environment = written(
+    environment = write_profile(
         home,
         config="[profile dev]\nregion=a\noutput=json\n",
         credentials="[dev]\nregion=b\n[only]\nregion=c\n",
@@ -88,7 +88,7 @@ def test_the_environment_moves_the_files(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_the_environment_wins(home: Path) -> None:
-    profile = read_profile("dev", written(home, config=CONFIG))
+    profile = read_profile("dev", write_profile(home, config=CONFIG))
     assert profile.find_setting("region", {"AWS_REGION": "x"}) == "x"
     assert profile.find_setting("region", {"AWS_REGION": ""}) == "eu-west-1"
     assert profile.find_setting("color", {}) is None
@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_read_is_as_good_as_none_and_says_why(home: Path) 
 def test_a_named_profile_that_is_nowhere_is_an_error_that_says_where_it_looked(
     home: Path, named_by: str
 ) -> None:
-    environment = written(home, config=CONFIG)
+    environment = write_profile(home, config=CONFIG)
     name = "prod" if named_by == "argument" else None
     with pytest.raises(ConfigurationError, match="no AWS profile 'prod'") as refusal:
         read_profile(name, {**environment, "AWS_PROFILE": "prod"})
@@ -120,7 +120,7 @@ def test_a_named_profile_that_is_nowhere_is_an_error_that_says_where_it_looked(
 
 
 def test_services_that_are_named_must_exist(home: Path) -> None:
-    environment = written(home, config="[default]\nservices = nowhere\n")
+    environment = write_profile(home, config="[default]\nservices = nowhere\n")
     with pytest.raises(ConfigurationError, match=r"services section 'nowhere'.*\n.*\[services nowhere\]"):
         read_profile(None, environment)
 
@@ -148,7 +148,9 @@ def test_a_malformed_file_is_told_by_line_and_never_quoted(
 
 
 def test_a_profile_does_not_show_its_settings(home: Path) -> None:
-    profile = read_profile(None, written(home, credentials=f"[default]\naws_secret_access_key = {SECRET}\n"))
+    profile = read_profile(
+        None, write_profile(home, credentials=f"[default]\naws_secret_access_key = {SECRET}\n")
+    )
     assert profile.get("aws_secret_access_key") == SECRET
     assert SECRET not in f"{profile} {profile!r}"
     assert isinstance(profile, Profile)

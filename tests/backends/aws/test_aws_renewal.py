@@ -53,7 +53,7 @@ class Issuer:
             self.at_once -= 1
 
 
-def settled(source: RenewedCredentials) -> None:
+def wait_for_renewal(source: RenewedCredentials) -> None:
     """Wait for a renewal in the background."""
     for thread in threading.enumerate():
         if thread.name == "holdall-credentials":
@@ -110,7 +110,7 @@ def test_a_quarter_of_an_hour_before_the_end_one_renews_and_all_go_on(
     assert issuer.entered.acquire(timeout=30)
     assert issuer.entered.acquire(timeout=30)
     issuer.open.set()
-    settled(source)
+    wait_for_renewal(source)
     assert source.current().access_key == "AK2"
     assert issuer.issued == 2
 
@@ -155,7 +155,7 @@ def test_a_failing_renewal_leaves_the_old_ones_in_use_while_they_are_valid(
     clock.forward(HOUR - left)
     issuer.error = CredentialsError("the endpoint is away")
     assert source.current() is first
-    settled(source)
+    wait_for_renewal(source)
     assert source.peek(), "a dead endpoint must not delay every request"
     assert source.current() is first
     clock.forward(left)
@@ -173,14 +173,14 @@ def test_a_failed_renewal_is_tried_again_after_a_pause(
     clock.forward(HOUR - 14 * MINUTE)
     issuer.error = CredentialsError("the endpoint is away")
     source.current()
-    settled(source)
+    wait_for_renewal(source)
     issuer.error = None
     source.current()
-    settled(source)
+    wait_for_renewal(source)
     assert issuer.issued == 1
     clock.forward(MINUTE)
     source.current()
-    settled(source)
+    wait_for_renewal(source)
     assert source.current().access_key == "AK2"
 
 
@@ -276,7 +276,7 @@ def test_rejected_credentials_do_not_come_back_when_looking_for_others_fails(
     source.renew(first)
     issuer.error = CredentialsError("the endpoint is away")
     issuer.open.set()
-    settled(source)
+    wait_for_renewal(source)
     with pytest.raises(CredentialsError, match="away"):
         source.current()
 
@@ -310,7 +310,7 @@ def test_no_walk_through_time_meets_expired_credentials(steps: list[float], shor
         found = source.current()
         assert found.expires is not None
         assert found.expires > clock()
-        settled(source)
+        wait_for_renewal(source)
 
 
 def test_a_thread_that_cannot_be_started_is_no_harm(

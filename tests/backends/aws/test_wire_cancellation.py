@@ -36,7 +36,7 @@ def database_of(url: str, **limits: Any) -> AsyncDatabase:
     return AsyncDatabase(backend=backend, manage_table=False)
 
 
-async def cancelled_when_asked(server: Any, count: int, work: Any) -> asyncio.Future[Any]:
+async def cancel_when_asked(server: Any, count: int, work: Any) -> asyncio.Future[Any]:
     """The work's task, cancelled once so many requests have arrived, and over."""
     task: asyncio.Future[Any] = asyncio.ensure_future(work)
     await asyncio.to_thread(server.wait_for_requests, count)
@@ -49,7 +49,7 @@ async def cancelled_when_asked(server: Any, count: int, work: Any) -> asyncio.Fu
 def test_a_cancelled_write_without_a_reply_ends_soon_and_its_outcome_is_unknown(write: Any) -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancelled_when_asked(server, 2, db.send(write))
+            task = await cancel_when_asked(server, 2, db.send(write))
             assert not task.cancelled()
             unknown = task.exception()
             assert isinstance(unknown, OutcomeUnknown)
@@ -187,7 +187,7 @@ def test_a_batch_that_is_never_processed_ends_soon_after_its_caller_is_cancelled
 
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancelled_when_asked(server, 3, db.send(BatchWrite((PUT,))))
+            task = await cancel_when_asked(server, 3, db.send(BatchWrite((PUT,))))
             assert task.cancelled()
 
     with serve_script(answer=answer) as server:
@@ -197,7 +197,7 @@ def test_a_batch_that_is_never_processed_ends_soon_after_its_caller_is_cancelled
 def test_a_read_inside_of_work_that_is_seen_through_ends_soon_too() -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancelled_when_asked(server, 2, db.port.finish(db.send(GET)))
+            task = await cancel_when_asked(server, 2, db.port.finish(db.send(GET)))
             assert task.cancelled()
 
     with serve_script(describe_things(), silence()) as server:
@@ -222,7 +222,7 @@ def test_a_task_that_was_left_behind_is_not_hurried_for_ever(monkeypatch: pytest
                 left.append(asyncio.create_task(read_later()))
                 await db.send(PUT)
 
-            await cancelled_when_asked(server, 2, db.port.finish(leave_behind()))
+            await cancel_when_asked(server, 2, db.port.finish(leave_behind()))
             go.set()
             await asyncio.to_thread(server.wait_for_requests, 3)
             gate.set()
@@ -258,7 +258,7 @@ def test_a_cancelled_transaction_runs_neither_its_body_nor_its_handlers_again() 
         endpoint = resolve_endpoint("dynamodb", endpoint=server.url, environment=KEYS)
         backend = DynamoBackend(endpoint, find_credentials(environment=KEYS))
         async with AsyncDatabase(backend=backend, manage_table=False) as db:
-            task = await cancelled_when_asked(server, 2, db.run(body))
+            task = await cancel_when_asked(server, 2, db.run(body))
             unknown = task.exception()
             assert isinstance(unknown, OutcomeUnknown)
 
@@ -273,7 +273,7 @@ def test_a_cancelled_creation_of_an_object_ends_soon_and_its_outcome_is_unknown(
         service = S3Service("things", endpoint, find_credentials(environment=KEYS), conditional_puts=True)
         async with AsyncDatabase("memory:", files=service) as db:
             put = PutObject("default", "a", b"bytes", if_absent="our-id")
-            task = await cancelled_when_asked(server, 1, db.send(put))
+            task = await cancel_when_asked(server, 1, db.send(put))
             assert isinstance(task.exception(), OutcomeUnknown)
 
     with bucket(answer=lambda asked: silence()) as server:
@@ -283,7 +283,7 @@ def test_a_cancelled_creation_of_an_object_ends_soon_and_its_outcome_is_unknown(
 def test_reads_are_cancelled_at_once() -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancelled_when_asked(server, 2, db.send(GetItem("things", KEY)))
+            task = await cancel_when_asked(server, 2, db.send(GetItem("things", KEY)))
             assert task.cancelled()
 
     with serve_script(describe_things(), silence()) as server:

@@ -158,7 +158,7 @@ def test_no_more_connections_are_kept_than_the_limit_says(
         server.wait_for_requests(count)
         gate.set()
 
-    async def blocking(caller: Caller) -> None:
+    async def post_blocking(caller: Caller) -> None:
         threads = [threading.Thread(target=lambda: finish("blocking", one_post(caller))) for _ in range(5)]
         for thread in threads:
             thread.start()
@@ -166,14 +166,14 @@ def test_no_more_connections_are_kept_than_the_limit_says(
         for thread in threads:
             thread.join()
 
-    async def awaiting(caller: Caller) -> None:
+    async def post_awaiting(caller: Caller) -> None:
         posts = [asyncio.ensure_future(caller.post()) for _ in range(5)]
         await asyncio.to_thread(open_when_all_are_there, 5)
         await asyncio.gather(*posts)
         await asyncio.to_thread(server.wait_for_ends, 3)
 
     with serve_script(*(says(b"x", gate=gate) for _ in range(5))) as server:
-        with_caller(server, blocking if colour == "blocking" else awaiting)
+        with_caller(server, post_blocking if colour == "blocking" else post_awaiting)
         server.wait_for_ends(3)
         assert server.connections == 5
 

@@ -55,7 +55,7 @@ def access_key(asked: Asked) -> str:
     return asked.headers["authorization"].partition("Credential=")[2].partition("/")[0]
 
 
-def signed_at(asked: Asked) -> datetime:
+def parse_date(asked: Asked) -> datetime:
     return datetime.strptime(asked.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
@@ -164,12 +164,12 @@ def test_a_wrong_secret_is_named_with_code_and_request_id_and_never_shown(
         ours.ask(request_)
     error = refusal.value
     assert (error.service_code, error.request_id) == (code, "REQUEST-1")
-    said = f"{everything_said(error)} {source!r} {ours.pace!r} {caplog.text}"
+    said = f"{collect_text(error)} {source!r} {ours.pace!r} {caplog.text}"
     assert SECRET not in said
     assert TOKEN not in said
 
 
-def everything_said(error: BaseException | None) -> str:
+def collect_text(error: BaseException | None) -> str:
     said = ""
     while error is not None:
         said += f"{error} {error!r} {vars(error)} {error.args}"
@@ -189,7 +189,7 @@ def test_the_secret_never_leaves(colour: Colour) -> None:
 # --- clocks ---
 
 
-def skewed(by: timedelta, code: str = "InvalidSignatureException") -> Step:
+def skew(by: timedelta, code: str = "InvalidSignatureException") -> Step:
     message = "Signature expired: 20260101T000000Z is now earlier than 20260101T010000Z (20260101T011500Z - 15 min.)"
     if by < timedelta(0):
         message = "Signature not yet current: 20260101T010000Z is still later than 20260101T000000Z"
@@ -203,13 +203,13 @@ def test_a_clock_that_disagrees_is_corrected_from_the_reply_and_stays_so(
     colour: Colour, request_: Request[Any], by: timedelta
 ) -> None:
     with (
-        serve_script(describe_things(), skewed(by), says({}), FOUND) as server,
+        serve_script(describe_things(), skew(by), says({}), FOUND) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(request_)
         ours.ask(GET)
         assert ours.pace.sleeps == []
-    _, wrong, right, later = (signed_at(asked) for asked in server.requests)
+    _, wrong, right, later = (parse_date(asked) for asked in server.requests)
     near = timedelta(minutes=2)
     assert abs(right - wrong - by) < near
     assert abs(later - wrong - by) < near
@@ -218,11 +218,11 @@ def test_a_clock_that_disagrees_is_corrected_from_the_reply_and_stays_so(
 def test_a_skew_told_by_another_name_is_corrected_too(colour: Colour) -> None:
     by = timedelta(hours=1)
     with (
-        serve_script(describe_things(), skewed(by, "RequestTimeTooSkewed"), FOUND) as server,
+        serve_script(describe_things(), skew(by, "RequestTimeTooSkewed"), FOUND) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(GET)
-    assert abs(signed_at(server.requests[2]) - signed_at(server.requests[1]) - by) < timedelta(minutes=2)
+    assert abs(parse_date(server.requests[2]) - parse_date(server.requests[1]) - by) < timedelta(minutes=2)
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -231,7 +231,7 @@ def test_a_clock_that_cannot_be_set_right_surfaces_without_waiting(
 ) -> None:
     by = timedelta(hours=1)
     with (
-        serve_script(describe_things(), skewed(by), skewed(by)) as server,
+        serve_script(describe_things(), skew(by), skew(by)) as server,
         client(colour, server.url) as ours,
     ):
         with pytest.raises(AccessDeniedError, match="clock"):
@@ -245,17 +245,17 @@ def test_a_date_that_is_none_leaves_the_clock_alone(colour: Colour, date: str) -
         "InvalidSignatureException", "Signature expired: x", headers={"X": 1, "Date": date.strip("\0")}
     )
 
-    def told(asked: Asked) -> Step:
+    def answer(asked: Asked) -> Step:
         return describe_things() if asked.operation == "DescribeTable" else step
 
     with (
-        serve_script(answer=told) as server,
+        serve_script(answer=answer) as server,
         client(colour, server.url) as ours,
         pytest.raises(HoldallError) as refusal,
     ):
         ours.ask(GET)
     assert isinstance(refusal.value, AccessDeniedError)
-    times = [signed_at(asked) for asked in server.requests]
+    times = [parse_date(asked) for asked in server.requests]
     assert max(times) - min(times) < timedelta(minutes=2)
 
 

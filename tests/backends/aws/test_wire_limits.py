@@ -78,7 +78,7 @@ class DrippingServer(ScriptedServer):
 
 
 @contextmanager
-def dripping(reply: bytes) -> Iterator[DrippingServer]:
+def start_dripping(reply: bytes) -> Iterator[DrippingServer]:
     server = DrippingServer(reply)
     try:
         yield server
@@ -90,14 +90,14 @@ LONG = http(200, {"Content-Length": 2, "X-Filler": "x" * 200}, b"{}")
 
 
 def test_a_server_that_drips_bytes_cannot_prolong_a_read(colour: Colour) -> None:
-    with dripping(LONG) as server, pytest.raises(ServiceUnavailableError, match="timed out"):
+    with start_dripping(LONG) as server, pytest.raises(ServiceUnavailableError, match="timed out"):
         send(colour, backend_of(server.url, total_timeout=0.5), GET)
 
 
 def test_a_server_that_drips_bytes_cannot_prolong_a_write_whose_outcome_is_unknown_then(
     colour: Colour,
 ) -> None:
-    with dripping(LONG) as server, pytest.raises(OutcomeUnknown, match="timed out"):
+    with start_dripping(LONG) as server, pytest.raises(OutcomeUnknown, match="timed out"):
         send(colour, backend_of(server.url, total_timeout=0.5), PUT)
 
 
@@ -110,7 +110,7 @@ def test_a_server_that_drips_bytes_cannot_prolong_a_read_of_an_object(
     colour: Colour, reply: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdall.backends.aws.limit.SLOWEST", 10**9)
-    with dripping(reply) as server, pytest.raises(ServiceUnavailableError, match="timed out"):
+    with start_dripping(reply) as server, pytest.raises(ServiceUnavailableError, match="timed out"):
         send(colour, service_of(server.url, total_timeout=1.5), GetObject("default", "a"))
 
 

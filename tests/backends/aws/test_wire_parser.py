@@ -64,14 +64,14 @@ def head(status: int, headers: dict[str, Any]) -> bytes:
 
 
 @st.composite
-def measured(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
+def measured_replies(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
     """A reply with a length, and what it says."""
     status, headers, body = draw(STATUS), draw(HEADERS), draw(BODY)
     return head(status, {**headers, "Content-Length": len(body)}) + body, status, headers, body
 
 
 @st.composite
-def chunked(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
+def chunked_replies(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
     """A reply in chunks, perhaps after interim ones, and what it says."""
     status, headers = draw(STATUS), draw(HEADERS)
     chunks = draw(st.lists(st.binary(min_size=1, max_size=50), max_size=5))
@@ -82,7 +82,7 @@ def chunked(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
     return data, status, headers, b"".join(chunks)
 
 
-PROPER = st.one_of(measured(), chunked())
+PROPER = st.one_of(measured_replies(), chunked_replies())
 
 
 @given(PROPER, PLACES)
@@ -154,7 +154,7 @@ ANYTHING = st.one_of(
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
+def damaged_replies(draw: st.DrawFn) -> bytes:
     """A proper reply with a few bytes changed, dropped or put in."""
     data = bytearray(draw(PROPER)[0])
     for _ in range(draw(st.integers(1, 4))):
@@ -163,7 +163,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@given(st.one_of(ANYTHING, damaged()), PLACES, st.sampled_from(["POST", "GET", "HEAD", "PUT"]))
+@given(st.one_of(ANYTHING, damaged_replies()), PLACES, st.sampled_from(["POST", "GET", "HEAD", "PUT"]))
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", [], "POST")
 @example(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", [], "GET")
 @example(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000 + b"\r\n", [], "POST")
@@ -176,7 +176,7 @@ def test_anything_at_all_is_a_reply_or_is_none(data: bytes, places: list[int], m
     assert isinstance(reply.body, bytes)
 
 
-@given(damaged(), PLACES)
+@given(damaged_replies(), PLACES)
 def test_what_we_take_for_a_reply_others_take_for_the_same(data: bytes, places: list[int]) -> None:
     try:
         ours = read(split(data, places))

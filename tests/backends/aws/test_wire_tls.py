@@ -67,7 +67,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return make_certificate(tmp_path_factory.mktemp("foreign"), "DNS:dynamodb.example,IP:127.0.0.2")
 
 
-def posted(colour: Colour, server: ScriptedServer, times: int = 1) -> list[Reply]:
+def post(colour: Colour, server: ScriptedServer, times: int = 1) -> list[Reply]:
     used = Transport(target_of(server.url, tls=tls_context()))
 
     async def flow() -> list[Reply]:
@@ -97,7 +97,7 @@ subjectAltName = IP:127.0.0.1
 
 
 @pytest.fixture(scope="module")
-def expired(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+def expired_certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     directory = tmp_path_factory.mktemp("expired")
     certificate = make_certificate(directory, "IP:127.0.0.1")
     (directory / "ca").write_text(CA)
@@ -113,11 +113,11 @@ def expired(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_an_expired_certificate_is_named_as_such_and_not_tried_again(
-    colour: Colour, expired: Certificate, monkeypatch: pytest.MonkeyPatch
+    colour: Colour, expired_certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(expired.file))
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(expired_certificate.file))
     with (
-        serve_script(tls=expired.server_side()) as server,
+        serve_script(tls=expired_certificate.server_side()) as server,
         client(colour, server.url, tls=tls_context()) as ours,
         pytest.raises(EndpointError, match="the server's certificate has expired"),
     ):
@@ -159,7 +159,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent(
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     with serve_script(tls=own.server_side()) as server:
         with pytest.raises(Unsent, match="certificate has an unknown issuer"):
-            posted(colour, server)
+            post(colour, server)
         assert server.requests == []
 
 
@@ -169,7 +169,7 @@ def test_a_certificate_that_the_bundle_vouches_for_is_accepted_and_the_connectio
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
     with serve_script(Step((ANSWER,)), Step((ANSWER,)), tls=own.server_side()) as server:
-        assert [reply.body for reply in posted(colour, server, times=2)] == [b"ok", b"ok"]
+        assert [reply.body for reply in post(colour, server, times=2)] == [b"ok", b"ok"]
     assert [asked.connection for asked in server.requests] == [1, 1]
 
 
@@ -180,7 +180,7 @@ def test_a_certificate_of_another_host_is_refused_and_nothing_is_sent(
     monkeypatch.setenv("AWS_CA_BUNDLE", str(foreign.file))
     with serve_script(tls=foreign.server_side()) as server:
         with pytest.raises(Unsent, match="certificate is for another host"):
-            posted(colour, server)
+            post(colour, server)
         assert server.requests == []
 
 
@@ -193,7 +193,7 @@ def test_a_server_that_has_no_cipher_in_common_with_us_is_refused(
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     old.set_ciphers("AES128-SHA")
     with serve_script(tls=old) as server, pytest.raises(Unsent):
-        posted(colour, server)
+        post(colour, server)
 
 
 @pytest.mark.parametrize("colour", COLOURS)

@@ -116,7 +116,7 @@ def no_file_above(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def allowed(key: str) -> bool:
+def is_allowed(key: str) -> bool:
     """Whether an object can have this key."""
     try:
         check_key(key)

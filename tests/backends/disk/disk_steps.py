@@ -124,7 +124,7 @@ def _put(service: DiskService, version: Version, key: str = KEY) -> ObjectInfo:
     return service.send_blocking(PutObject(NAME, key, version.body, version.headers))
 
 
-def _begun(service: DiskService, *sizes: int) -> tuple[Upload, tuple[Part, ...]]:
+def _begin_upload(service: DiskService, *sizes: int) -> tuple[Upload, tuple[Part, ...]]:
     """An upload of the new version, its parts of these sizes; the last comes first when there are three."""
     upload = service.send_blocking(BeginUpload(NAME, KEY, NEW.headers))
     places = [(number, sum(sizes[: number - 1]), size) for number, size in enumerate(sizes, 1)]
@@ -135,14 +135,12 @@ def _begun(service: DiskService, *sizes: int) -> tuple[Upload, tuple[Part, ...]]
     return upload, tuple(sorted(parts, key=lambda part: part.number))
 
 
-def _completed(
-    service: DiskService, begun: tuple[Upload, tuple[Part, ...]], put_id: str | None
-) -> ObjectInfo:
+def _complete(service: DiskService, begun: tuple[Upload, tuple[Part, ...]], put_id: str | None) -> ObjectInfo:
     digests = md5_of(NEW.body), sha256_of(NEW.body)
     return service.send_blocking(CompleteUpload(NAME, *begun, *digests, put_id))
 
 
-def _nothing(service: DiskService) -> None:
+def _do_nothing(service: DiskService) -> None:
     pass
 
 
@@ -151,12 +149,12 @@ def _etag(service: DiskService) -> str:
 
 
 CHANGES = [
-    Change("put", OLD, _nothing, lambda s, _: _put(s, NEW), NEW),
-    Change("create", None, _nothing, lambda s, _: _put(s, NEW), NEW),
+    Change("put", OLD, _do_nothing, lambda s, _: _put(s, NEW), NEW),
+    Change("create", None, _do_nothing, lambda s, _: _put(s, NEW), NEW),
     Change(
         "create if absent",
         None,
-        _nothing,
+        _do_nothing,
         lambda s, _: s.send_blocking(PutObject(NAME, KEY, NEW.body, NEW.headers, if_absent="id")),
         NEW,
     ),
@@ -167,33 +165,33 @@ CHANGES = [
         lambda s, _: s.send_blocking(CopyObject(NAME, "source", KEY)),
         NEW,
     ),
-    Change("delete", OLD, _nothing, lambda s, _: s.send_blocking(DeleteObject(NAME, KEY)), None),
+    Change("delete", OLD, _do_nothing, lambda s, _: s.send_blocking(DeleteObject(NAME, KEY)), None),
     Change(
         "complete in place",
         OLD,
-        lambda s: _begun(s, 60_000, 20_000),
-        lambda s, begun: _completed(s, begun, None),
+        lambda s: _begin_upload(s, 60_000, 20_000),
+        lambda s, begun: _complete(s, begun, None),
         NEW,
     ),
     Change(
         "complete in place if absent",
         None,
-        lambda s: _begun(s, 60_000, 20_000),
-        lambda s, begun: _completed(s, begun, "id"),
+        lambda s: _begin_upload(s, 60_000, 20_000),
+        lambda s, begun: _complete(s, begun, "id"),
         NEW,
     ),
     Change(
         "complete what lies apart",
         OLD,
-        lambda s: _begun(s, 50_000, 20_000, 10_000),
-        lambda s, begun: _completed(s, begun, None),
+        lambda s: _begin_upload(s, 50_000, 20_000, 10_000),
+        lambda s, begun: _complete(s, begun, None),
         NEW,
     ),
     Change(
         "complete what lies apart if absent",
         None,
-        lambda s: _begun(s, 50_000, 20_000, 10_000),
-        lambda s, begun: _completed(s, begun, "id"),
+        lambda s: _begin_upload(s, 50_000, 20_000, 10_000),
+        lambda s, begun: _complete(s, begun, "id"),
         NEW,
     ),
     Change(
@@ -224,7 +222,7 @@ def at_each_step(
     real = {name: getattr(os, name) for name in steps}
     count = 0
 
-    def watched(name: str) -> Callable[..., Any]:
+    def watch(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             nonlocal count
             if name != "open" or arguments[1] & os.O_CREAT:
@@ -235,7 +233,7 @@ def at_each_step(
         return call
 
     for name in steps:
-        setattr(os, name, watched(name))
+        setattr(os, name, watch(name))
     try:
         yield
     finally:

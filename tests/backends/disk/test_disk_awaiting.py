@@ -36,7 +36,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     return gate
 
 
-async def cancelled_at(gate: Gate, work: asyncio.Task[Any]) -> None:
+async def cancel_at(gate: Gate, work: asyncio.Task[Any]) -> None:
     """Cancel a task in the middle of its work, which it still finishes."""
     await asyncio.to_thread(gate.reached.wait, 30)
     for _ in range(3):
@@ -53,7 +53,7 @@ def test_a_put_that_is_cancelled_is_seen_through(tmp_path: Path, gate: Gate) -> 
 
     async def main() -> None:
         put = disk.service.send_awaiting(PutObject(NAME, "key", b"words"))
-        await cancelled_at(gate, asyncio.ensure_future(put))
+        await cancel_at(gate, asyncio.ensure_future(put))
         assert disk.get("key").body == b"words"
 
     asyncio.run(main())
@@ -66,7 +66,7 @@ def test_a_completion_that_is_cancelled_is_seen_through(tmp_path: Path, gate: Ga
         upload = await disk.service.send_awaiting(BeginUpload(NAME, "key"))
         part = await disk.service.send_awaiting(UploadPart(NAME, upload, 1, b"words"))
         complete = disk.service.send_awaiting(CompleteUpload(NAME, upload, (part,)))
-        await cancelled_at(gate, asyncio.ensure_future(complete))
+        await cancel_at(gate, asyncio.ensure_future(complete))
         assert disk.get("key").body == b"words"
         assert len(disk.files()) == 2
 

@@ -25,7 +25,7 @@ DEADLY = STEPS if TORTURE else tuple(step for step in STEPS if step != "fsync")
 """Where a process dies. Without a loss of power, dying before an fsync leaves the same files as dying after it."""
 
 
-def killed_at(number: int) -> Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None]:
+def kill_at(number: int) -> Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None]:
     """Dies before a step, or in the middle of it when it writes."""
 
     def meet(count: int, name: str, real: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
@@ -59,7 +59,7 @@ def test_a_change_that_is_killed_at_any_step_has_happened_or_not(tmp_path: Path,
         begun = change.prepare(service)
 
         def work(number: int = number, service: DiskService = service, begun: Any = begun) -> None:
-            with at_each_step(killed_at(number), DEADLY):
+            with at_each_step(kill_at(number), DEADLY):
                 change.make(service, begun)
 
         ended = fork(work)
@@ -88,7 +88,7 @@ def go_on(root: Path, change: Change, begun: Any, told: str) -> None:
         change.make(DiskService(root), begun)
         assert read_version(root) == change.after, told
     hour_later(root)
-    clean = expected_files(root, change)
+    clean = expect_files(root, change)
     left = files(root) - clean
     # replaced attributes that are not deleted yet belong to no object; there is at most one such file
     assert all("~" in name for name in left), told
@@ -96,7 +96,7 @@ def go_on(root: Path, change: Change, begun: Any, told: str) -> None:
     assert clean <= files(root), told
 
 
-def expected_files(root: Path, change: Change) -> set[str]:
+def expect_files(root: Path, change: Change) -> set[str]:
     objects = DiskService(root).send_blocking(ListObjects(NAME)).objects
     clean = set()
     for each in objects:
@@ -121,7 +121,7 @@ def test_a_part_that_is_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path
                 upload: Any = upload,
                 wanted: int = wanted,
             ) -> None:
-                with at_each_step(killed_at(number), DEADLY):
+                with at_each_step(kill_at(number), DEADLY):
                     DiskService(root).send_blocking(UploadPart(NAME, upload, wanted, body))
 
             ended = fork(work)

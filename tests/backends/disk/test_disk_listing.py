@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disk_rig import NAME, RAILS_KEY, Disk, allowed
+from disk_rig import NAME, RAILS_KEY, Disk, is_allowed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ KEYS = st.one_of(
     st.lists(SEGMENTS, min_size=1, max_size=4).map("/".join),
     st.text("a/", min_size=60, max_size=80),
     st.builds(lambda end: f"variants/{RAILS_KEY}/{HEX[:-1]}{end}", st.sampled_from("0123456789abcdefg")),
-).filter(allowed)
+).filter(is_allowed)
 
 
 def laid_out(root: str, keys: set[str]) -> Disk:
@@ -94,11 +94,11 @@ def reads_of(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     reads: list[int] = []
     scandir = os.scandir
 
-    def counted(directory: int) -> object:
+    def count_reads(directory: int) -> object:
         reads.append(directory)
         return scandir(directory)
 
-    monkeypatch.setattr(os, "scandir", counted)
+    monkeypatch.setattr(os, "scandir", count_reads)
     return reads
 
 

@@ -245,7 +245,7 @@ def test_a_root_that_is_a_file_cannot_be_written_nor_read(tmp_path: Path) -> Non
 def test_a_root_that_is_not_ours_to_write_is_still_read(disk: Disk) -> None:
     disk.put("key")
     before = disk.files()
-    with opened_to_all(disk.root.parent), as_nobody():
+    with open_to_all(disk.root.parent), as_nobody():
         for request in (
             PutObject(NAME, "key", b"new"),
             PutObject(NAME, "other/key", b"new"),
@@ -263,7 +263,7 @@ def test_a_root_that_is_not_ours_to_write_is_still_read(disk: Disk) -> None:
 
 
 @contextmanager
-def opened_to_all(path: Path) -> Iterator[None]:
+def open_to_all(path: Path) -> Iterator[None]:
     """Let others in on the way to a directory."""
     closed = [parent for parent in (path, *path.parents) if not parent.stat().st_mode & 0o005]
     modes = {parent: parent.stat().st_mode & 0o7777 for parent in closed}
@@ -279,7 +279,7 @@ def opened_to_all(path: Path) -> Iterator[None]:
 def test_bytes_that_may_not_be_read_are_a_store_error(disk: Disk) -> None:
     disk.put("key")
     disk.bytes_of("key").chmod(0)
-    with opened_to_all(disk.root.parent), as_nobody(), pytest.raises(StoreError, match="cannot be read"):
+    with open_to_all(disk.root.parent), as_nobody(), pytest.raises(StoreError, match="cannot be read"):
         disk.get("key")
 
 
@@ -336,7 +336,7 @@ def test_two_puts_in_the_same_instant_do_not_share_attributes(
 HOUR_LATER = 3601.0
 
 
-def crashed_put(root: Path, call: str) -> None:
+def crash_put(root: Path, call: str) -> None:
     """A process that dies in the middle of a put, before its first call of a function of the system."""
     script = f"""
 import os, signal, sys
@@ -355,7 +355,7 @@ DiskService(sys.argv[1]).send_blocking(PutObject("disk", "dir/key", b"words"))
 def test_the_litter_of_the_dead_is_swept_after_an_hour(disk: Disk, call: str) -> None:
     disk.put("other")
     before = disk.files()
-    crashed_put(disk.root, call)
+    crash_put(disk.root, call)
     assert disk.files() > before
     assert disk.keys() == ["other"]
     now = time.time()

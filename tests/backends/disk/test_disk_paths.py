@@ -6,7 +6,7 @@ import unicodedata
 from pathlib import PurePosixPath
 
 import pytest
-from disk_rig import RAILS_KEY, allowed
+from disk_rig import RAILS_KEY, is_allowed
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -74,7 +74,7 @@ KEYS = st.one_of(
     st.text("ab/", max_size=12),
     st.text("/aB", min_size=900, max_size=1024),
     st.text(st.sampled_from("abcdefghijklmnopqrstuvwxyz0123456789"), min_size=14, max_size=130),
-).filter(allowed)
+).filter(is_allowed)
 
 
 def path_of(key: str) -> str:

@@ -46,7 +46,7 @@ def place_of(calls: list[str], pattern: re.Pattern[str]) -> int:
     return place
 
 
-def synced(calls: list[str], name: str) -> list[int]:
+def find_syncs(calls: list[str], name: str) -> list[int]:
     """Where files or directories whose paths have this in them were synced."""
     return [
         place
@@ -61,12 +61,14 @@ def test_bytes_and_attributes_are_synced_before_they_are_seen_and_their_place_be
 ) -> None:
     for number, calls in enumerate(changes(tmp_path, kind)):
         taken = place_of(calls, TAKES_PLACE)
-        bytes_synced = synced(calls[:taken], "/data" if kind == "upload" else "_/temporary/")
-        notes_synced = synced(calls[:taken], ".json")
+        bytes_synced = find_syncs(calls[:taken], "/data" if kind == "upload" else "_/temporary/")
+        notes_synced = find_syncs(calls[:taken], ".json")
         assert set(bytes_synced) - set(notes_synced), "the bytes were seen before they were synced"
         assert notes_synced, "the attributes were seen before they were synced"
         assert notes_synced[0] < place_of(calls, ATTRIBUTES) < taken
-        assert synced(calls[taken:], f"dir%20{number}="), "it was acknowledged before its place was synced"
+        assert find_syncs(calls[taken:], f"dir%20{number}="), (
+            "it was acknowledged before its place was synced"
+        )
 
 
 @pytest.mark.parametrize("kind", ["put", "create", "upload"])
@@ -78,15 +80,15 @@ def test_a_new_directory_is_synced_before_anything_is_put_into_it(tmp_path: Path
             found = MADE.search(call)
             if found is not None and "temporary" not in found[1] + found[2] and place < taken:
                 made += 1
-                assert synced(calls[place:taken], found[1]), f"{found[2]} was not synced"
+                assert find_syncs(calls[place:taken], found[1]), f"{found[2]} was not synced"
     assert made >= 3
 
 
 def test_a_deletion_is_synced_before_it_is_told(tmp_path: Path) -> None:
     for number, calls in enumerate(changes(tmp_path, "delete")):
-        assert synced(calls[place_of(calls, REMOVED) :], f"dir%20{number}=")
+        assert find_syncs(calls[place_of(calls, REMOVED) :], f"dir%20{number}=")
 
 
 def test_the_bytes_of_an_upload_are_synced_once(tmp_path: Path) -> None:
     for calls in changes(tmp_path, "upload"):
-        assert len(synced(calls, "/data")) == 1
+        assert len(find_syncs(calls, "/data")) == 1

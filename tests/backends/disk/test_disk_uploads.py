@@ -79,7 +79,7 @@ def test_a_part_can_be_told_from_the_name_of_its_record(piece: Piece) -> None:
     assert len(piece.name) < 120
 
 
-def arranged(arrivals: Iterable[tuple[int, int]]) -> dict[int, Piece]:
+def arrange(arrivals: Iterable[tuple[int, int]]) -> dict[int, Piece]:
     """Where parts lie that have come one after the other, each with a number and a size."""
     kept: dict[int, Piece] = {}
     for number, size in arrivals:
@@ -95,7 +95,7 @@ def arranged(arrivals: Iterable[tuple[int, int]]) -> dict[int, Piece]:
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 20)), max_size=40))
 def test_no_part_ever_lies_where_another_does(arrivals: list[tuple[int, int]]) -> None:
-    kept = arranged(arrivals)
+    kept = arrange(arrivals)
     placed = [kept[number] for number in sorted(kept) if kept[number].offset is not None]
     for one, other in pairwise(placed):
         assert other.offset is not None
@@ -106,13 +106,13 @@ def test_no_part_ever_lies_where_another_does(arrivals: list[tuple[int, int]]) -
 def test_parts_of_one_length_lie_in_order_however_they_come(order: list[int], size: int, last: int) -> None:
     if order[0] == 8:
         order = [*order[1:], 8]  # the last part says nothing about the length of the others
-    kept = arranged((number, min(last, size) if number == 8 else size) for number in order)
+    kept = arrange((number, min(last, size) if number == 8 else size) for number in order)
     assert [kept[number].offset for number in range(1, 9)] == [size * number for number in range(8)]
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20))
 def test_parts_that_come_in_order_lie_in_order_whatever_their_lengths(sizes: list[int]) -> None:
-    kept = arranged(enumerate(sizes, 1))
+    kept = arrange(enumerate(sizes, 1))
     assert [kept[number + 1].offset for number in range(len(sizes))] == [
         sum(sizes[:number]) for number in range(len(sizes))
     ]

@@ -24,7 +24,7 @@ Made: TypeAlias = DiskService | MemoryService
 
 @pytest.fixture(params=["disk", "memory"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Made]:
-    def made(
+    def make_service(
         *secrets: str,
         base_url: str | None = BASE,
         clock: Callable[[], float] = Clock(),  # noqa: B008
@@ -33,7 +33,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Made]:
             return MemoryService(secret=secrets, base_url=base_url, clock=clock)
         return DiskService(tmp_path / "files", secret=secrets, base_url=base_url, clock=clock)
 
-    return made
+    return make_service
 
 
 def token_of(service: Made, request: SignUrl) -> str:

@@ -290,7 +290,7 @@ def test_cancelling_many_reads_mixes_up_no_replies() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
-@pytest.mark.parametrize("scenario", ["kept_connection", "discovery_under_way", "inside_an_event_loop"])
+@pytest.mark.parametrize("scenario", ["keep_connection", "discovery_under_way", "inside_an_event_loop"])
 def test_a_forked_child_has_connections_of_its_own(scenario: str) -> None:
     gate = threading.Event()
 

@@ -30,11 +30,11 @@ Opening = Callable[[str, Mapping[str, str]], Backend]
 
 
 def over_the_wire(single_writes: SingleWrites) -> Opening:
-    def opened(url: str, environment: Mapping[str, str]) -> Backend:
+    def open_at(url: str, environment: Mapping[str, str]) -> Backend:
         endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=environment)
         return DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
 
-    return opened
+    return open_at
 
 
 def through_a_client(url: str, environment: Mapping[str, str]) -> Backend:
@@ -93,7 +93,7 @@ if find_spec("botocore"):
 
 
 @contextmanager
-def opened(way: Way) -> Iterator[Backend]:
+def open_backend(way: Way) -> Iterator[Backend]:
     environment = os.environ if way.server == GIVEN else ENVIRONMENT
     backend = way.opening(start_server(way.server), environment)
     try:
@@ -114,7 +114,7 @@ def test_contract(way: Way, check: Check, colour: Calls) -> None:
     deviation = DEVIATIONS.get(way.server, {}).get(str(check))
     if deviation is not None:
         pytest.skip(f"{way.server} {deviation}")
-    with opened(way) as backend:
+    with open_backend(way) as backend:
         run_check(check, backend, colour)
 
 
@@ -125,7 +125,7 @@ def test_a_listed_deviation_names_a_check_and_still_deviates(server: str, senten
     (check,) = [check for check in checks() if str(check) == sentence]
     way = Way(server, "plain", over_the_wire("auto"), 0)
     with (
-        opened(way) as backend,
+        open_backend(way) as backend,
         pytest.raises((AssertionError, ConditionFailedError, InvalidExpressionError)),
     ):
         run_check(check, backend, "blocking")

@@ -57,7 +57,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return found
 
 
-def canceled(*codes: str) -> Step:
+def cancel(*codes: str) -> Step:
     reasons = [{"Code": code} for code in codes]
     return refuses("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
 
@@ -130,7 +130,7 @@ def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
     colour: Colour, reasons: list[str]
 ) -> None:
     with (
-        serve_script(describe_things(), canceled(*reasons), says({})) as server,
+        serve_script(describe_things(), cancel(*reasons), says({})) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(TRANSACTION)
@@ -151,7 +151,7 @@ def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
 def test_a_transaction_cancelled_for_any_other_reason_surfaces_at_once(
     colour: Colour, reasons: list[str]
 ) -> None:
-    with serve_script(describe_things(), canceled(*reasons)) as server, client(colour, server.url) as ours:
+    with serve_script(describe_things(), cancel(*reasons)) as server, client(colour, server.url) as ours:
         with pytest.raises(TransactionCanceledError) as refusal:
             ours.ask(TRANSACTION)
         assert [reason.code for reason in refusal.value.reasons] == reasons

@@ -76,7 +76,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return found
 
 
-def failed_condition(item: dict[str, Any] | None) -> Step:
+def fail_condition(item: dict[str, Any] | None) -> Step:
     more: dict[str, Any] = {} if item is None else {"Item": item}
     return refuses("ConditionalCheckFailedException", **more)
 
@@ -120,7 +120,7 @@ def test_a_stamped_write_that_finds_its_own_stamp_has_succeeded(
 def test_a_stamped_write_that_is_carried_out_after_the_look_has_succeeded(
     colour: Colour, write: Request[Any], before: Step
 ) -> None:
-    assert outcome(colour, write, CLOSE, before, failed_condition(OURS)) == WriteReply()
+    assert outcome(colour, write, CLOSE, before, fail_condition(OURS)) == WriteReply()
 
 
 @pytest.mark.parametrize("write", STAMPED)
@@ -145,7 +145,7 @@ def test_a_look_is_repeated_until_it_is_answered(colour: Colour, write: Request[
 @pytest.mark.parametrize("write", STAMPED)
 def test_who_may_write_and_not_read_sends_again_without_a_look(colour: Colour, write: Request[Any]) -> None:
     denied = refuses("AccessDeniedException")
-    assert outcome(colour, write, CLOSE, denied, failed_condition(OURS)) == WriteReply()
+    assert outcome(colour, write, CLOSE, denied, fail_condition(OURS)) == WriteReply()
     assert outcome(colour, write, CLOSE, denied, says({})) == WriteReply()
 
 
@@ -154,7 +154,7 @@ def test_a_stamped_write_that_is_refused_by_its_own_stamp_was_delivered_twice_an
     colour: Colour, write: Request[Any]
 ) -> None:
     """Something on the way sent it again and passed the second answer on; we have sent it once."""
-    assert outcome(colour, write, failed_condition(OURS)) == WriteReply()
+    assert outcome(colour, write, fail_condition(OURS)) == WriteReply()
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -162,7 +162,7 @@ def test_a_stamped_write_that_is_refused_by_its_own_stamp_was_delivered_twice_an
 def test_a_stamped_write_that_finds_another_stamp_is_unknown_and_carries_the_item(
     colour: Colour, write: Request[Any], lost: Step
 ) -> None:
-    told = outcome(colour, write, lost, finds(THEIRS), failed_condition(THEIRS))
+    told = outcome(colour, write, lost, finds(THEIRS), fail_condition(THEIRS))
     assert isinstance(told, OutcomeUnknown)
     assert told.item == THEIRS
     assert not told.retryable
@@ -173,7 +173,7 @@ def test_a_stamped_write_that_finds_another_stamp_is_unknown_and_carries_the_ite
 def test_a_stamped_write_that_finds_no_stamp_is_unknown(
     colour: Colour, write: Request[Any], item: dict[str, Any] | None
 ) -> None:
-    told = outcome(colour, write, CLOSE, finds(item), failed_condition(item))
+    told = outcome(colour, write, CLOSE, finds(item), fail_condition(item))
     assert isinstance(told, OutcomeUnknown)
     assert told.item == item
 
@@ -183,7 +183,7 @@ def test_a_stamped_write_that_finds_no_stamp_is_unknown(
 def test_a_stamped_write_that_fails_at_its_first_send_is_contention(
     colour: Colour, write: Request[Any], item: dict[str, Any] | None
 ) -> None:
-    told = outcome(colour, write, failed_condition(item))
+    told = outcome(colour, write, fail_condition(item))
     assert isinstance(told, ConditionFailedError)
     assert told.item == item
 
@@ -193,7 +193,7 @@ def test_a_stamped_write_that_fails_at_its_first_send_is_contention(
 def test_a_stamped_write_that_was_only_refused_before_is_contention(
     colour: Colour, write: Request[Any], refused: Step
 ) -> None:
-    told = outcome(colour, write, refused, refused, failed_condition(THEIRS))
+    told = outcome(colour, write, refused, refused, fail_condition(THEIRS))
     assert isinstance(told, ConditionFailedError)
 
 
@@ -216,7 +216,7 @@ def test_an_unknown_send_stays_unknown_whatever_is_answered_later(
         ABSENT,
         refuses("TransactionConflictException"),
         ABSENT,
-        failed_condition(THEIRS),
+        fail_condition(THEIRS),
     ]
     assert isinstance(outcome(colour, write, CLOSE, *later), OutcomeUnknown)
 

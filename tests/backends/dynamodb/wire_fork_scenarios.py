@@ -19,7 +19,7 @@ from holdall.errors import HoldallError
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret"}
 
 
-def asked_for(name: str) -> GetItem:
+def ask_for(name: str) -> GetItem:
     return GetItem("things", {"pk": {"S": name}})
 
 
@@ -31,7 +31,7 @@ def in_a_child(backend: DynamoBackend) -> None:
         code = 1
         try:
             for number in range(5):
-                reply = backend.send_blocking(asked_for(f"child-{number}"))
+                reply = backend.send_blocking(ask_for(f"child-{number}"))
                 assert reply.item == {"pk": {"S": f"child-{number}"}}
             code = 0
         finally:
@@ -40,10 +40,10 @@ def in_a_child(backend: DynamoBackend) -> None:
     assert status == 0, f"the child ended with status {status}"
 
 
-def kept_connection(backend: DynamoBackend) -> None:
-    backend.send_blocking(asked_for("parent-1"))
+def keep_connection(backend: DynamoBackend) -> None:
+    backend.send_blocking(ask_for("parent-1"))
     in_a_child(backend)
-    backend.send_blocking(asked_for("parent-2"))
+    backend.send_blocking(ask_for("parent-2"))
 
 
 def discovery_under_way(backend: DynamoBackend) -> None:
@@ -61,9 +61,9 @@ def discovery_under_way(backend: DynamoBackend) -> None:
 
 def inside_an_event_loop(backend: DynamoBackend) -> None:
     async def main() -> None:
-        await backend.send_awaiting(asked_for("parent-1"))
+        await backend.send_awaiting(ask_for("parent-1"))
         in_a_child(backend)
-        await backend.send_awaiting(asked_for("parent-2"))
+        await backend.send_awaiting(ask_for("parent-2"))
 
     asyncio.run(main())
 
@@ -72,7 +72,7 @@ def main(scenario: str, url: str) -> None:
     endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=KEYS)
     backend = DynamoBackend(endpoint, find_credentials(environment=KEYS))
     scenarios = {
-        "kept_connection": kept_connection,
+        "keep_connection": keep_connection,
         "discovery_under_way": discovery_under_way,
         "inside_an_event_loop": inside_an_event_loop,
     }

@@ -57,7 +57,7 @@ def marks(db: Database) -> set[str]:
     return {item["mark"]["S"] for page in pages for item in page.items}
 
 
-def forked(work: Work) -> int:
+def fork_child(work: Work) -> int:
     """A child that does the work and ends; its process id."""
     child = os.fork()
     if child == 0:
@@ -84,7 +84,7 @@ def show_life() -> None:
     print("alive", flush=True)
 
 
-def reaped(*children: int) -> None:
+def reap(*children: int) -> None:
     """All of these ended well."""
     endings = {}
     for child in children:
@@ -121,13 +121,13 @@ def busy(*works: Callable[[int], None]) -> Iterator[list[int]]:
         raise failures[0]
 
 
-def opened(directory: Path) -> Database:
+def open_db(directory: Path) -> Database:
     db = Database(f"embedded:{directory / 'store.db'}", durability="normal")
     db.send(CreateTable(MARKS))
     return db
 
 
-def nothing_of_the_store_is_open(directory: Path) -> None:
+def check_that_no_file_is_open(directory: Path) -> None:
     """No descriptor of this process leads to a file in the directory."""
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -149,14 +149,14 @@ def no_connection_is_inherited(directory: Path, rounds: int) -> None:
             _look(db, "none")
         pause.wait(random.random() / 50)  # so that their number rises and falls
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         writers = [lambda turn: _put(db, f"{turn % 10}") for _ in range(2)]
         with busy(*[read] * 40, *writers):
             for _ in range(10 * rounds):
-                reaped(forked(lambda: nothing_of_the_store_is_open(directory)))
+                reap(fork_child(lambda: check_that_no_file_is_open(directory)))
 
 
-def nothing_is_lost_when_the_parent_closes_after_a_fork(directory: Path, rounds: int) -> None:
+def close_in_the_parent_after_a_fork(directory: Path, rounds: int) -> None:
     """The parent must see that the child has the store open, lest it delete the log that the child writes to."""
     pause = threading.Event()
 
@@ -170,15 +170,15 @@ def nothing_is_lost_when_the_parent_closes_after_a_fork(directory: Path, rounds:
         os.read(closed, 1)
         _put(db, f"{number} after")
 
-    opened(directory).close()
+    open_db(directory).close()
     for number in range(5 * rounds):
         closed, close = os.pipe()
         with Database(f"embedded:{directory / 'store.db'}") as db, busy(*[read] * 40) as turns:
             while sum(turns) < 40:
                 pass
-            process = forked(partial(child, closed, number))
+            process = fork_child(partial(child, closed, number))
         os.write(close, b"!")
-        reaped(process)
+        reap(process)
         os.close(closed)
         os.close(close)
     with Database(f"embedded:{directory / 'store.db'}") as db:
@@ -191,9 +191,9 @@ def no_connection_is_inherited_while_stores_open_and_close(directory: Path, roun
         with Database(f"embedded:{directory / 'store.db'}") as other:
             _look(other, "none")
 
-    with opened(directory), busy(come_and_go, come_and_go):
+    with open_db(directory), busy(come_and_go, come_and_go):
         for _ in range(25 * rounds):
-            reaped(forked(lambda: nothing_of_the_store_is_open(directory)))
+            reap(fork_child(lambda: check_that_no_file_is_open(directory)))
 
 
 def parent_and_children_keep_working(directory: Path, rounds: int) -> None:
@@ -205,15 +205,15 @@ def parent_and_children_keep_working(directory: Path, rounds: int) -> None:
 
     def child(name: str) -> None:
         write(name)
-        reaped(forked(lambda: write(f"{name}.grandchild")))
+        reap(fork_child(lambda: write(f"{name}.grandchild")))
         assert f"{name}.grandchild.19" in marks(db)
 
     names = [f"child{number}" for number in range(2 * rounds)]
     together = 6
-    with opened(directory) as db:
+    with open_db(directory) as db:
         with busy(*(lambda turn, w=w: _put(db, f"thread{w}.{turn}") for w in range(3))) as turns:
             for at in range(0, len(names), together):
-                reaped(*(forked(partial(child, name)) for name in names[at : at + together]))
+                reap(*(fork_child(partial(child, name)) for name in names[at : at + together]))
         expected = {f"thread{w}.{turn}" for w, done in enumerate(turns) for turn in range(done)}
         for name in (*names, *(f"{name}.grandchild" for name in names)):
             expected |= {f"{name}.{number}" for number in range(20)}
@@ -227,11 +227,11 @@ def a_child_killed_while_writing_harms_nobody(directory: Path, rounds: int) -> N
             db.send(TransactWrite((mark(f"a{number}"), mark(f"b{number}")), f"{os.getpid()} {number}"))
             number += 1
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         with busy(lambda turn: _put(db, f"parent{turn}")) as turns:
             for _ in range(rounds):
                 before = turns[0]
-                child = forked(write_on)
+                child = fork_child(write_on)
                 while turns[0] < before + 20:
                     pass
                 os.kill(child, signal.SIGKILL)
@@ -243,18 +243,18 @@ def a_child_killed_while_writing_harms_nobody(directory: Path, rounds: int) -> N
 
 
 def a_child_that_closes_closes_only_its_own(directory: Path, rounds: int) -> None:
-    with opened(directory) as db:
+    with open_db(directory) as db:
         db.send(mark("before"))
-        reaped(forked(db.close))
+        reap(fork_child(db.close))
         db.send(mark("after"))
         assert marks(db) == {"before", "after"}
 
 
-def multiprocessing_works(directory: Path, rounds: int) -> None:
+def use_multiprocessing(directory: Path, rounds: int) -> None:
     """Processes and a pool made by forking, while threads write."""
     global _shared
     fork = multiprocessing.get_context("fork")
-    with opened(directory) as _shared:
+    with open_db(directory) as _shared:
         db = _shared
         with busy(lambda turn: _put(db, f"thread{turn}")) as turns:
             processes = [fork.Process(target=_mark_shared, args=(f"process{n}",)) for n in range(rounds)]
@@ -291,10 +291,10 @@ def a_memory_store_is_copied(directory: Path, rounds: int) -> None:
             with db.aio.sync as twin:
                 assert marks(twin) == {"before", "child"}
 
-        process = forked(child)
+        process = fork_child(child)
         db.send(mark("parent"))
         os.write(ours, b"!")
-        reaped(process)
+        reap(process)
         assert marks(db) == {"before", "parent"}
 
 
@@ -319,21 +319,21 @@ def a_memory_store_with_busy_threads_is_copied(directory: Path, rounds: int) -> 
             with busy(*readers, lambda turn: _put(db, f"{turn % 10}")) as turns:
                 while sum(turns) < 10:
                     pass
-                reaped(forked(child))
+                reap(fork_child(child))
 
 
 def forks_do_not_wait_for_readers_to_pause(directory: Path, rounds: int) -> None:
-    with opened(directory) as db, busy(*[lambda turn: _look(db, "none")] * 6) as turns:
+    with open_db(directory) as db, busy(*[lambda turn: _look(db, "none")] * 6) as turns:
         for _ in range(5 * rounds):
-            reaped(forked(lambda: _look(db, "none")))
+            reap(fork_child(lambda: _look(db, "none")))
         assert min(turns) > 0
 
 
 def threads_may_fork_at_once(directory: Path, rounds: int) -> None:
     def fork(turn: int) -> None:
-        reaped(forked(lambda: _put(db, f"{os.getpid()}")))
+        reap(fork_child(lambda: _put(db, f"{os.getpid()}")))
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         with Database("memory:"), busy(fork, fork, lambda turn: _put(db, "thread")) as turns:
             while min(turns) < 10 * rounds:
                 pass
@@ -343,20 +343,20 @@ def threads_may_fork_at_once(directory: Path, rounds: int) -> None:
 def gather_works_in_the_child(directory: Path, rounds: int) -> None:
     async def write_all(name: str) -> list[bool]:
         await db.port.gather([db.port.send(mark(f"{name}{n}")) for n in range(20)])
-        found = await db.port.gather([_sent(db, f"{name}{n}") for n in range(20)])
+        found = await db.port.gather([_send(db, f"{name}{n}") for n in range(20)])
         return [outcome.result().item is not None for outcome in found]
 
     def child() -> None:
         assert run(write_all("child")) == [True] * 20
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         assert run(write_all("parent")) == [True] * 20
-        reaped(forked(child))
+        reap(fork_child(child))
         assert run(write_all("again")) == [True] * 20
         assert len(marks(db)) == 60
 
 
-async def _sent(db: Database, text: str) -> GetReply:
+async def _send(db: Database, text: str) -> GetReply:
     return await db.port.send(look(text))
 
 
@@ -366,9 +366,9 @@ def the_awaiting_twin_works_in_the_child(directory: Path, rounds: int) -> None:
         replies = await asyncio.gather(*(db.aio.send(look(f"{name}{n}")) for n in range(20)))
         assert all(reply.item is not None for reply in replies)
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         asyncio.run(write_all("parent"))
-        reaped(forked(lambda: asyncio.run(write_all("child"))))
+        reap(fork_child(lambda: asyncio.run(write_all("child"))))
         asyncio.run(write_all("again"))
         assert len(marks(db)) == 60
 
@@ -377,10 +377,10 @@ def a_fork_inside_an_event_loop_waits_for_its_writes(directory: Path, rounds: in
     async def write_and_fork() -> None:
         writes = [asyncio.ensure_future(db.aio.send(mark(f"task{n}"))) for n in range(200)]
         await asyncio.wait(writes, return_when=asyncio.FIRST_COMPLETED)
-        reaped(forked(lambda: _put(db, "child")))
+        reap(fork_child(lambda: _put(db, "child")))
         await asyncio.gather(*writes)
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         asyncio.run(write_and_fork())
         assert marks(db) == {"child", *(f"task{n}" for n in range(200))}
 
@@ -391,12 +391,12 @@ def a_fork_that_python_does_not_see_is_refused(directory: Path, rounds: int) -> 
             with pytest.raises(StoreError, match="fork"):
                 attempt(db, "before")
 
-    with opened(directory) as db:
+    with open_db(directory) as db:
         db.send(mark("before"))
         process = ctypes.PyDLL(None).fork()
         if process == 0:
             _end_with(child)
-        reaped(process)
+        reap(process)
         db.send(mark("after"))
         assert marks(db) == {"before", "after"}
 
@@ -414,11 +414,11 @@ SCENARIOS = {
     for scenario in (
         no_connection_is_inherited,
         no_connection_is_inherited_while_stores_open_and_close,
-        nothing_is_lost_when_the_parent_closes_after_a_fork,
+        close_in_the_parent_after_a_fork,
         parent_and_children_keep_working,
         a_child_killed_while_writing_harms_nobody,
         a_child_that_closes_closes_only_its_own,
-        multiprocessing_works,
+        use_multiprocessing,
         a_memory_store_is_copied,
         a_memory_store_with_busy_threads_is_copied,
         forks_do_not_wait_for_readers_to_pause,

@@ -17,7 +17,7 @@ from holdall.errors import TableExistsError
 MADE = TableSchema("Made", KeyAttribute("by"))
 
 
-def opened(path: str) -> None:
+def open_store(path: str) -> None:
     with Database(f"embedded:{path}") as db:
         with contextlib.suppress(TableExistsError):  # another process was first
             db.send(CreateTable(MADE))
@@ -27,5 +27,5 @@ def opened(path: str) -> None:
 if __name__ == "__main__":
     os.write(1, b"ready\n")
     for line in sys.stdin:
-        opened(line.rstrip("\n"))
+        open_store(line.rstrip("\n"))
         os.write(1, b"done\n")

@@ -70,7 +70,7 @@ def request(writer: str, operation: Operation) -> Request[Any]:
     return TransactWrite(halves, str(uuid4()))
 
 
-def chosen(choice: random.Random, live: list[int], fresh: int) -> Operation:
+def choose(choice: random.Random, live: list[int], fresh: int) -> Operation:
     """What to do next."""
     kind = choice.choice(("put", "put", "move", "delete", "pair"))
     if kind == "put" or not live:
@@ -98,7 +98,7 @@ def main(file: str, durability: str, writer: str, seed: str) -> None:
         fresh = choice.randrange(1, 10**6) * 1000
         while True:
             fresh += 1
-            operation = chosen(choice, live, fresh)
+            operation = choose(choice, live, fresh)
             say("try", operation)
             db.send(request(writer, operation))
             say("ack", operation)

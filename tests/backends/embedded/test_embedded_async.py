@@ -35,7 +35,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory:" if request.param == "memory" else f"embedded:{tmp_path}/store.db"
 
 
-async def prepared(url: str) -> AsyncDatabase:
+async def prepare(url: str) -> AsyncDatabase:
     db = AsyncDatabase(url)
     await db.send(CreateTable(THINGS))
     return db
@@ -72,7 +72,7 @@ def test_a_point_get_does_not_wait_for_the_loop(tmp_path: Path) -> None:
 
 def test_the_loop_goes_on_during_a_write(url: str) -> None:
     async def scenario() -> None:
-        db = await prepared(url)
+        db = await prepare(url)
         turns: list[str] = []
         asyncio.get_running_loop().call_soon(turns.append, "another's turn")
         await db.send(put("a"))
@@ -84,7 +84,7 @@ def test_the_loop_goes_on_during_a_write(url: str) -> None:
 
 def test_a_get_sees_the_write_awaited_before_it(url: str) -> None:
     async def scenario() -> None:
-        db = await prepared(url)
+        db = await prepare(url)
         for number in range(50):
             await db.send(put("a", number=number))
             assert (await db.send(get("a"))).item == encode_item({"name": "a", "number": number})
@@ -103,7 +103,7 @@ def test_many_tasks_at_once_all_get_their_own_answers(url: str) -> None:
         assert reply.item in (await db.send(query)).items
 
     async def scenario() -> None:
-        db = await prepared(url)
+        db = await prepare(url)
         await asyncio.gather(*(one(db, number) for number in range(300)))
         assert len(names(db.sync)) == 300
         await db.close()
@@ -125,7 +125,7 @@ def test_one_store_serves_several_event_loops_at_once(url: str) -> None:
 
 
 def test_the_twins_share_one_store(url: str) -> None:
-    async def awaited(db: AsyncDatabase) -> None:
+    async def mix_colours(db: AsyncDatabase) -> None:
         assert (await db.send(get("blocking"))).item is not None
         await db.send(put("awaiting"))
         assert names(db.sync) == {"blocking", "awaiting"}
@@ -135,19 +135,19 @@ def test_the_twins_share_one_store(url: str) -> None:
     with Database(url) as db:
         db.send(CreateTable(THINGS))
         db.send(put("blocking"))
-        asyncio.run(awaited(db.aio))
+        asyncio.run(mix_colours(db.aio))
         assert names(db) == {"blocking", "awaiting", "blocking again"}
 
 
 def test_a_loop_that_ended_does_not_hinder_the_next(url: str) -> None:
     with Database(url) as db:
-        asyncio.run(_sent(db.aio, CreateTable(THINGS)))
+        asyncio.run(_send(db.aio, CreateTable(THINGS)))
         for number in range(3):
-            asyncio.run(_sent(db.aio, put(f"{number}")))
+            asyncio.run(_send(db.aio, put(f"{number}")))
         assert len(names(db)) == 3
 
 
-async def _sent(db: AsyncDatabase, request: Any) -> None:
+async def _send(db: AsyncDatabase, request: Any) -> None:
     await db.send(request)
 
 
@@ -238,7 +238,7 @@ def test_writes_that_wait_behind_a_cancelled_one_are_done_too(tmp_path: Path) ->
 
 def test_a_cancelled_read_harms_nobody(url: str) -> None:
     async def scenario() -> None:
-        db = await prepared(url)
+        db = await prepare(url)
         await db.send(put("a", colour="red"))
         reads = [asyncio.create_task(db.send(RED)) for _ in range(20)]
         await asyncio.sleep(0)
@@ -273,7 +273,7 @@ def test_closing_waits_for_the_write_of_a_task(tmp_path: Path) -> None:
 
 def test_errors_reach_the_task_that_caused_them_and_no_other(url: str) -> None:
     async def scenario() -> None:
-        db = await prepared(url)
+        db = await prepare(url)
         impossible = PutItem(THINGS.name, put("x").item, condition=Compare("=", path("x"), value(1)))
         work: list[Coroutine[Any, Any, Any]] = [
             db.send(put("a")),

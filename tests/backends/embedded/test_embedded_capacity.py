@@ -59,7 +59,7 @@ def db() -> Iterator[Database]:
         yield db
 
 
-def sized(size: int, number: int = 1) -> Item:
+def make_sized(size: int, number: int = 1) -> Item:
     """An item of table Plain of so many bytes."""
     item = encode_item({"pk": "p", "sk": number, "text": ""})
     return {**item, "text": {"S": "x" * (size - item_size(item))}}
@@ -75,7 +75,7 @@ def key(number: int = 1) -> Item:
 def test_a_get_costs_half_a_unit_per_4_kb_and_a_consistent_one_twice_that(
     db: Database, size: int, blocks: int
 ) -> None:
-    db.send(PutItem("Plain", sized(size)))
+    db.send(PutItem("Plain", make_sized(size)))
     assert db.send(GetItem("Plain", key())).capacity == blocks * 0.5
     assert db.send(GetItem("Plain", key(), consistent=True)).capacity == blocks
     assert db.send(GetItem("Plain", key(), projection=(path("sk"),))).capacity == blocks * 0.5
@@ -87,22 +87,22 @@ def test_a_get_that_finds_nothing_costs_as_much_as_a_small_one(db: Database) -> 
 
 
 def test_a_batch_costs_the_sum_of_its_gets_each_rounded_for_itself(db: Database) -> None:
-    db.send(PutItem("Plain", sized(4 * KB + 1, 1)))
-    db.send(PutItem("Plain", sized(100, 2)))
+    db.send(PutItem("Plain", make_sized(4 * KB + 1, 1)))
+    db.send(PutItem("Plain", make_sized(100, 2)))
     reads = tuple(GetItem("Plain", key(number)) for number in (1, 2, 3))
     assert db.send(BatchGet(reads)).capacity == 1 + 0.5 + 0.5
 
 
 @pytest.mark.parametrize("consistent", [False, True])
 def test_a_transaction_reads_at_two_units_per_4_kb(db: Database, consistent: bool) -> None:
-    db.send(PutItem("Plain", sized(4 * KB + 1, 1)))
+    db.send(PutItem("Plain", make_sized(4 * KB + 1, 1)))
     reads = tuple(GetItem("Plain", key(number), consistent=consistent) for number in (1, 2))
     assert db.send(TransactGet(reads)).capacity == 4 + 2
 
 
 def test_a_query_adds_up_its_items_before_it_rounds(db: Database) -> None:
     for number in range(3):
-        db.send(PutItem("Plain", sized(2000, number)))
+        db.send(PutItem("Plain", make_sized(2000, number)))
     query = Query("Plain", KeyCondition("pk", {"S": "p"}))
     assert db.send(query).capacity == 1  # 6,000 bytes are two blocks, not three
     assert db.send(Query("Plain", query.key, consistent=True)).capacity == 2
@@ -112,7 +112,7 @@ def test_a_query_adds_up_its_items_before_it_rounds(db: Database) -> None:
 
 def test_a_query_costs_what_it_looks_at_whatever_passes_the_filter(db: Database) -> None:
     for number in range(3):
-        db.send(PutItem("Plain", sized(2000, number)))
+        db.send(PutItem("Plain", make_sized(2000, number)))
     nothing = Compare("=", path("text"), value("y"))
     page = db.send(Query("Plain", KeyCondition("pk", {"S": "p"}), filter=nothing))
     assert (page.count, page.scanned, page.capacity) == (0, 3, 1)
@@ -138,14 +138,14 @@ def test_reading_an_index_counts_only_what_it_holds(db: Database) -> None:
 
 @pytest.mark.parametrize(("size", "units"), [(100, 1), (KB, 1), (KB + 1, 2), (10 * KB, 10), (400 * KB, 400)])
 def test_a_write_costs_a_unit_per_kb(db: Database, size: int, units: int) -> None:
-    assert db.send(PutItem("Plain", sized(size))).capacity == units
+    assert db.send(PutItem("Plain", make_sized(size))).capacity == units
     assert db.send(DeleteItem("Plain", key())).capacity == units
 
 
 def test_a_write_costs_by_the_larger_of_before_and_after(db: Database) -> None:
-    db.send(PutItem("Plain", sized(3 * KB)))
-    assert db.send(PutItem("Plain", sized(100))).capacity == 3
-    assert db.send(PutItem("Plain", sized(5 * KB))).capacity == 5
+    db.send(PutItem("Plain", make_sized(3 * KB)))
+    assert db.send(PutItem("Plain", make_sized(100))).capacity == 3
+    assert db.send(PutItem("Plain", make_sized(5 * KB))).capacity == 5
     assert db.send(UpdateItem("Plain", key(), Update((Remove(path("text")),)))).capacity == 5
     grown = Update((Set(path("text"), value("x" * 2 * KB)),))
     assert db.send(UpdateItem("Plain", key(), grown)).capacity == 3
@@ -156,15 +156,15 @@ def test_deleting_nothing_costs_a_unit(db: Database) -> None:
 
 
 def test_a_batch_costs_the_sum_of_its_writes(db: Database) -> None:
-    puts = BatchWrite((PutItem("Plain", sized(KB + 1, 1)), PutItem("Plain", sized(100, 2))))
+    puts = BatchWrite((PutItem("Plain", make_sized(KB + 1, 1)), PutItem("Plain", make_sized(100, 2))))
     assert db.send(puts).capacity == 3
     assert db.send(BatchWrite((DeleteItem("Plain", key(1)), DeleteItem("Plain", key(3))))).capacity == 3
 
 
 def test_a_transaction_writes_at_twice_the_price(db: Database) -> None:
-    db.send(PutItem("Plain", sized(100, 3)))
+    db.send(PutItem("Plain", make_sized(100, 3)))
     actions = (
-        PutItem("Plain", sized(KB + 1, 1)),
+        PutItem("Plain", make_sized(KB + 1, 1)),
         UpdateItem("Plain", key(2), Update((Set(path("text"), value("x")),))),
         ConditionCheck("Plain", key(3), Exists(path("pk"))),
     )
@@ -172,50 +172,50 @@ def test_a_transaction_writes_at_twice_the_price(db: Database) -> None:
 
 
 def test_a_refused_write_writes_nothing_to_the_bill_of_the_next(db: Database) -> None:
-    impossible = PutItem("Plain", sized(9 * KB), condition=Exists(path("pk")))
+    impossible = PutItem("Plain", make_sized(9 * KB), condition=Exists(path("pk")))
     with pytest.raises(ConditionFailedError):
         db.send(impossible)
-    assert db.send(PutItem("Plain", sized(100))).capacity == 1
+    assert db.send(PutItem("Plain", make_sized(100))).capacity == 1
 
 
 # --- writes with indexes --------------------------------------------------------------------------------
 
 
-def thing(**values: object) -> PutItem:
+def put_indexed(**values: object) -> PutItem:
     return PutItem("Indexed", encode_item({"pk": "a", **values}))
 
 
 def test_an_item_in_no_index_costs_nothing_extra(db: Database) -> None:
-    assert db.send(thing(text="x")).capacity == 1
+    assert db.send(put_indexed(text="x")).capacity == 1
 
 
 def test_every_index_that_an_item_enters_or_leaves_costs_a_write(db: Database) -> None:
-    assert db.send(thing(colour="red")).capacity == 1 + 1
-    assert db.send(thing(colour="red", shape="round", owner="ada")).capacity == 1 + 1 + 1 + 1
+    assert db.send(put_indexed(colour="red")).capacity == 1 + 1
+    assert db.send(put_indexed(colour="red", shape="round", owner="ada")).capacity == 1 + 1 + 1 + 1
     assert db.send(DeleteItem("Indexed", {"pk": {"S": "a"}})).capacity == 1 + 3
 
 
 def test_moving_within_an_index_costs_two_writes_there(db: Database) -> None:
-    db.send(thing(shape="round"))
-    assert db.send(thing(shape="square")).capacity == 1 + 2
+    db.send(put_indexed(shape="round"))
+    assert db.send(put_indexed(shape="square")).capacity == 1 + 2
 
 
 def test_what_an_index_does_not_hold_changes_at_no_cost_there(db: Database) -> None:
-    db.send(thing(shape="round", owner="ada", price=1))
-    assert db.send(thing(shape="round", owner="ada", price=1, text="x")).capacity == 1
-    assert db.send(thing(shape="round", owner="ada", price=2, text="x")).capacity == 1 + 1
+    db.send(put_indexed(shape="round", owner="ada", price=1))
+    assert db.send(put_indexed(shape="round", owner="ada", price=1, text="x")).capacity == 1
+    assert db.send(put_indexed(shape="round", owner="ada", price=2, text="x")).capacity == 1 + 1
 
 
 def test_an_index_is_charged_for_what_it_holds_of_the_item(db: Database) -> None:
     large = "x" * 3 * KB
-    assert db.send(thing(colour="red", shape="round", text=large)).capacity == 4 + 4 + 1
+    assert db.send(put_indexed(colour="red", shape="round", text=large)).capacity == 4 + 4 + 1
     assert db.send(DeleteItem("Indexed", {"pk": {"S": "a"}})).capacity == 4 + 4 + 1
 
 
 def test_indexes_cost_twice_as_much_in_a_transaction_too(db: Database) -> None:
-    assert db.send(TransactWrite((thing(colour="red"),), "token")).capacity == 2 * (1 + 1)
+    assert db.send(TransactWrite((put_indexed(colour="red"),), "token")).capacity == 2 * (1 + 1)
 
 
 def test_writing_the_same_again_costs_nothing_in_indexes(db: Database) -> None:
-    db.send(thing(colour="red", shape="round"))
-    assert db.send(thing(colour="red", shape="round")).capacity == 1
+    db.send(put_indexed(colour="red", shape="round"))
+    assert db.send(put_indexed(colour="red", shape="round")).capacity == 1

@@ -22,7 +22,7 @@ SEED = 20261115
 RED = Query(THINGS.name, KeyCondition("colour", {"S": "red"}), index="by_colour")
 
 
-def everything(path: Path) -> tuple[set[str], int, list[bool]]:
+def read_everything(path: Path) -> tuple[set[str], int, list[bool]]:
     """All that can be read, by every way of reading."""
     with Database(f"embedded:{path}") as db:
         indexed = sum(page.count for page in db.pages(RED))
@@ -31,7 +31,7 @@ def everything(path: Path) -> tuple[set[str], int, list[bool]]:
         return names(db), indexed, found
 
 
-def everything_awaited(path: Path) -> list[bool]:
+def read_awaiting(path: Path) -> list[bool]:
     async def read() -> list[bool]:
         async with AsyncDatabase(f"embedded:{path}") as db:
             replies = [await db.send(get(f"thing{number}")) for number in range(40)]
@@ -54,7 +54,7 @@ def noise() -> bytes:
 
 
 @pytest.mark.parametrize("damage", [zeros, ones, noise])
-@pytest.mark.parametrize("read", [everything, everything_awaited])
+@pytest.mark.parametrize("read", [read_everything, read_awaiting])
 def test_a_damaged_page_is_either_not_needed_or_named_and_the_file_is_left_as_it_is(
     tmp_path: Path, read: Callable[[Path], object], damage: Callable[[], bytes]
 ) -> None:
@@ -82,7 +82,7 @@ def test_flipped_bytes_never_raise_anything_but_our_own_errors(tmp_path: Path) -
         place = choice.randrange(len(sound))
         path.write_bytes(sound[:place] + bytes([choice.randrange(256)]) + sound[place + 1 :])
         try:
-            everything(path)
+            read_everything(path)
         except HoldallError:
             continue
         except Exception as error:

@@ -63,7 +63,7 @@ def ids(db: Database) -> set[str]:
     return {item["id"]["S"] for page in db.pages(Scan("Sessions")) for item in page.items}
 
 
-def indexed(db: Database, index: str = "by_user") -> set[str]:
+def list_indexed(db: Database, index: str = "by_user") -> set[str]:
     query = Query("Sessions", KeyCondition("user", {"S": "ada"}), index=index)
     return {item["id"]["S"] for page in db.pages(query) for item in page.items}
 
@@ -78,7 +78,7 @@ def test_an_expired_item_goes_from_its_table_and_its_indexes(db: Database, clock
     db.send(session("late", START + 1000))
     clock.set(START + 500)
     some_write(db)
-    assert ids(db) == indexed(db) == {"late"}
+    assert ids(db) == list_indexed(db) == {"late"}
 
 
 def test_an_item_stays_until_its_second_has_passed(db: Database, clock: Clock) -> None:
@@ -94,7 +94,7 @@ def test_an_item_stays_until_its_second_has_passed(db: Database, clock: Clock) -
 def test_reading_removes_nothing(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     clock.set(START + 500)
-    assert ids(db) == indexed(db) == {"a"}
+    assert ids(db) == list_indexed(db) == {"a"}
 
 
 def test_an_item_more_than_five_years_past_is_taken_for_a_mistake_and_stays(
@@ -105,7 +105,7 @@ def test_an_item_more_than_five_years_past_is_taken_for_a_mistake_and_stays(
     db.send(session("zero", 0))
     clock.set(START + 500)
     some_write(db)
-    assert ids(db) == indexed(db) == {"just", "zero"}
+    assert ids(db) == list_indexed(db) == {"just", "zero"}
 
 
 def test_what_is_no_number_of_seconds_never_expires(db: Database, clock: Clock) -> None:
@@ -135,7 +135,7 @@ def test_writing_over_an_expired_item_keeps_the_new_one(db: Database, clock: Clo
     db.send(session("a", START + 100))
     clock.set(START + 500)
     db.send(session("a", START + 1000))
-    assert ids(db) == indexed(db) == {"a"}
+    assert ids(db) == list_indexed(db) == {"a"}
 
 
 def test_a_great_many_expired_items_go_a_few_at_a_time(db: Database, clock: Clock) -> None:
@@ -145,7 +145,7 @@ def test_a_great_many_expired_items_go_a_few_at_a_time(db: Database, clock: Cloc
     left = []
     for _ in range(4):
         some_write(db)
-        assert ids(db) == indexed(db)
+        assert ids(db) == list_indexed(db)
         left.append(len(ids(db)))
     assert left[0] < 250, "nothing went"
     assert left[-1] == 0
@@ -174,7 +174,7 @@ def test_a_ttl_attribute_counts_for_items_already_there(db: Database, clock: Clo
     db.send(SetTtl("Sessions", "expires"))
     clock.set(START + 500)
     some_write(db)
-    assert ids(db) == indexed(db) == {"b"}
+    assert ids(db) == list_indexed(db) == {"b"}
 
 
 def test_a_write_that_fails_expires_nothing_and_the_next_one_does(db: Database, clock: Clock) -> None:
@@ -196,8 +196,8 @@ def test_an_index_that_another_process_added_loses_expired_items_too(
         other.send(AddIndex("Sessions", IndexSchema("also_by_user", KeyAttribute("user"))))
         clock.set(START + 500)
         some_write(db)  # its picture of the indexes is old
-        assert indexed(other, "also_by_user") == indexed(other) == ids(other) == {"b"}
-    assert stored(file, "SELECT count(*) FROM entries") == 2
+        assert list_indexed(other, "also_by_user") == list_indexed(other) == ids(other) == {"b"}
+    assert query_file(file, "SELECT count(*) FROM entries") == 2
 
 
 def test_a_ttl_attribute_that_another_process_set_is_honoured(db: Database, file: Path, clock: Clock) -> None:
@@ -216,7 +216,7 @@ def test_old_tokens_are_thrown_away_and_young_ones_kept(db: Database, file: Path
     db.send(TransactWrite((session("b", None),), "young"))
     clock.set(START + 700)
     some_write(db)
-    assert stored(file, "SELECT group_concat(token) FROM tokens") == "young"
+    assert query_file(file, "SELECT group_concat(token) FROM tokens") == "young"
 
 
 def test_a_clock_set_back_does_not_stop_the_housekeeping(db: Database, clock: Clock) -> None:
@@ -229,6 +229,6 @@ def test_a_clock_set_back_does_not_stop_the_housekeeping(db: Database, clock: Cl
     assert ids(db) == set()
 
 
-def stored(file: Path, question: str) -> object:
+def query_file(file: Path, question: str) -> object:
     with closing(sqlite3.connect(file)) as connection:
         return connection.execute(question).fetchone()[0]

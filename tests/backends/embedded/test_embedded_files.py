@@ -95,7 +95,7 @@ def foreign_database_without_tables(path: Path) -> None:
         connection.execute("PRAGMA user_version = 7")
 
 
-def marked_foreign_database(path: Path) -> None:
+def mark_foreign_database(path: Path) -> None:
     foreign_database(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA application_id = 252006673")
@@ -133,7 +133,7 @@ def cut_within_a_page(path: Path) -> None:
         foreign_database,
         foreign_database_in_wal_mode,
         foreign_database_without_tables,
-        marked_foreign_database,
+        mark_foreign_database,
         garbage,
         garbage_after_the_right_words,
         half_a_header,

@@ -46,7 +46,7 @@ def tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def adding(table: str) -> Migration:
+def add_table(table: str) -> Migration:
     def migrate(connection: sqlite3.Connection) -> None:
         connection.execute(f"CREATE TABLE {table} (a)")
 
@@ -56,10 +56,10 @@ def adding(table: str) -> Migration:
 def test_every_step_from_the_files_version_on_is_taken_in_order(connection: sqlite3.Connection) -> None:
     taken: list[int] = []
 
-    def noting(number: int) -> Migration:
+    def note(number: int) -> Migration:
         return lambda connection: taken.append(number)
 
-    steps = {number: noting(number) for number in range(6)}
+    steps = {number: note(number) for number in range(6)}
     upgrade(connection, steps, target=4)
     assert taken == [1, 2, 3]
     assert version(connection) == 4
@@ -71,7 +71,7 @@ def test_a_step_sees_the_one_before_it_and_both_stay(path: Path, connection: sql
             "INSERT INTO extra SELECT name FROM (SELECT json_extract(body, '$.name.S') AS name FROM items)"
         )
 
-    upgrade(connection, {1: adding("extra"), 2: fill}, target=3)
+    upgrade(connection, {1: add_table("extra"), 2: fill}, target=3)
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT count(*) FROM extra").fetchone() == (3,)
         assert version(other) == 3
@@ -84,7 +84,7 @@ def test_all_steps_happen_in_the_callers_transaction(path: Path, connection: sql
             assert version(outside) == 1
             assert "extra" not in tables(outside)
 
-    upgrade(connection, {1: adding("extra"), 2: look_from_outside}, target=3)
+    upgrade(connection, {1: add_table("extra"), 2: look_from_outside}, target=3)
 
 
 def test_a_step_that_fails_leaves_the_file_at_its_old_version(
@@ -95,7 +95,7 @@ def test_a_step_that_fails_leaves_the_file_at_its_old_version(
 
     before = tables(connection)
     with pytest.raises(RuntimeError):
-        upgrade(connection, {1: adding("extra"), 2: fail}, target=3)
+        upgrade(connection, {1: add_table("extra"), 2: fail}, target=3)
     assert version(connection) == 1
     assert tables(connection) == before
     with Database(f"embedded:{path}") as db:
@@ -107,8 +107,8 @@ def test_a_failed_upgrade_can_be_repeated(connection: sqlite3.Connection) -> Non
         connection.execute("CREATE TABLE items (a)")
 
     with pytest.raises(sqlite3.OperationalError):
-        upgrade(connection, {1: adding("extra"), 2: fail}, target=3)
-    upgrade(connection, {1: adding("extra"), 2: adding("more")}, target=3)
+        upgrade(connection, {1: add_table("extra"), 2: fail}, target=3)
+    upgrade(connection, {1: add_table("extra"), 2: add_table("more")}, target=3)
     assert version(connection) == 3
     assert {"extra", "more"} <= tables(connection)
 

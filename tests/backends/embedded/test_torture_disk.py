@@ -24,7 +24,7 @@ ACK = re.compile(r' write\(1<[^>]*>, "(?:ack|open)')
 
 
 @pytest.fixture(autouse=True)
-def watched() -> None:
+def require_strace() -> None:
     reason = strace_missing()
     if reason is not None:
         pytest.skip(reason)

@@ -79,12 +79,12 @@ def _inside_holdall(frame: FrameType | None) -> bool:
     return False
 
 
-def stored(backend: EmbeddedBackend) -> int:
+def read_counter(backend: EmbeddedBackend) -> int:
     item = backend.send_blocking(GetItem("things", KEY, consistent=True)).item
     return 0 if item is None else int(item["n"]["N"])
 
 
-def interrupted_often(do: Callable[[], Any]) -> int:
+def interrupt_often(do: Callable[[], Any]) -> int:
     """Do it again and again under interrupts; how often it was interrupted."""
     broken_off = 0
     deadline = time.monotonic() + 120
@@ -114,21 +114,21 @@ def test_interrupted_writes_leave_the_store_usable_and_lose_nothing(store: Embed
         store.send_blocking(COUNT)
         told += 1
 
-    broken_off = interrupted_often(count)
+    broken_off = interrupt_often(count)
     assert broken_off
-    assert told <= stored(store) <= told + broken_off
-    before = stored(store)
+    assert told <= read_counter(store) <= told + broken_off
+    before = read_counter(store)
     store.send_blocking(COUNT)
-    assert stored(store) == before + 1
+    assert read_counter(store) == before + 1
 
 
 def test_interrupted_reads_never_make_later_ones_stale(store: EmbeddedBackend) -> None:
     store.send_blocking(COUNT)
     page = Query("things", KeyCondition("pk", {"S": "a"}))
-    assert interrupted_often(lambda: store.send_blocking(page))
+    assert interrupt_often(lambda: store.send_blocking(page))
     for expected in range(2, 12):
         store.send_blocking(COUNT)
-        assert stored(store) == expected
+        assert read_counter(store) == expected
 
 
 def test_a_handler_may_close_the_store_in_the_middle_of_a_request(tmp_path: Path) -> None:
@@ -142,5 +142,5 @@ def test_a_handler_may_close_the_store_in_the_middle_of_a_request(tmp_path: Path
     with pytest.raises(StoreClosedError):
         backend.send_blocking(COUNT)
     again = EmbeddedBackend(tmp_path / "store.db")
-    assert told <= stored(again) <= told + 1
+    assert told <= read_counter(again) <= told + 1
     again.close()

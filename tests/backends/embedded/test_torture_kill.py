@@ -59,7 +59,7 @@ class Account:
         return [known, (later.numbers, later.pair)]
 
 
-def stored(path: Path) -> dict[str, tuple[dict[int, str], int | None]]:
+def read_writers(path: Path) -> dict[str, tuple[dict[int, str], int | None]]:
     """What the file holds of each writer; a transaction of which only half is there is an error."""
     with Database(f"embedded:{path}") as db:
         rows = [decode_item(item) for item in scan_table(db, NUMBERS.name)]
@@ -100,7 +100,7 @@ def test_killed_writers_lose_nothing_acknowledged_and_leave_nothing_half_done(
     for round in range(ROUNDS):
         one_round(path, durability, accounts, choice)
         said = f"after round {round} {SEEDED}"
-        for writer, state in stored(path).items():
+        for writer, state in read_writers(path).items():
             account = accounts[writer]
             assert state in account.possible(), f"{writer} {said}: acknowledged {account}, stored {state}"
             accounts[writer] = Account(*state)

@@ -94,7 +94,7 @@ def kill_points(file: Path, trace: Path) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def restarted(file: Path, clock: Clock) -> Iterator[EmbeddedBackend]:
+def restart(file: Path, clock: Clock) -> Iterator[EmbeddedBackend]:
     """The store as a new process has it."""
     backend = EmbeddedBackend(file, clock=clock)
     try:
@@ -107,17 +107,17 @@ def test_a_token_is_known_after_restarts_for_ten_minutes(file: Path) -> None:
     clock = Clock(1_800_000_000)
     for minutes in (0, 1, 5, 9.99):
         clock.set(1_800_000_000 + 60 * minutes)
-        with restarted(file, clock) as backend:
+        with restart(file, clock) as backend:
             backend.send_blocking(increment("one"))
     assert total(file) == 1
 
 
 def test_a_token_is_forgotten_after_ten_minutes(file: Path) -> None:
     clock = Clock(1_800_000_000)
-    with restarted(file, clock) as backend:
+    with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
     clock.forward(600)
-    with restarted(file, clock) as backend:
+    with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
         backend.send_blocking(increment("one"))
     assert total(file) == 2
@@ -125,7 +125,7 @@ def test_a_token_is_forgotten_after_ten_minutes(file: Path) -> None:
 
 def test_a_resend_does_not_make_the_token_live_longer(file: Path) -> None:
     clock = Clock(1_800_000_000)
-    with restarted(file, clock) as backend:
+    with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
         clock.forward(400)
         backend.send_blocking(increment("one"))
@@ -136,7 +136,7 @@ def test_a_resend_does_not_make_the_token_live_longer(file: Path) -> None:
 
 def test_a_token_is_known_when_the_clock_was_set_back(file: Path) -> None:
     clock = Clock(1_800_000_000)
-    with restarted(file, clock) as backend:
+    with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
         clock.forward(-3600)
         backend.send_blocking(increment("one"))
@@ -145,17 +145,17 @@ def test_a_token_is_known_when_the_clock_was_set_back(file: Path) -> None:
 
 def test_a_token_on_another_transaction_is_refused_also_after_a_restart(file: Path) -> None:
     clock = Clock(1_800_000_000)
-    with restarted(file, clock) as backend:
+    with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
     for other in (increment("one", by=2), increment("one", name="other")):
-        with restarted(file, clock) as backend, pytest.raises(TokenReusedError):
+        with restart(file, clock) as backend, pytest.raises(TokenReusedError):
             backend.send_blocking(other)
     assert total(file) == 1
 
 
 def test_a_token_may_be_taken_for_another_transaction_once_it_is_forgotten(file: Path) -> None:
     clock = Clock(1_800_000_000)
-    with restarted(file, clock) as backend:
+    with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
         clock.forward(600)
         backend.send_blocking(increment("one", by=2))

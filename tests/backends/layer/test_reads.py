@@ -105,7 +105,7 @@ class Deaf:
 
 
 @contextmanager
-def stored(*items: Model) -> Iterator[Heard]:
+def store_items(*items: Model) -> Iterator[Heard]:
     """A store with some items, and the tables of their models."""
     heard = Heard()
     db = Database(backend=heard)
@@ -122,7 +122,7 @@ def stored(*items: Model) -> Iterator[Heard]:
 def with_old_cache() -> Iterator[tuple[Database, Heard, Heard]]:
     """A database whose cache says that Ada has 1 cent, when she has 100; and that there is no Grace, who is."""
     now = (Account(owner="ada", cents=100), Account(owner="grace", cents=5), Entry(owner="ada", number=1))
-    with stored(Account(owner="ada", cents=1)) as cache, stored(*now) as main:
+    with store_items(Account(owner="ada", cents=1)) as cache, store_items(*now) as main:
         db = Database(backend=main, reads=cache, manage_table=False)
         with fresh():  # what tables look like is found out
             db.query(Account, index="by_branch", branch="south").all()
@@ -170,26 +170,26 @@ FOR_THE_MAIN_ONE = [
 ]
 
 
-def answered_by(request: Request[Any]) -> set[object]:
+def find_answering(request: Request[Any]) -> set[object]:
     with Database(backend=Deaf("main"), reads=Deaf("reads")) as db:
         return {db.send(request), asyncio.run(db.aio.send(request))}
 
 
 @pytest.mark.parametrize("request_", MAY_BE_OLD, ids=repr)
 def test_a_read_that_may_be_old_goes_to_the_backend_for_reads(request_: Request[Any]) -> None:
-    assert answered_by(request_) == {"reads"}
+    assert find_answering(request_) == {"reads"}
 
 
 @pytest.mark.parametrize("request_", FOR_THE_MAIN_ONE, ids=repr)
 def test_everything_else_goes_to_the_main_one(request_: Request[Any]) -> None:
-    assert answered_by(request_) == {"main"}
+    assert find_answering(request_) == {"main"}
 
 
 @pytest.mark.parametrize("request_", MAY_BE_OLD, ids=repr)
 def test_a_read_that_insists_on_being_fresh_goes_to_the_main_one(request_: Request[Any]) -> None:
     with fresh():
-        assert answered_by(request_) == {"main"}
-    assert answered_by(request_) == {"reads"}
+        assert find_answering(request_) == {"main"}
+    assert find_answering(request_) == {"reads"}
 
 
 @pytest.mark.parametrize("colour", COLOURS)
@@ -390,7 +390,7 @@ def test_no_update_is_lost_under_a_cache_that_never_learns() -> None:
 @contextmanager
 def with_failing_cache() -> Iterator[tuple[Database, Heard]]:
     faulty = FaultyBackend(EmbeddedBackend(None), {Fault.UNAVAILABLE: 1.0})
-    with stored(Account(owner="ada", cents=100)) as main:
+    with store_items(Account(owner="ada", cents=100)) as main:
         db = Database(backend=main, reads=faulty, manage_table=False)
         db.get(Account, "nobody")
         main.kinds.clear()

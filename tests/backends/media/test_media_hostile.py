@@ -125,7 +125,7 @@ def test_a_film_with_too_many_pixels_is_refused(studio: Studio) -> None:
         studio.preview(samples.film(), "video/mp4", MediaLimits(pixels=3000))
 
 
-def everything() -> Iterator[tuple[str, bytes]]:
+def list_files() -> Iterator[tuple[str, bytes]]:
     """A file of each type that is read."""
     for format, kind in samples.TYPES.items():
         yield kind, samples.picture(format)
@@ -152,9 +152,9 @@ def work_on(studio: Studio, kind: str, data: bytes) -> None:
         studio.target.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, _ in everything()])
+@pytest.mark.parametrize("kind", [kind for kind, _ in list_files()])
 def test_a_truncated_file_is_refused_or_read_as_far_as_it_goes(studio: Studio, kind: str) -> None:
-    data = dict(everything())[kind]
+    data = dict(list_files())[kind]
     for part in (0, 12, len(data) * 9 // 10):
         work_on(studio, kind, data[:part])
     if kind.startswith("image/"):
@@ -163,9 +163,9 @@ def test_a_truncated_file_is_refused_or_read_as_far_as_it_goes(studio: Studio, k
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("kind", [kind for kind, _ in everything()])
+@pytest.mark.parametrize("kind", [kind for kind, _ in list_files()])
 def test_bytes_changed_at_random_end_in_a_picture_or_a_named_error(studio: Studio, kind: str) -> None:
-    data, dice = dict(everything())[kind], random.Random(f"{SEED}{kind}")
+    data, dice = dict(list_files())[kind], random.Random(f"{SEED}{kind}")
     for number in range(2 * ROUNDS):
         changed = bytearray(data)
         for _ in range(dice.choice((1, 4, 32))):
@@ -261,7 +261,7 @@ def test_a_decoder_that_is_not_on_the_list_sees_nothing(studio: Studio) -> None:
 @pytest.mark.torture
 def test_hostile_files_in_a_row_leave_memory_flat(studio: Studio) -> None:
     files = [(kind, make()) for make, kind in BOMBS.values()]
-    files += [(kind, data[: len(data) // 2]) for kind, data in everything()]
+    files += [(kind, data[: len(data) // 2]) for kind, data in list_files()]
 
     def go() -> dict[int, int]:
         for kind, data in files * ROUNDS:

@@ -142,14 +142,14 @@ def test_gathers_inside_gathers_run_side_by_side(in_colour: Runner[Any]) -> None
 
 def test_gathers_nested_deeply_end_though_there_are_more_flows_than_threads(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> int:
-        async def nested(depth: int) -> int:
+        async def nest(depth: int) -> int:
             if not depth:
                 await port.sleep(0)
                 return 1
-            outcomes = await port.gather([nested(depth - 1) for _ in range(4)], limit=4)
+            outcomes = await port.gather([nest(depth - 1) for _ in range(4)], limit=4)
             return sum(outcome.result() for outcome in outcomes)
 
-        return await nested(5)
+        return await nest(5)
 
     before = threading.active_count()
     assert in_colour(flow) == 4**5
@@ -439,13 +439,13 @@ def test_a_cancelled_caller_hears_of_it_when_its_work_is_over_and_work_that_has_
 
 
 def test_a_forked_child_gathers_and_offloads_with_threads_of_its_own() -> None:
-    async def gathered(port: Port) -> int:
+    async def gather_two(port: Port) -> int:
         meeting = Meeting(2)
         return len([o.result() for o in await port.gather([meeting.attend(port) for _ in range(2)])])
 
     def use_both() -> int:
         offloaded: int = asyncio.run(AwaitingPort(SlowBackend()).offload(max, 1, 2))
-        return run(gathered(BlockingPort(SlowBackend()))) + offloaded
+        return run(gather_two(BlockingPort(SlowBackend()))) + offloaded
 
     assert use_both() == 4
     child = os.fork()

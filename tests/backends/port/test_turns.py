@@ -185,7 +185,7 @@ def test_threads_and_tasks_stand_in_one_line(backend: EmbeddedBackend) -> None:
         thread = threading.Thread(target=go_in_thread)
         thread.start()
         task = asyncio.create_task(awaiting.take_turn(names, NOON + timedelta(seconds=2), LONG))
-        while len(_waiting(turns, "a")) < 2:
+        while len(_list_waiting(turns, "a")) < 2:
             await asyncio.sleep(0)
         assert order == []
         first.end()
@@ -208,7 +208,7 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_the_line(backend: Embedd
         first = await port.take_turn(names, NOON, LONG)
         second = asyncio.create_task(port.take_turn(names, NOON, LONG))
         third = asyncio.create_task(port.take_turn(names, NOON, LONG))
-        while len(_waiting(turns, "a")) < 2:
+        while len(_list_waiting(turns, "a")) < 2:
             await asyncio.sleep(0)
         second.cancel()
         first.end()
@@ -219,5 +219,5 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_the_line(backend: Embedd
     assert turns.is_empty
 
 
-def _waiting(turns: Turns, name: str) -> list[Turn]:
+def _list_waiting(turns: Turns, name: str) -> list[Turn]:
     return turns._lines[name].waiting

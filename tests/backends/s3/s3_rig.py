@@ -129,7 +129,7 @@ class BucketServer(ScriptedServer):
                 length = int(asked.headers.get("content-length", "0"))
                 step = None
                 if asked.headers.get("expect") == "100-continue" and length:
-                    step = self._recorded(asked)
+                    step = self._record(asked)
                     if step.end == "keep" and all(map(_is_interim, step.parts)):
                         self.requests.pop()
                         self._play(connection, step)
@@ -138,7 +138,7 @@ class BucketServer(ScriptedServer):
                     body = reader.read(length)
                     if len(body) < length:
                         return
-                    step = self._recorded(Asked(head, body, number))
+                    step = self._record(Asked(head, body, number))
                 if not self._play(connection, step):
                     return
 

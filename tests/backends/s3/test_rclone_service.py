@@ -50,7 +50,7 @@ WRONG = {
 
 
 @contextmanager
-def opened(environment: Mapping[str, str] = CREDENTIALS, **options: Any) -> Iterator[S3Service]:
+def open_service(environment: Mapping[str, str] = CREDENTIALS, **options: Any) -> Iterator[S3Service]:
     endpoint = resolve_endpoint("s3", endpoint=rclone_started(), environment=environment)
     service = S3Service(BUCKET, endpoint, find_credentials(environment=environment), **options)
     try:
@@ -59,15 +59,15 @@ def opened(environment: Mapping[str, str] = CREDENTIALS, **options: Any) -> Iter
         service.close()
 
 
-def blocking(service: S3Service, request: ObjectRequest[Any]) -> Any:
+def send_blocking(service: S3Service, request: ObjectRequest[Any]) -> Any:
     return service.send_blocking(request)
 
 
-def awaiting(service: S3Service, request: ObjectRequest[Any]) -> Any:
+def send_awaiting(service: S3Service, request: ObjectRequest[Any]) -> Any:
     return asyncio.run(service.send_awaiting(request))
 
 
-@pytest.fixture(params=[blocking, awaiting], ids=["blocking", "awaiting"])
+@pytest.fixture(params=[send_blocking, send_awaiting], ids=["blocking", "awaiting"])
 def send(request: pytest.FixtureRequest) -> Send:
     chosen: Send = request.param
     return chosen
@@ -95,9 +95,9 @@ def test_credentials_that_the_server_refuses_are_named_and_change_nothing(
         DeleteObject("rclone", there),
         DeleteObjects("rclone", (there,)),
     )
-    with opened() as service:
+    with open_service() as service:
         service.send_blocking(PutObject("rclone", there, b"words"))
-        with opened(environment) as stranger:
+        with open_service(environment) as stranger:
             for request in requests:
                 with pytest.raises(AccessDeniedError) as caught:
                     send(stranger, request)
@@ -109,7 +109,7 @@ def test_credentials_that_the_server_refuses_are_named_and_change_nothing(
 
 def test_a_server_that_ignores_conditions_is_told_from_one_that_honours_them(send: Send) -> None:
     there = "conditions/there"
-    with opened() as service:
+    with open_service() as service:
         service.send_blocking(PutObject("rclone", there, b"words"))
         upload = service.send_blocking(BeginUpload("rclone", there))
         part = service.send_blocking(UploadPart("rclone", upload, 1, b"others"))
@@ -132,7 +132,7 @@ def test_a_server_that_ignores_conditions_is_told_from_one_that_honours_them(sen
 
 def test_a_server_that_ignores_etags_is_not_asked_to_replace_or_delete_by_them(send: Send) -> None:
     there = "matches/there"
-    with opened() as service:
+    with open_service() as service:
         etag = service.send_blocking(PutObject("rclone", there, b"words")).etag
         upload = service.send_blocking(BeginUpload("rclone", there))
         part = service.send_blocking(UploadPart("rclone", upload, 1, b"others"))
@@ -152,7 +152,7 @@ def test_a_server_that_ignores_etags_is_not_asked_to_replace_or_delete_by_them(s
 
 
 def test_a_server_that_keeps_no_tags_is_told_from_one_that_does(send: Send) -> None:
-    with opened() as service:
+    with open_service() as service:
         for body in (b"words", b"<xml>words</xml>"):
             service.send_blocking(PutObject("rclone", "tags/there", body))
             with pytest.raises(ConfigurationError, match="does not support tags"):
@@ -160,7 +160,7 @@ def test_a_server_that_keeps_no_tags_is_told_from_one_that_does(send: Send) -> N
 
 
 def test_what_needs_no_condition_works_on_it(send: Send) -> None:
-    with opened() as service:
+    with open_service() as service:
         put = send(service, PutObject("rclone", "plain/a b", b"0123456789"))
         assert send(service, GetObject("rclone", "plain/a b", 4, 3, put.etag)).body == b"456"
         assert send(service, HeadObject("rclone", "plain/a b")).size == 10
@@ -183,12 +183,12 @@ CHECKS = [
 def test_contract(check: ServiceCheck, colour: Calls) -> None:
     if (deviation := DEVIATIONS.get(str(check))) is not None:
         pytest.skip(f"rclone {deviation}")
-    with opened(claims=HeldClaims()) as service:
+    with open_service(claims=HeldClaims()) as service:
         run_service_check(check, service, colour)
 
 
 @pytest.mark.parametrize("sentence", DEVIATIONS)
 def test_a_listed_deviation_names_a_check_and_still_deviates(sentence: str) -> None:
     (check,) = [check for check in CHECKS if str(check) == sentence]
-    with opened(claims=HeldClaims()) as service, pytest.raises((AssertionError, HoldallError)):
+    with open_service(claims=HeldClaims()) as service, pytest.raises((AssertionError, HoldallError)):
         run_service_check(check, service, "blocking")

@@ -569,7 +569,7 @@ def test_a_copy_of_more_than_s3_copies_at_once_goes_in_parts(
     assert "if-none-match" not in server.requests[-2].headers
 
 
-def copied(etag: str = ETAG) -> Step:
+def answer_copy(etag: str = ETAG) -> Step:
     return tells(
         f"<CopyObjectResult><ETag>&quot;{etag}&quot;</ETag>"
         "<LastModified>2025-11-15T05:41:00.000Z</LastModified></CopyObjectResult>"
@@ -579,7 +579,7 @@ def copied(etag: str = ETAG) -> Step:
 def test_a_plain_copy_is_the_servers_own(colour: Colour) -> None:
     source = {"Content-Length": 5, "Content-Type": "text/plain", "x-amz-meta-colour": "red"}
     with (
-        bucket(make_object_reply(headers=source), copied()) as server,
+        bucket(make_object_reply(headers=source), answer_copy()) as server,
         client(colour, server, prefix="p/") as ours,
     ):
         info = ours.ask(CopyObject("", "so urce", "a"))
@@ -604,7 +604,7 @@ def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) ->
         "x-amz-meta-colour": "red",
         "x-amz-meta-holdall-put-id": "old",
     }
-    with bucket(make_object_reply(headers=source), copied()) as server, client(colour, server) as ours:
+    with bucket(make_object_reply(headers=source), answer_copy()) as server, client(colour, server) as ours:
         assert ours.ask(CopyObject("", "source", "a")).put_id is None
     copy = server.requests[1].headers
     assert copy["x-amz-metadata-directive"] == "REPLACE"
@@ -620,7 +620,7 @@ def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) ->
 
 def test_a_source_that_changes_meanwhile_is_looked_at_again(colour: Colour) -> None:
     head = make_object_reply(headers={"Content-Length": 5})
-    with bucket(head, REFUSED, head, copied()) as server, client(colour, server) as ours:
+    with bucket(head, REFUSED, head, answer_copy()) as server, client(colour, server) as ours:
         ours.ask(CopyObject("", "source", "a"))
     with (
         bucket(head, REFUSED) as server,

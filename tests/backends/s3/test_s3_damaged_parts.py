@@ -71,14 +71,14 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def get(colour: Colour, files: str, *, put: bytes | None = None, verify: bool = True) -> bytes:
-    async def awaited() -> bytes:
+    async def get_awaiting() -> bytes:
         async with AsyncDatabase("memory:", files=files) as db:
             if put is not None:
                 await db.files.put("large", put)
             return await db.files.get("large", verify=verify)
 
     if colour == "awaiting":
-        return asyncio.run(awaited())
+        return asyncio.run(get_awaiting())
     with Database("memory:", files=files) as db:
         if put is not None:
             db.files.put("large", put)

@@ -335,21 +335,21 @@ def test_an_endpoint_that_cannot_be_reached_is_named(colour: Colour) -> None:
 
 
 def test_what_fails_in_passing_among_many_is_deleted_again(colour: Colour) -> None:
-    def refused(*keys: str, code: str = "InternalError") -> Step:
+    def refuse_keys(*keys: str, code: str = "InternalError") -> Step:
         errors = "".join(
             f"<Error><Key>{key}</Key><Code>{code}</Code><Message>why</Message></Error>" for key in keys
         )
         return tells(f"<DeleteResult>{errors}</DeleteResult>")
 
     with (
-        bucket(refused("a", "b"), refused("b"), refused()) as server,
+        bucket(refuse_keys("a", "b"), refuse_keys("b"), refuse_keys()) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(DeleteObjects("", ("a", "b", "c"))).failures == {}
     assert [asked.body.count(b"<Key>") for asked in server.requests] == [3, 2, 1]
-    with bucket(refused("a", code="AccessDenied")) as server, client(colour, server) as ours:
+    with bucket(refuse_keys("a", code="AccessDenied")) as server, client(colour, server) as ours:
         assert ours.ask(DeleteObjects("", ("a", "b"))).failures == {"a": "why"}
-    with bucket(*[refused("a")] * 4) as server, client(colour, server) as ours:
+    with bucket(*[refuse_keys("a")] * 4) as server, client(colour, server) as ours:
         assert ours.ask(DeleteObjects("", ("a", "b"))).failures == {"a": "why"}
 
 

@@ -67,7 +67,7 @@ Opening = Callable[..., S3Service]
 
 
 @pytest.fixture
-def opened() -> Iterator[Opening]:
+def open_s3() -> Iterator[Opening]:
     """Opens services on ministack, by default in a bucket of the test's own."""
     services: list[S3Service] = []
     name = f"holdall-{uuid4().hex[:12]}"
@@ -102,33 +102,33 @@ def ask(colour: Colour, service: S3Service, *requests: Request[Any]) -> Any:
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
-def test_a_bucket_is_made_where_it_should_be(opened: Opening, region: str) -> None:
-    service = opened(region=region)
+def test_a_bucket_is_made_where_it_should_be(open_s3: Opening, region: str) -> None:
+    service = open_s3(region=region)
     assert not service.bucket_exists()
     service.create_bucket()
     service.create_bucket()
     assert service.bucket_exists()
 
 
-def test_a_bucket_that_is_not_there_is_named(colour: Colour, opened: Opening) -> None:
+def test_a_bucket_that_is_not_there_is_named(colour: Colour, open_s3: Opening) -> None:
     for request in (PutObject("", "a", b"words"), HeadObject("", "a"), GetObject("", "a")):
-        service = opened()
+        service = open_s3()
         named = rf"there is no bucket {service._delivery.place.bucket} at(?s:.*)create the bucket"
         with pytest.raises(ConfigurationError, match=named):
             ask(colour, service, request)
 
 
-def test_a_bucket_in_another_region_is_found(colour: Colour, opened: Opening) -> None:
-    opened(region="eu-west-1").create_bucket()
-    service = opened(region="us-east-1")
+def test_a_bucket_in_another_region_is_found(colour: Colour, open_s3: Opening) -> None:
+    open_s3(region="eu-west-1").create_bucket()
+    service = open_s3(region="us-east-1")
     assert ask(colour, service, PutObject("", "a", b"words"), HeadObject("", "a")).size == 5
-    elsewhere = opened(region="us-west-2")
+    elsewhere = open_s3(region="us-west-2")
     assert ask(colour, elsewhere, HeadObject("", "a")).size == 5
-    assert opened(region="us-west-2").bucket_exists()
+    assert open_s3(region="us-west-2").bucket_exists()
 
 
 def test_a_bucket_is_asked_by_virtual_host(
-    colour: Colour, opened: Opening, monkeypatch: pytest.MonkeyPatch
+    colour: Colour, open_s3: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = socket.getaddrinfo
 
@@ -137,9 +137,9 @@ def test_a_bucket_is_asked_by_virtual_host(
         return real("127.0.0.1" if name.endswith(".localhost") else host, *args, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", local)
-    by_path = opened()
+    by_path = open_s3()
     by_path.create_bucket()
-    by_host = opened(host="localhost", style="virtual")
+    by_host = open_s3(host="localhost", style="virtual")
     found = ask(colour, by_host, PutObject("", "a/ü b", b"words"), GetObject("", "a/ü b"))
     assert found.body == b"words"
     assert ask(colour, by_path, GetObject("", "a/ü b")).body == b"words"
@@ -147,10 +147,10 @@ def test_a_bucket_is_asked_by_virtual_host(
     assert [listed.key for listed in page.objects] == ["a/ü b"]
 
 
-def test_a_service_of_a_prefix_sees_nothing_else(colour: Colour, opened: Opening) -> None:
-    whole = opened()
+def test_a_service_of_a_prefix_sees_nothing_else(colour: Colour, open_s3: Opening) -> None:
+    whole = open_s3()
     whole.create_bucket()
-    below = opened(prefix="/up/loads/")
+    below = open_s3(prefix="/up/loads/")
     ask(colour, whole, PutObject("", "up/loadsmore", b"x"), PutObject("", "a", b"x"))
     ask(colour, below, PutObject("", "a", b"words"), BeginUpload("", "b"))
     assert [found.key for found in ask(colour, below, ListObjects("")).objects] == ["a"]
@@ -158,16 +158,16 @@ def test_a_service_of_a_prefix_sees_nothing_else(colour: Colour, opened: Opening
     assert ask(colour, whole, GetObject("", "up/loads/a")).body == b"words"
 
 
-def test_a_service_says_how_it_wants_to_be_treated(colour: Colour, opened: Opening) -> None:
+def test_a_service_says_how_it_wants_to_be_treated(colour: Colour, open_s3: Opening) -> None:
     traits = ask(
-        colour, opened(part_size=6 * 1024**2, single_put=7 * 1024**2, parallel=3), DescribeService("")
+        colour, open_s3(part_size=6 * 1024**2, single_put=7 * 1024**2, parallel=3), DescribeService("")
     )
     assert (traits.single_put, traits.part_size, traits.parallel) == (7 * 1024**2, 6 * 1024**2, 3)
-    assert ask(colour, opened(), DescribeService("")).parallel > 1
+    assert ask(colour, open_s3(), DescribeService("")).parallel > 1
 
 
-def test_a_closed_service_refuses(colour: Colour, opened: Opening) -> None:
-    service = opened()
+def test_a_closed_service_refuses(colour: Colour, open_s3: Opening) -> None:
+    service = open_s3()
     service.close()
     service.close()
     with pytest.raises(StoreClosedError):
@@ -177,31 +177,31 @@ def test_a_closed_service_refuses(colour: Colour, opened: Opening) -> None:
 # --- what is kept ---
 
 
-def test_how_objects_are_stored_arrives(colour: Colour, opened: Opening) -> None:
-    opened().create_bucket()
-    service = opened(encryption="AES256", storage_class="STANDARD_IA")
+def test_how_objects_are_stored_arrives(colour: Colour, open_s3: Opening) -> None:
+    open_s3().create_bucket()
+    service = open_s3(encryption="AES256", storage_class="STANDARD_IA")
     url = ask(
         colour,
         service,
         PutObject("", "a", b"words", ObjectHeaders("text/plain")),
         SignUrl("", "a", "GET", 60),
     ).url
-    reply = fetched("GET", url)
+    reply = fetch("GET", url)
     assert reply.headers["x-amz-server-side-encryption"] == "AES256"
     assert reply.headers["x-amz-storage-class"] == "STANDARD_IA"
     assert reply.body == b"words"
 
 
-def test_digests_that_were_given_are_given_back(colour: Colour, opened: Opening) -> None:
-    service = opened()
+def test_digests_that_were_given_are_given_back(colour: Colour, open_s3: Opening) -> None:
+    service = open_s3()
     service.create_bucket()
     put = PutObject("", "a", b"words", md5=md5_of(b"words"), sha256=sha256_of(b"words"))
     info = ask(colour, service, put, HeadObject("", "a"))
     assert (info.md5, info.sha256) == (md5_of(b"words"), sha256_of(b"words"))
 
 
-def test_more_objects_than_fit_a_page_are_listed_in_pages_and_deleted_at_once(opened: Opening) -> None:
-    service = opened()
+def test_more_objects_than_fit_a_page_are_listed_in_pages_and_deleted_at_once(open_s3: Opening) -> None:
+    service = open_s3()
     service.create_bucket()
     keys = [f"{number:04}" for number in range(1003)]
     for key in keys:
@@ -220,7 +220,7 @@ class Fetched(NamedTuple):
     body: bytes
 
 
-def fetched(
+def fetch(
     method: str, url: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> Fetched:
     parts = urlsplit(url)
@@ -233,29 +233,29 @@ def fetched(
     return found
 
 
-def test_a_signed_url_serves_the_object_as_was_said(colour: Colour, opened: Opening) -> None:
-    service = opened()
+def test_a_signed_url_serves_the_object_as_was_said(colour: Colour, open_s3: Opening) -> None:
+    service = open_s3()
     service.create_bucket()
     served = ObjectHeaders("text/plain", 'attachment; filename="a b.txt"')
     url = ask(colour, service, PutObject("", "ü b", b"words"), SignUrl("", "ü b", "GET", 60, served)).url
-    reply = fetched("GET", url)
+    reply = fetch("GET", url)
     assert (reply.status, reply.body) == (200, b"words")
     assert reply.headers["content-type"] == "text/plain"
     assert reply.headers["content-disposition"] == 'attachment; filename="a b.txt"'
-    assert fetched("GET", url.replace("X-Amz-Signature=", "X-Amz-Signature=0")).status == 403
+    assert fetch("GET", url.replace("X-Amz-Signature=", "X-Amz-Signature=0")).status == 403
 
 
-def test_a_signed_url_takes_the_bytes_that_it_was_signed_for(colour: Colour, opened: Opening) -> None:
-    service = opened()
+def test_a_signed_url_takes_the_bytes_that_it_was_signed_for(colour: Colour, open_s3: Opening) -> None:
+    service = open_s3()
     service.create_bucket()
     signed = ask(
         colour,
         service,
         SignUrl("", "a", "PUT", 60, ObjectHeaders("text/plain"), size=5, md5=md5_of(b"words")),
     )
-    assert fetched("PUT", signed.url, b"other", signed.headers).status == 400
-    assert fetched("PUT", signed.url, b"words", {**signed.headers, "content-type": "text/html"}).status == 403
-    assert fetched("PUT", signed.url, b"words", signed.headers).status == 200
+    assert fetch("PUT", signed.url, b"other", signed.headers).status == 400
+    assert fetch("PUT", signed.url, b"words", {**signed.headers, "content-type": "text/html"}).status == 403
+    assert fetch("PUT", signed.url, b"words", signed.headers).status == 200
     info = ask(colour, service, HeadObject("", "a"))
     assert (info.size, info.headers.content_type) == (5, "text/plain")
 
@@ -263,8 +263,8 @@ def test_a_signed_url_takes_the_bytes_that_it_was_signed_for(colour: Colour, ope
 # --- one service, many users ---
 
 
-def test_threads_and_event_loops_share_a_service(opened: Opening) -> None:
-    service = opened()
+def test_threads_and_event_loops_share_a_service(open_s3: Opening) -> None:
+    service = open_s3()
     service.create_bucket()
     errors: list[BaseException] = []
 
@@ -331,7 +331,7 @@ class LosingAwaitingPace(LosingPace, AwaitingPace):
     pass
 
 
-def losing(service: S3Service, seed: int) -> Losing:
+def lose_replies(service: S3Service, seed: int) -> Losing:
     lost = Losing(seed)
     service._blocking, service._awaiting = LosingBlockingPace(lost), LosingAwaitingPace(lost)
     return lost
@@ -358,14 +358,14 @@ def outcomes_of(services: list[S3Service], request_of: Callable[[int], Request[A
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_many_creations_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
-    opened().create_bucket()
-    services = [opened(conditional_puts=True) for _ in range(RACERS)]
-    lost = [losing(service, seed * 100 + number) for number, service in enumerate(services)]
+def test_of_many_creations_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+    open_s3().create_bucket()
+    services = [open_s3(conditional_puts=True) for _ in range(RACERS)]
+    lost = [lose_replies(service, seed * 100 + number) for number, service in enumerate(services)]
     found = outcomes_of(
         services, lambda number: PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}")
     )
-    reader = opened()
+    reader = open_s3()
     there = reader.send_blocking(GetObject("", "a"))
     winners = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
     assert sum(losses.lost for losses in lost) > 0
@@ -377,12 +377,12 @@ def test_of_many_creations_one_wins_whatever_is_lost(opened: Opening, seed: int)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_many_replacements_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
-    first = opened()
+def test_of_many_replacements_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+    first = open_s3()
     first.create_bucket()
     etag = first.send_blocking(PutObject("", "a", b"first")).etag
-    services = [opened(conditional_puts=True) for _ in range(RACERS)]
-    lost = [losing(service, seed * 100 + number) for number, service in enumerate(services)]
+    services = [open_s3(conditional_puts=True) for _ in range(RACERS)]
+    lost = [lose_replies(service, seed * 100 + number) for number, service in enumerate(services)]
     found = outcomes_of(services, lambda number: PutObject("", "a", b"from %d" % number, if_match=etag))
     there = first.send_blocking(GetObject("", "a"))
     (winner,) = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
@@ -393,18 +393,18 @@ def test_of_many_replacements_one_wins_whatever_is_lost(opened: Opening, seed: i
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_many_processes_that_create_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
-    opened().create_bucket()
-    service = opened(conditional_puts=True)
-    racers = [_forked(partial(_create, service, seed, number)) for number in range(RACERS)]
-    told = [_ended(*racer) for racer in racers]
+def test_of_many_processes_that_create_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+    open_s3().create_bucket()
+    service = open_s3(conditional_puts=True)
+    racers = [_fork(partial(_create, service, seed, number)) for number in range(RACERS)]
+    told = [_read_end(*racer) for racer in racers]
     assert sorted(told) == sorted([b"won", *[b"refused"] * (RACERS - 1)])
-    there = opened().send_blocking(GetObject("", "a"))
+    there = open_s3().send_blocking(GetObject("", "a"))
     assert there.body == b"from %d" % told.index(b"won")
 
 
 def _create(service: S3Service, seed: int, number: int) -> bytes:
-    losing(service, seed * 100 + number)
+    lose_replies(service, seed * 100 + number)
     try:
         service.send_blocking(PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}"))
     except PreconditionFailedError:
@@ -412,7 +412,7 @@ def _create(service: S3Service, seed: int, number: int) -> bytes:
     return b"won"
 
 
-def _forked(act: Callable[[], bytes]) -> tuple[int, int]:
+def _fork(act: Callable[[], bytes]) -> tuple[int, int]:
     """A process that does something and says what came of it: its id, and where it is heard."""
     hear, say = os.pipe()
     process = os.fork()
@@ -427,7 +427,7 @@ def _forked(act: Callable[[], bytes]) -> tuple[int, int]:
         os._exit(code)
 
 
-def _ended(process: int, hear: int) -> bytes:
+def _read_end(process: int, hear: int) -> bytes:
     with os.fdopen(hear, "rb") as file:
         told = file.read()
     _, status = os.waitpid(process, 0)
@@ -436,17 +436,17 @@ def _ended(process: int, hear: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_many_uploads_that_create_one_wins_whatever_is_lost(opened: Opening, seed: int) -> None:
-    main = opened()
+def test_of_many_uploads_that_create_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+    main = open_s3()
     main.create_bucket()
     uploads = [main.send_blocking(BeginUpload("", "a")) for _ in range(RACERS)]
     parts = [
         main.send_blocking(UploadPart("", upload, 1, b"from %d" % number))
         for number, upload in enumerate(uploads)
     ]
-    services = [opened(conditional_puts=True) for _ in range(RACERS)]
+    services = [open_s3(conditional_puts=True) for _ in range(RACERS)]
     for number, service in enumerate(services):
-        losing(service, seed * 100 + number)
+        lose_replies(service, seed * 100 + number)
     found = outcomes_of(
         services,
         lambda number: CompleteUpload("", uploads[number], (parts[number],), if_absent=f"put-{number}"),

@@ -35,7 +35,7 @@ MD5 = b64encode(md5(BODY).digest()).decode()
 SHA256 = b64encode(sha256(BODY).digest()).decode()
 
 
-def replied(body: bytes = b"", status: int = 200, **headers: Any) -> Reply:
+def make_reply(body: bytes = b"", status: int = 200, **headers: Any) -> Reply:
     common = {"etag": f'"{ETAG}"', "last-modified": "Sat, 15 Nov 2025 05:40:00 GMT"}
     return Reply(
         status, common | {name.replace("_", "-"): text for name, text in headers.items()}, body, True
@@ -48,19 +48,19 @@ def etags(*, amazon: bool = True) -> Etags:
 
 @pytest.mark.parametrize("etag", [f'"{ETAG}"', ETAG, f'W/"{ETAG}"'])
 def test_an_etag_has_no_quotes(etag: str) -> None:
-    assert object_info("a", replied(etag=etag), 5, etags()).etag == ETAG
+    assert object_info("a", make_reply(etag=etag), 5, etags()).etag == ETAG
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1)))
 def test_times_are_read_as_http_writes_them(time: datetime) -> None:
     time = time.replace(tzinfo=UTC, microsecond=0)
     written = format_datetime(time, usegmt=True)
-    assert object_info("a", replied(last_modified=written), 5, etags()).modified == time
+    assert object_info("a", make_reply(last_modified=written), 5, etags()).modified == time
 
 
 @pytest.mark.parametrize("missing", ["etag", "last-modified"])
 def test_a_reply_without_what_it_has_to_have_is_none(missing: str) -> None:
-    reply = replied()
+    reply = make_reply()
     headers = {name: text for name, text in reply.headers.items() if name != missing}
     with pytest.raises(MalformedReplyError, match="'a'"):
         object_info("a", Reply(200, headers, b"", True), 5, etags())
@@ -69,15 +69,15 @@ def test_a_reply_without_what_it_has_to_have_is_none(missing: str) -> None:
 @pytest.mark.parametrize("length", ["", "x", "-1", "５"])
 def test_a_head_without_a_length_is_none(length: str) -> None:
     with pytest.raises(MalformedReplyError, match="has no length"):
-        head_info("a", replied(content_length=length), etags())
+        head_info("a", make_reply(content_length=length), etags())
 
 
 # --- digests ---
 
 
 def test_amazons_etag_of_an_object_in_one_piece_is_its_md5() -> None:
-    assert object_info("a", replied(), 5, etags()).md5 == MD5
-    encrypted = replied(x_amz_server_side_encryption="AES256")
+    assert object_info("a", make_reply(), 5, etags()).md5 == MD5
+    encrypted = make_reply(x_amz_server_side_encryption="AES256")
     assert object_info("a", encrypted, 5, etags()).md5 == MD5
 
 
@@ -93,31 +93,31 @@ def test_amazons_etag_of_an_object_in_one_piece_is_its_md5() -> None:
     ],
 )
 def test_no_other_etag_is(headers: dict[str, Any]) -> None:
-    assert object_info("a", replied(**headers), 5, etags()).md5 is None
+    assert object_info("a", make_reply(**headers), 5, etags()).md5 is None
 
 
 def test_another_servers_etag_is_believed_once_it_was_right() -> None:
     known = etags(amazon=False)
-    assert object_info("a", replied(), 5, known).md5 is None
-    put_info(PutObject("", "a", BODY, md5=MD5), replied(), known)
-    assert object_info("a", replied(), 5, known).md5 == MD5
-    assert object_info("a", replied(x_amz_server_side_encryption="AES256"), 5, known).md5 is None
+    assert object_info("a", make_reply(), 5, known).md5 is None
+    put_info(PutObject("", "a", BODY, md5=MD5), make_reply(), known)
+    assert object_info("a", make_reply(), 5, known).md5 == MD5
+    assert object_info("a", make_reply(x_amz_server_side_encryption="AES256"), 5, known).md5 is None
 
 
 def test_another_servers_etag_that_was_wrong_is_not() -> None:
     known = etags(amazon=False)
-    put = put_info(PutObject("", "a", BODY, md5=MD5), replied(etag=f'"{"0" * 32}"'), known)
+    put = put_info(PutObject("", "a", BODY, md5=MD5), make_reply(etag=f'"{"0" * 32}"'), known)
     assert put.md5 == MD5
-    put_info(PutObject("", "a", BODY), replied(), known)
-    put_info(PutObject("", "a", BODY, md5=MD5), replied(x_amz_server_side_encryption="AES256"), known)
-    assert object_info("a", replied(), 5, known).md5 is None
+    put_info(PutObject("", "a", BODY), make_reply(), known)
+    put_info(PutObject("", "a", BODY, md5=MD5), make_reply(x_amz_server_side_encryption="AES256"), known)
+    assert object_info("a", make_reply(), 5, known).md5 is None
 
 
 def test_the_sha256_of_a_whole_object_is_told() -> None:
-    assert object_info("a", replied(x_amz_checksum_sha256=SHA256), 5, etags()).sha256 == SHA256
-    assert object_info("a", replied(), 5, etags()).sha256 is None
-    assert object_info("a", replied(x_amz_checksum_sha256=f"{SHA256}-2"), 5, etags()).sha256 is None
-    composite = replied(x_amz_checksum_sha256=SHA256, x_amz_checksum_type="COMPOSITE")
+    assert object_info("a", make_reply(x_amz_checksum_sha256=SHA256), 5, etags()).sha256 == SHA256
+    assert object_info("a", make_reply(), 5, etags()).sha256 is None
+    assert object_info("a", make_reply(x_amz_checksum_sha256=f"{SHA256}-2"), 5, etags()).sha256 is None
+    composite = make_reply(x_amz_checksum_sha256=SHA256, x_amz_checksum_type="COMPOSITE")
     assert object_info("a", composite, 5, etags()).sha256 is None
 
 
@@ -141,15 +141,15 @@ def test_bytes_are_held_to_their_digests(size: int) -> None:
 
 @pytest.mark.parametrize("status", [206, 200])
 def test_a_range_is_what_was_asked_for(status: int) -> None:
-    reply = replied(b"345", status, content_range="bytes 3-5/10")
+    reply = make_reply(b"345", status, content_range="bytes 3-5/10")
     found = object_range(GetObject("", "a", 3, 3), reply, etags())
     assert (found.start, found.body, found.info.size) == (3, b"345", 10)
 
 
 def test_a_server_that_knows_no_ranges_gives_everything_and_we_cut() -> None:
-    found = object_range(GetObject("", "a", 3, 3), replied(b"0123456789"), etags())
+    found = object_range(GetObject("", "a", 3, 3), make_reply(b"0123456789"), etags())
     assert (found.start, found.body, found.info.size) == (3, b"345", 10)
-    rest = object_range(GetObject("", "a", 3), replied(b"0123456789"), etags())
+    rest = object_range(GetObject("", "a", 3), make_reply(b"0123456789"), etags())
     assert rest.body == b"3456789"
 
 
@@ -167,7 +167,7 @@ def test_a_server_that_knows_no_ranges_gives_everything_and_we_cut() -> None:
 )
 def test_other_bytes_than_were_asked_for_are_refused(body: bytes, content_range: str) -> None:
     with pytest.raises(MalformedReplyError):
-        object_range(GetObject("", "a", 3, 3), replied(body, 206, content_range=content_range), etags())
+        object_range(GetObject("", "a", 3, 3), make_reply(body, 206, content_range=content_range), etags())
 
 
 # --- listings ---

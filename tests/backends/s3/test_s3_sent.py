@@ -81,7 +81,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return given
 
 
-def sent(colour: Colour, request: ObjectRequest[Any], *steps: Step, **options: Any) -> Asked:
+def send(colour: Colour, request: ObjectRequest[Any], *steps: Step, **options: Any) -> Asked:
     """The last request that left for one of ours."""
     with bucket(*steps) as server, client(colour, server, **options) as ours:
         ours.ask(request)
@@ -159,20 +159,20 @@ REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
 def test_every_request_goes_to_its_place_and_all_of_it_is_signed(
     colour: Colour, request_: ObjectRequest[Any], steps: list[Step], line: tuple[str, str]
 ) -> None:
-    asked = sent(colour, request_, *steps)
+    asked = send(colour, request_, *steps)
     assert line_of(asked) == (line[0], f"/{BUCKET}{line[1]}")
     assert_signed(asked)
 
 
 def test_a_session_token_is_sent_and_signed(colour: Colour) -> None:
     source = find_credentials(environment={**KEYS, "AWS_SESSION_TOKEN": "a/token+of="})
-    asked = sent(colour, PutObject("", "a", b"words"), make_reply(), source=source)
+    asked = send(colour, PutObject("", "a", b"words"), make_reply(), source=source)
     assert asked.headers["x-amz-security-token"] == "a/token+of="
     assert_signed(asked)
 
 
 def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
-    asked = sent(colour, PutObject("", "a", b"words", HEADERS), make_reply())
+    asked = send(colour, PutObject("", "a", b"words", HEADERS), make_reply())
     headers = asked.headers
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["content-disposition"] == 'attachment; filename="two  spaces.txt"'
@@ -196,7 +196,7 @@ def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
 def test_new_objects_are_stored_as_was_said(
     colour: Colour, request_: ObjectRequest[Any], steps: list[Step]
 ) -> None:
-    asked = sent(colour, request_, *steps, storage=STORAGE)
+    asked = send(colour, request_, *steps, storage=STORAGE)
     assert STORAGE.headers().items() <= asked.headers.items()
     assert len(STORAGE.headers()) == 4
     assert_signed(asked)
@@ -227,7 +227,7 @@ def test_nothing_else_says_how_objects_are_stored(
 
 def test_a_digest_that_was_given_is_the_one_that_is_signed(colour: Colour) -> None:
     digests = {"md5": md5_of(b"words"), "sha256": sha256_of(b"words")}
-    asked = sent(colour, PutObject("", "a", b"words", **digests), make_reply())  # type: ignore[arg-type]
+    asked = send(colour, PutObject("", "a", b"words", **digests), make_reply())  # type: ignore[arg-type]
     assert asked.headers["content-md5"] == digests["md5"]
     assert asked.headers["x-amz-checksum-sha256"] == digests["sha256"]
     assert asked.headers["x-amz-content-sha256"] == sha256(b"words").hexdigest()
@@ -238,7 +238,7 @@ def test_a_digest_that_was_given_is_the_one_that_is_signed(colour: Colour) -> No
 def test_over_a_plain_connection_every_body_is_signed(colour: Colour, size: int) -> None:
     body = b"x" * size
     steps = [WANTED, make_reply()] if size > 1024**2 else [make_reply()]
-    asked = sent(colour, PutObject("", "a", body, md5=md5_of(body)), *steps)
+    asked = send(colour, PutObject("", "a", body, md5=md5_of(body)), *steps)
     assert asked.headers["x-amz-content-sha256"] == sha256(body).hexdigest()
     assert_signed(asked)
 
@@ -385,14 +385,14 @@ def test_keys_that_xml_cannot_name_are_deleted_one_by_one(colour: Colour) -> Non
 
 def test_a_read_asks_for_what_it_needs(colour: Colour) -> None:
     ranged = make_object_reply(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
-    asked = sent(colour, GetObject("", "a", 3, 3, ETAG), ranged)
+    asked = send(colour, GetObject("", "a", 3, 3, ETAG), ranged)
     assert asked.headers["range"] == "bytes=3-5"
     assert asked.headers["if-match"] == f'"{ETAG}"'
     assert asked.headers["x-amz-checksum-mode"] == "ENABLED"
     assert asked.headers["accept-encoding"] == "identity"
     rest = make_object_reply(b"3456789", {"Content-Range": "bytes 3-9/10"}, 206)
-    assert sent(colour, GetObject("", "a", 3), rest).headers["range"] == "bytes=3-"
-    assert "range" not in sent(colour, GetObject("", "a"), make_object_reply(b"words")).headers
+    assert send(colour, GetObject("", "a", 3), rest).headers["range"] == "bytes=3-"
+    assert "range" not in send(colour, GetObject("", "a"), make_object_reply(b"words")).headers
 
 
 def test_a_small_piece_of_an_object_goes_through_our_hands_to_become_a_part(colour: Colour) -> None:

@@ -80,7 +80,7 @@ class Caller:
             self.transport.close()
 
 
-def answered(body: bytes) -> Step:
+def answer_with(body: bytes) -> Step:
     return Step((http(200, {"Content-Length": len(body)}, body),))
 
 
@@ -91,7 +91,7 @@ def answered(body: bytes) -> Step:
 def test_bodies_of_every_size_arrive_and_come_back(colour: Colour, announced: bool) -> None:
     def answer(asked: Asked) -> Step:
         unread = asked.headers.get("expect") == "100-continue" and not asked.body
-        return WANTED if unread and asked.headers["content-length"] != "0" else answered(asked.body)
+        return WANTED if unread and asked.headers["content-length"] != "0" else answer_with(asked.body)
 
     async def flow() -> None:
         for size in SIZES:
@@ -110,7 +110,7 @@ def test_a_body_in_pieces_is_put_together_in_its_place(colour: Colour, cuts: tup
     reply = http(200, {"Content-Length": len(body)}, body)
     edges = [0, *(cut % len(reply) for cut in cuts), len(reply)]
     pieces = tuple(reply[start:end] for start, end in pairwise(edges))
-    with bucket(Step(pieces), answered(b"next")) as server:
+    with bucket(Step(pieces), answer_with(b"next")) as server:
         call = Caller(colour, server)
 
         async def flow() -> list[bytes]:
@@ -124,7 +124,11 @@ def test_bodies_are_received_into_one_room_after_each_other(colour: Colour) -> N
     sizes = (MEGABYTE, 300_000, 10, 2 * MEGABYTE, 200_000)
     failure = http(500, {"Content-Length": 200_000}, some_bytes(200_000))
     short = http(200, {"Content-Length": 300_000}, b"x" * 299_999)
-    steps = [*(answered(some_bytes(size)) for size in sizes), Step((failure,)), Step((short,), end="close")]
+    steps = [
+        *(answer_with(some_bytes(size)) for size in sizes),
+        Step((failure,)),
+        Step((short,), end="close"),
+    ]
     with bucket(*steps) as server:
         call, room = Caller(colour, server), Room()
 
@@ -144,7 +148,7 @@ def test_bodies_are_received_into_one_room_after_each_other(colour: Colour) -> N
 def test_what_comes_after_a_large_body_spoils_the_connection(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     reply = http(200, {"Content-Length": len(body)}, body)
-    with bucket(Step((reply + b"surplus",)), answered(b"next")) as server:
+    with bucket(Step((reply + b"surplus",)), answer_with(b"next")) as server:
         call = Caller(colour, server)
 
         async def flow() -> list[bytes]:
@@ -159,7 +163,7 @@ def test_what_comes_after_a_large_body_spoils_the_connection(colour: Colour) -> 
 def test_a_large_body_that_breaks_off_is_no_body(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     short = http(200, {"Content-Length": len(body)}, body[:-1])
-    with bucket(Step((short,), end="close"), answered(b"next")) as server:
+    with bucket(Step((short,), end="close"), answer_with(b"next")) as server:
         call = Caller(colour, server)
 
         async def flow() -> bytes:
@@ -210,7 +214,7 @@ def test_an_event_loop_does_not_wait_for_a_body_that_stands_still() -> None:
 
 
 def test_a_body_over_the_limit_is_not_read(colour: Colour) -> None:
-    with bucket(answered(b"x" * 11), answered(b"x" * 10)) as server:
+    with bucket(answer_with(b"x" * 11), answer_with(b"x" * 10)) as server:
         call = Caller(colour, server)
 
         async def flow() -> bytes:
@@ -332,7 +336,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
     """A refusal that comes in the middle of a body, with the connection closed behind it."""
     body = some_bytes(16 * MEGABYTE)
     refusal = http(400, {"Content-Length": 2, "Connection": "close"}, b"no")
-    with hanging_up(refusal) as url:
+    with hang_up(refusal) as url:
         transport = Transport(target_of(url))
 
         async def flow() -> Reply:
@@ -349,7 +353,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
 
 
 @contextmanager
-def hanging_up(reply: bytes) -> Iterator[str]:
+def hang_up(reply: bytes) -> Iterator[str]:
     """A server that reads the head of one request, answers, and reads no more."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
