@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def published(*contents: bytes, name: str = "my-app") -> list[Artifact]:
+def publish_all(*contents: bytes, name: str = "my-app") -> list[Artifact]:
     with Database() as db:
         found = []
         for content in contents:
@@ -40,14 +40,14 @@ def published(*contents: bytes, name: str = "my-app") -> list[Artifact]:
         return found
 
 
-def done(*words: str, typed: str | None = None) -> str:
+def run_silently(*words: str, typed: str | None = None) -> str:
     """What a command that has to succeed, and shows no data, says."""
     ended = call(*words, typed=typed)
     assert (ended.exit_code, ended.stdout) == (0, ""), ended.output
     return ended.stderr
 
 
-def shown(*words: str) -> str:
+def show(*words: str) -> str:
     """The data of a command that has to succeed, and says nothing."""
     ended = call(*words)
     assert (ended.exit_code, ended.stderr) == (0, ""), ended.output
@@ -55,11 +55,11 @@ def shown(*words: str) -> str:
 
 
 def facts(*words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shown(*words, "--json"))
+    found: dict[str, Any] = json.loads(show(*words, "--json"))
     return found
 
 
-def refused(*words: str) -> str:
+def refuse(*words: str) -> str:
     ended = call(*words)
     assert (ended.exit_code in range(1, 7), ended.stdout) == (True, ""), ended.output
     assert ended.stderr.startswith("error: ")
@@ -76,9 +76,9 @@ def misspelt(*words: str) -> str:
 
 
 def test_init_makes_the_table_once_and_says_so() -> None:
-    assert done("artifacts", "init") == "table holdall already exists\n"
-    assert done("artifacts", "init", "--table", "kept") == "table kept created\n"
-    assert done("artifacts", "init", "--table", "kept") == "table kept already exists\n"
+    assert run_silently("artifacts", "init") == "table holdall already exists\n"
+    assert run_silently("artifacts", "init", "--table", "kept") == "table kept created\n"
+    assert run_silently("artifacts", "init", "--table", "kept") == "table kept already exists\n"
     with Database(artifacts={"table": "kept"}) as db:  # type: ignore[arg-type]
         assert list(db.artifacts.names()) == []
 
@@ -99,11 +99,13 @@ def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
         "table": "holdall",
         "table_created": False,
     }
-    assert done("artifacts", "init").splitlines()[:2] == [
+    assert run_silently("artifacts", "init").splitlines()[:2] == [
         f"bucket {main} already exists",
         f"bucket {backup} already exists",
     ]
-    assert done("artifacts", "put", "my-app", "-", typed="in S3").startswith("LATEST of my-app is 5 bytes")
+    assert run_silently("artifacts", "put", "my-app", "-", typed="in S3").startswith(
+        "LATEST of my-app is 5 bytes"
+    )
 
 
 # --- put, publish -----------------------------------------------------------------------------------------
@@ -112,27 +114,30 @@ def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
 def test_put_and_publish_say_what_is_there_now(folder: Path) -> None:
     (folder / "app.zip").write_bytes(b"one")
     sha256 = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
-    assert done("artifacts", "put", "my-app", "app.zip") == f"LATEST of my-app is 3 bytes, sha256 {sha256}\n"
+    assert (
+        run_silently("artifacts", "put", "my-app", "app.zip")
+        == f"LATEST of my-app is 3 bytes, sha256 {sha256}\n"
+    )
     said = f"version 1 of my-app published: 3 bytes, sha256 {sha256}\n"
-    assert done("artifacts", "publish", "my-app") == said
-    assert done("artifacts", "publish", "my-app") == said, "nothing changed since"
+    assert run_silently("artifacts", "publish", "my-app") == said
+    assert run_silently("artifacts", "publish", "my-app") == said, "nothing changed since"
     assert facts("artifacts", "publish", "my-app", "--force")["version"] == "2"
 
 
 def test_publish_takes_its_content_from_a_path_or_from_stdin(folder: Path) -> None:
     (folder / "app.zip").write_bytes(b"one")
-    said = done("artifacts", "publish", "my-app", "--from", "app.zip", "--metadata", "build=7")
+    said = run_silently("artifacts", "publish", "my-app", "--from", "app.zip", "--metadata", "build=7")
     assert said.startswith("version 1 of my-app published: 3 bytes")
-    done("artifacts", "publish", "my-app", "--from", "-", typed="two!")
+    run_silently("artifacts", "publish", "my-app", "--from", "-", typed="two!")
     with Database() as db:
         assert (db.artifacts.download("my-app"), db.artifacts.download("my-app", 1)) == (b"two!", b"one")
         assert db.artifacts.get("my-app", 1).metadata == {"build": "7"}
-    assert "there is no file missing" in refused("artifacts", "publish", "my-app", "--from", "missing")
+    assert "there is no file missing" in refuse("artifacts", "publish", "my-app", "--from", "missing")
 
 
 def test_what_a_terminal_would_obey_is_escaped() -> None:
     evil = "red\x1b[31m\r\u202e\nforged"
-    published(b"one", b"two")
+    publish_all(b"one", b"two")
     with Database() as db:
         db.artifacts.put("my-app", b"three", metadata={"note": "a\u202eb"})
         db.artifacts.put_alias("my-app", "prod", 1, by=evil, reason=evil)
@@ -168,7 +173,7 @@ def test_what_a_terminal_would_obey_is_escaped() -> None:
 
 def test_put_keeps_what_is_said_of_it() -> None:
     words = ["--content-type", "text/plain", "--metadata", "commit=a=b", "--tag", "team=ml"]
-    done("artifacts", "put", "my-app", "-", *words, typed="from stdin")
+    run_silently("artifacts", "put", "my-app", "-", *words, typed="from stdin")
     with Database() as db:
         found = db.artifacts.get("my-app")
         assert db.artifacts.download("my-app") == b"from stdin"
@@ -183,46 +188,46 @@ def test_a_directory_goes_in_and_comes_out(folder: Path) -> None:
     (folder / "model" / "weights").mkdir(parents=True)
     (folder / "model" / "weights" / "1.bin").write_bytes(b"123")
     (folder / "model" / "card.txt").write_text("a model")
-    assert "10 bytes" in done("artifacts", "put", "model", "model")
+    assert "10 bytes" in run_silently("artifacts", "put", "model", "model")
     assert facts("artifacts", "show", "model")["directory"] is True
-    done("artifacts", "download", "model", "--to", "copy")
+    run_silently("artifacts", "download", "model", "--to", "copy")
     assert (folder / "copy" / "weights" / "1.bin").read_bytes() == b"123"
     assert (folder / "copy" / "card.txt").read_text() == "a model"
-    assert "is a directory" in refused("artifacts", "download", "model", "--to", "-")
+    assert "is a directory" in refuse("artifacts", "download", "model", "--to", "-")
 
 
 def test_preconditions_that_do_not_hold_change_nothing() -> None:
-    published(b"one")
-    assert "not as expected" in refused("artifacts", "publish", "my-app", "--expect-version", "7")
-    assert "not as expected" in refused("artifacts", "publish", "my-app", "--expect-sha256", "0" * 64)
-    assert "revision" in refused("artifacts", "publish", "my-app", "--expect-revision", "old")
+    publish_all(b"one")
+    assert "not as expected" in refuse("artifacts", "publish", "my-app", "--expect-version", "7")
+    assert "not as expected" in refuse("artifacts", "publish", "my-app", "--expect-sha256", "0" * 64)
+    assert "revision" in refuse("artifacts", "publish", "my-app", "--expect-revision", "old")
 
 
 def test_what_is_not_there_cannot_be_published_shown_or_downloaded() -> None:
     missing = (
         "error: the artifact 'nothing' has no LATEST\nhint: put it first, or restore it if it was deleted\n"
     )
-    assert refused("artifacts", "publish", "nothing") == missing
-    assert refused("artifacts", "show", "nothing") == missing
-    assert refused("artifacts", "download", "nothing", "--to", "file") == missing
-    assert "has no alias 'prod'" in refused("artifacts", "show", "nothing", "prod")
+    assert refuse("artifacts", "publish", "nothing") == missing
+    assert refuse("artifacts", "show", "nothing") == missing
+    assert refuse("artifacts", "download", "nothing", "--to", "file") == missing
+    assert "has no alias 'prod'" in refuse("artifacts", "show", "nothing", "prod")
 
 
 def test_a_file_that_cannot_be_read_or_written_is_told_of() -> None:
-    assert refused("artifacts", "put", "my-app", "missing") == "error: there is no file missing\n"
-    published(b"one")
-    assert "there is no directory" in refused("artifacts", "download", "my-app", "--to", "no/where")
+    assert refuse("artifacts", "put", "my-app", "missing") == "error: there is no file missing\n"
+    publish_all(b"one")
+    assert "there is no directory" in refuse("artifacts", "download", "my-app", "--to", "no/where")
 
 
 # --- list, show, download ---------------------------------------------------------------------------------
 
 
 def test_names_are_listed_one_in_a_line() -> None:
-    assert done("artifacts", "list") == "there are no artifacts\n"
+    assert run_silently("artifacts", "list") == "there are no artifacts\n"
     for name in ("b", "a", "app"):
-        published(b"one", name=name)
-    assert shown("artifacts", "list") == "a\napp\nb\n"
-    assert shown("artifacts", "list", "--starting-with", "a") == "a\napp\n"
+        publish_all(b"one", name=name)
+    assert show("artifacts", "list") == "a\napp\nb\n"
+    assert show("artifacts", "list", "--starting-with", "a") == "a\napp\n"
     assert facts("artifacts", "list", "--limit", "2") == {"names": ["a", "app"], "more": True}
     assert (
         call("artifacts", "list", "--limit", "2").stderr
@@ -231,11 +236,11 @@ def test_names_are_listed_one_in_a_line() -> None:
 
 
 def test_versions_are_listed_with_their_aliases() -> None:
-    published(b"one", b"two")
+    publish_all(b"one", b"two")
     with Database() as db:
         db.artifacts.put_alias("my-app", "prod", 1, 2, 20)
         db.artifacts.delete("my-app", "LATEST")
-    heads, *rows = shown("artifacts", "list", "my-app").splitlines()
+    heads, *rows = show("artifacts", "list", "my-app").splitlines()
     assert heads.split() == ["version", "size", "created", "sha256", "aliases"]
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("2", "prod"), ("1", "prod")]
     listed = facts("artifacts", "list", "my-app", "--deleted")["versions"]
@@ -244,7 +249,7 @@ def test_versions_are_listed_with_their_aliases() -> None:
         ("2", False),
         ("1", False),
     ]
-    assert "Z" in shown("artifacts", "list", "my-app", "--deleted").splitlines()[1].split()[-1]
+    assert "Z" in show("artifacts", "list", "my-app", "--deleted").splitlines()[1].split()[-1]
     assert facts("artifacts", "list", "my-app", "--limit", "1")["more"] is True
 
 
@@ -261,14 +266,14 @@ def test_versions_can_be_narrowed() -> None:
     assert versions("--metadata", "build=1") == ["LATEST", "2"]
     assert versions("--since", "2000-01-01") == ["LATEST", "2", "1"]
     assert versions("--since", "2999-01-01") == []
-    assert done("artifacts", "list", "my-app", "--tag", "team=x") == "no version of my-app matches\n"
+    assert run_silently("artifacts", "list", "my-app", "--tag", "team=x") == "no version of my-app matches\n"
 
 
 def test_a_version_is_shown_in_two_columns_or_as_json() -> None:
-    published(b"one")
+    publish_all(b"one")
     with Database() as db:
         db.artifacts.put_alias("my-app", "prod", 1)
-    lines = dict(line.split(maxsplit=1) for line in shown("artifacts", "show", "my-app", "prod").splitlines())
+    lines = dict(line.split(maxsplit=1) for line in show("artifacts", "show", "my-app", "prod").splitlines())
     assert (lines["version"], lines["size"], lines["aliases"]) == ("1", "3 bytes", "prod")
     assert lines["key"] == "versioned-artifacts/my-app/000001"
     with Database() as db:
@@ -276,66 +281,68 @@ def test_a_version_is_shown_in_two_columns_or_as_json() -> None:
 
 
 def test_a_deleted_version_is_shown_on_demand() -> None:
-    published(b"one")
-    done("artifacts", "delete", "my-app", "1")
-    assert "there is no version 1" in refused("artifacts", "show", "my-app", "1")
-    assert "\ndeleted " in shown("artifacts", "show", "my-app", "1", "--deleted")
+    publish_all(b"one")
+    run_silently("artifacts", "delete", "my-app", "1")
+    assert "there is no version 1" in refuse("artifacts", "show", "my-app", "1")
+    assert "\ndeleted " in show("artifacts", "show", "my-app", "1", "--deleted")
 
 
 def test_a_download_goes_to_a_file_or_to_stdout(folder: Path) -> None:
-    published(b"one", b"two")
+    publish_all(b"one", b"two")
     assert (
-        done("artifacts", "download", "my-app", "1", "--to", "out")
+        run_silently("artifacts", "download", "my-app", "1", "--to", "out")
         == "version 1 of my-app written to out: 3 bytes\n"
     )
     assert (folder / "out").read_bytes() == b"one"
-    assert shown("artifacts", "download", "my-app", "--to", "-") == "two"
+    assert show("artifacts", "download", "my-app", "--to", "-") == "two"
     ended = call("artifacts", "download", "my-app", "1", "--to", "out", "--json")
     assert json.loads(ended.stdout)["path"] == "out"
 
 
 def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
-    published(b"one", b"two")
-    done("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "50")
+    publish_all(b"one", b"two")
+    run_silently("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "50")
     with Database() as db:
         picks = {key: db.artifacts.alias("my-app", "prod").resolve(key) for key in ("a", "b", "c", "d")}
     assert set(picks.values()) == {"1", "2"}
     for key, version in picks.items():
-        assert shown("alias", "resolve", "my-app", "prod", "--key", key) == f"{version}\n"
+        assert show("alias", "resolve", "my-app", "prod", "--key", key) == f"{version}\n"
         assert facts("artifacts", "show", "my-app", "prod", "--key", key)["version"] == version
         content = {"1": "one", "2": "two"}[version]
-        assert shown("artifacts", "download", "my-app", "prod", "--to", "-", "--key", key) == content
+        assert show("artifacts", "download", "my-app", "prod", "--to", "-", "--key", key) == content
 
 
 # --- delete, restore, prune, purge, reindex ---------------------------------------------------------------
 
 
 def test_a_version_is_deleted_and_comes_back() -> None:
-    published(b"one")
-    assert done("artifacts", "delete", "my-app", "1") == "version 1 of my-app deleted\n"
+    publish_all(b"one")
+    assert run_silently("artifacts", "delete", "my-app", "1") == "version 1 of my-app deleted\n"
     nothing = "there is no version 1 of my-app: nothing to delete\n"
-    assert done("artifacts", "delete", "my-app", "1") == nothing
-    assert done("artifacts", "restore", "my-app", "1").startswith("version 1 of my-app restored: 3 bytes")
-    assert "is not a version" in refused("artifacts", "delete", "my-app", "newest")
+    assert run_silently("artifacts", "delete", "my-app", "1") == nothing
+    assert run_silently("artifacts", "restore", "my-app", "1").startswith(
+        "version 1 of my-app restored: 3 bytes"
+    )
+    assert "is not a version" in refuse("artifacts", "delete", "my-app", "newest")
 
 
 def test_what_an_alias_serves_is_deleted_only_with_it() -> None:
-    published(b"one")
-    done("alias", "set", "my-app", "prod", "1", "--protected")
-    assert refused("artifacts", "delete", "my-app", "1") == (
+    publish_all(b"one")
+    run_silently("alias", "set", "my-app", "prod", "1", "--protected")
+    assert refuse("artifacts", "delete", "my-app", "1") == (
         "error: version 1 of 'my-app' cannot be deleted while aliases serve it: prod\n"
         "hint: point them elsewhere first, or delete them too with --drop-aliases\n"
     )
-    assert refused("artifacts", "delete", "my-app", "1", "--drop-aliases") == (
+    assert refuse("artifacts", "delete", "my-app", "1", "--drop-aliases") == (
         "error: the alias 'prod' of 'my-app' is protected\nhint: to change it anyway, pass --allow-protected\n"
     )
-    done("artifacts", "delete", "my-app", "1", "--drop-aliases", "--allow-protected")
-    assert done("alias", "list", "my-app") == "my-app has no aliases\n"
+    run_silently("artifacts", "delete", "my-app", "1", "--drop-aliases", "--allow-protected")
+    assert run_silently("alias", "list", "my-app") == "my-app has no aliases\n"
 
 
 def test_prune_deletes_what_its_dry_run_says() -> None:
-    published(b"one", b"two", b"three")
-    done("alias", "set", "my-app", "prod", "1")
+    publish_all(b"one", b"two", b"three")
+    run_silently("alias", "set", "my-app", "prod", "1")
     words = ("artifacts", "prune", "my-app", "--keep-last", "1", "--older-than", "0s")
     dry = call(*words, "--dry-run")
     assert (dry.stdout, dry.stderr) == (
@@ -350,15 +357,21 @@ def test_prune_deletes_what_its_dry_run_says() -> None:
         "3",
         "1",
     ]
-    assert done("artifacts", "prune", "my-app") == "0 versions deleted\n"
+    assert run_silently("artifacts", "prune", "my-app") == "0 versions deleted\n"
 
 
 def test_purge_frees_the_bytes_and_says_how_many() -> None:
-    published(b"one", b"two")
-    dry = done("artifacts", "purge", "my-app", "--dry-run")
+    publish_all(b"one", b"two")
+    dry = run_silently("artifacts", "purge", "my-app", "--dry-run")
     assert dry == "would be purged: 3 versions, 3 objects with 9 bytes\n"
-    assert done("artifacts", "purge", "my-app", "1", "--yes") == "purged: 1 version, 1 object with 3 bytes\n"
-    assert done("artifacts", "purge", "my-app", "1") == "there is no version 1 of my-app: nothing to purge\n"
+    assert (
+        run_silently("artifacts", "purge", "my-app", "1", "--yes")
+        == "purged: 1 version, 1 object with 3 bytes\n"
+    )
+    assert (
+        run_silently("artifacts", "purge", "my-app", "1")
+        == "there is no version 1 of my-app: nothing to purge\n"
+    )
     assert facts("artifacts", "purge", "my-app", "--yes") == {
         "name": "my-app",
         "versions": ["LATEST", "2"],
@@ -372,8 +385,8 @@ def test_purge_frees_the_bytes_and_says_how_many() -> None:
 
 
 def test_without_a_terminal_nothing_is_purged() -> None:
-    published(b"one")
-    assert refused("artifacts", "purge", "my-app") == (
+    publish_all(b"one")
+    assert refuse("artifacts", "purge", "my-app") == (
         "error: artifact my-app was not purged: there is no terminal to ask for confirmation\n"
         "hint: add --yes if you are sure\n"
     )
@@ -406,7 +419,7 @@ def _read(terminal: int) -> bytes:
 
 
 def test_at_a_terminal_the_name_or_the_version_purges(folder: Path) -> None:
-    published(b"one")
+    publish_all(b"one")
     code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", "1", typed="my-app\n")
     assert code == 5
     assert seen.endswith("error: version 1 of my-app was not purged: you did not type the version\n")
@@ -425,8 +438,8 @@ def test_at_a_terminal_a_bar_shows_how_far_it_is(folder: Path) -> None:
 
 
 def test_reindex_lists_what_is_not_listed() -> None:
-    published(b"one")
-    assert done("artifacts", "reindex") == "1 artifact: 0 added to the list, 0 removed\n"
+    publish_all(b"one")
+    assert run_silently("artifacts", "reindex") == "1 artifact: 0 added to the list, 0 removed\n"
     told = {"artifacts": 1, "added": 0, "removed": 0, "objects": 0, "bytes": 0}
     assert facts("artifacts", "reindex") == told
 
@@ -435,16 +448,16 @@ def test_reindex_lists_what_is_not_listed() -> None:
 
 
 def test_an_alias_serves_one_version_a_canary_or_many() -> None:
-    published(b"one", b"two", b"three")
-    assert done("alias", "set", "my-app", "prod", "1") == "alias prod of my-app serves 1\n"
-    split = done("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
+    publish_all(b"one", b"two", b"three")
+    assert run_silently("alias", "set", "my-app", "prod", "1") == "alias prod of my-app serves 1\n"
+    split = run_silently("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
     assert split == "alias prod of my-app serves 1 (80 %), 2 (20 %)\n"
     many = facts("alias", "set", "my-app", "prod", "--weights", "1=50, 2=30, 3=20")
     assert many["weights"] == {"1": 50, "2": 30, "3": 20}
     assert facts("alias", "show", "my-app", "prod") == many
-    lines = shown("alias", "show", "my-app", "prod").splitlines()
+    lines = show("alias", "show", "my-app", "prod").splitlines()
     assert lines[2] == "serves     1 (50 %), 2 (30 %), 3 (20 %)"
-    heads, row = shown("alias", "list", "my-app").splitlines()
+    heads, row = show("alias", "list", "my-app").splitlines()
     assert heads.split() == ["alias", "serves", "since", "protected"]
     assert row.startswith("prod   1 (50 %), 2 (30 %), 3 (20 %)")
     assert [each["alias"] for each in facts("alias", "list", "my-app")["aliases"]] == ["prod"]
@@ -478,87 +491,90 @@ def test_a_command_line_that_makes_no_sense_does_nothing(words: tuple[str, ...])
 
 
 def test_an_alias_that_cannot_be_is_refused() -> None:
-    published(b"one")
-    assert "there is no version 7" in refused("alias", "set", "my-app", "prod", "7")
-    assert "looks like a version" in refused("alias", "set", "my-app", "1", "1")
-    assert "no alias 'prod'" in refused("alias", "show", "my-app", "prod")
-    assert "no alias 'prod'" in refused("alias", "rollback", "my-app", "prod")
-    assert done("alias", "delete", "my-app", "prod") == "my-app has no alias prod: nothing to delete\n"
-    assert done("alias", "history", "my-app", "prod") == "prod of my-app has no history\n"
+    publish_all(b"one")
+    assert "there is no version 7" in refuse("alias", "set", "my-app", "prod", "7")
+    assert "looks like a version" in refuse("alias", "set", "my-app", "1", "1")
+    assert "no alias 'prod'" in refuse("alias", "show", "my-app", "prod")
+    assert "no alias 'prod'" in refuse("alias", "rollback", "my-app", "prod")
+    assert (
+        run_silently("alias", "delete", "my-app", "prod") == "my-app has no alias prod: nothing to delete\n"
+    )
+    assert run_silently("alias", "history", "my-app", "prod") == "prod of my-app has no history\n"
 
 
 def test_hints_name_options_not_arguments() -> None:
-    published(b"one")
-    done("alias", "set", "my-app", "prod", "1", "--protected")
-    assert "pass --allow-protected\n" in refused("alias", "delete", "my-app", "prod")
-    assert "with --drop-aliases\n" in refused("artifacts", "delete", "my-app", "1")
+    publish_all(b"one")
+    run_silently("alias", "set", "my-app", "prod", "1", "--protected")
+    assert "pass --allow-protected\n" in refuse("alias", "delete", "my-app", "prod")
+    assert "with --drop-aliases\n" in refuse("artifacts", "delete", "my-app", "1")
 
 
 def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
-    published(b"one", b"two")
-    done("alias", "set", "my-app", "prod", "1")
-    done(
+    publish_all(b"one", b"two")
+    run_silently("alias", "set", "my-app", "prod", "1")
+    run_silently(
         *("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "5"),
         *("--by", "ada", "--reason", "try it"),
     )
-    assert done("alias", "rollback", "my-app", "prod") == "alias prod of my-app serves 1\n"
+    assert run_silently("alias", "rollback", "my-app", "prod") == "alias prod of my-app serves 1\n"
     changes = facts("alias", "history", "my-app", "prod")["changes"]
     assert [(each["number"], each["action"], each["weights"], each["of"]) for each in changes] == [
         (3, "rollback", {"1": 100}, 1),
         (2, "set", {"1": 95, "2": 5}, None),
         (1, "set", {"1": 100}, None),
     ]
-    rows = shown("alias", "history", "my-app", "prod").splitlines()
+    rows = show("alias", "history", "my-app", "prod").splitlines()
     assert rows[2].endswith("  set            1 (95 %), 2 (5 %)  ada  try it")
     then = facts("alias", "show", "my-app", "prod", "--at", changes[1]["at"])
     assert then["weights"] == {"1": 95, "2": 5}
-    done("alias", "delete", "my-app", "prod")
-    back = done("alias", "rollback", "my-app", "prod", "--to", "2")
+    run_silently("alias", "delete", "my-app", "prod")
+    back = run_silently("alias", "rollback", "my-app", "prod", "--to", "2")
     assert back == "alias prod of my-app serves 1 (95 %), 2 (5 %)\n"
     assert facts("alias", "history", "my-app", "prod", "--limit", "1")["more"] is True
     assert (
-        done("alias", "rollback", "my-app", "prod", "--to-version", "1") == "alias prod of my-app serves 1\n"
+        run_silently("alias", "rollback", "my-app", "prod", "--to-version", "1")
+        == "alias prod of my-app serves 1\n"
     )
     misspelt("alias", "rollback", "my-app", "prod", "--to-version", "1", "--to", "1")
 
 
 def test_a_protected_alias_is_changed_on_purpose() -> None:
-    published(b"one", b"two")
-    done("alias", "set", "my-app", "prod", "1", "--protected")
+    publish_all(b"one", b"two")
+    run_silently("alias", "set", "my-app", "prod", "1", "--protected")
     for words in (("set", "my-app", "prod", "2"), ("delete", "my-app", "prod")):
-        assert "pass --allow-protected" in refused("alias", *words)
-    done("alias", "set", "my-app", "prod", "2", "--allow-protected")
+        assert "pass --allow-protected" in refuse("alias", *words)
+    run_silently("alias", "set", "my-app", "prod", "2", "--allow-protected")
     assert facts("alias", "show", "my-app", "prod")["protected"] is True
-    done("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")
-    assert "set, unprotected" in shown("alias", "history", "my-app", "prod")
-    done("alias", "delete", "my-app", "prod")
+    run_silently("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")
+    assert "set, unprotected" in show("alias", "history", "my-app", "prod")
+    run_silently("alias", "delete", "my-app", "prod")
 
 
 def test_an_alias_is_changed_only_if_it_is_as_expected() -> None:
-    published(b"one", b"two")
+    publish_all(b"one", b"two")
     revision = facts("alias", "set", "my-app", "prod", "1")["revision"]
-    done("alias", "set", "my-app", "prod", "2", "--expect-revision", revision)
-    assert "has revision" in refused("alias", "set", "my-app", "prod", "1", "--expect-revision", revision)
+    run_silently("alias", "set", "my-app", "prod", "2", "--expect-revision", revision)
+    assert "has revision" in refuse("alias", "set", "my-app", "prod", "1", "--expect-revision", revision)
 
 
 def test_many_picks_are_counted_in_a_chart() -> None:
-    published(b"one", b"two")
-    done("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
+    publish_all(b"one", b"two")
+    run_silently("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
     told = facts("alias", "resolve", "my-app", "prod", "--count", "2000")
     assert sum(told["picks"].values()) == told["count"] == 2000
     assert told["shares"] == {"1": 0.8, "2": 0.2}
     assert 200 < told["picks"]["2"] < 600
-    first, second = shown("alias", "resolve", "my-app", "prod", "--count", "2000").splitlines()
+    first, second = show("alias", "resolve", "my-app", "prod", "--count", "2000").splitlines()
     assert first.startswith("1  " + "█" * 30)
     assert 3 < second.count("█") < 15
 
 
 def test_the_picks_of_several_keys_are_a_table() -> None:
-    published(b"one")
-    done("alias", "set", "my-app", "prod", "1")
-    assert shown("alias", "resolve", "my-app", "prod") == "1\n"
+    publish_all(b"one")
+    run_silently("alias", "set", "my-app", "prod", "1")
+    assert show("alias", "resolve", "my-app", "prod") == "1\n"
     keys = ("--key", "ada", "--key", "grace")
-    assert shown("alias", "resolve", "my-app", "prod", *keys) == "key    version\nada    1\ngrace  1\n"
+    assert show("alias", "resolve", "my-app", "prod", *keys) == "key    version\nada    1\ngrace  1\n"
     picks = facts("alias", "resolve", "my-app", "prod", *keys)["picks"]
     assert picks == [{"key": "ada", "version": "1"}, {"key": "grace", "version": "1"}]
 
@@ -567,17 +583,21 @@ def test_the_picks_of_several_keys_are_a_table() -> None:
 
 
 def test_a_rollout_is_started_paused_resumed_advanced_and_done() -> None:
-    published(b"one", b"two")
-    done("alias", "set", "my-app", "prod", "1")
-    started_ = done("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "5:1h", "--stage", "50")
+    publish_all(b"one", b"two")
+    run_silently("alias", "set", "my-app", "prod", "1")
+    started_ = run_silently(
+        "alias", "rollout", "start", "my-app", "prod", "2", "--stage", "5:1h", "--stage", "50"
+    )
     assert started_.startswith(
         "rollout of version 2 to prod of my-app is running: the version gets 5 % until 2"
     )
-    lines = shown("alias", "rollout", "show", "my-app", "prod").splitlines()
+    lines = show("alias", "rollout", "show", "my-app", "prod").splitlines()
     assert "stages    5 % for 1h, 50 % until advanced, 100 %" in lines
-    assert done("alias", "rollout", "pause", "my-app", "prod").endswith("is paused: the version gets 5 %\n")
-    assert "the version gets 5 % until 2" in done("alias", "rollout", "resume", "my-app", "prod")
-    advanced = done("alias", "rollout", "advance", "my-app", "prod")
+    assert run_silently("alias", "rollout", "pause", "my-app", "prod").endswith(
+        "is paused: the version gets 5 %\n"
+    )
+    assert "the version gets 5 % until 2" in run_silently("alias", "rollout", "resume", "my-app", "prod")
+    advanced = run_silently("alias", "rollout", "advance", "my-app", "prod")
     assert advanced.endswith("is waiting: the version gets 50 % until you advance the rollout\n")
     assert facts("alias", "rollout", "advance", "my-app", "prod")["state"] == "done"
     assert facts("alias", "rollout", "show", "my-app", "prod")["percent"] == 100
@@ -585,13 +605,15 @@ def test_a_rollout_is_started_paused_resumed_advanced_and_done() -> None:
 
 
 def test_a_rollout_is_aborted_and_the_alias_is_as_before() -> None:
-    published(b"one", b"two")
-    done("alias", "set", "my-app", "prod", "1")
-    assert "has never had a rollout" in refused("alias", "rollout", "show", "my-app", "prod")
-    done("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "50")
-    assert done("alias", "rollout", "abort", "my-app", "prod").endswith("is aborted: the version gets 0 %\n")
+    publish_all(b"one", b"two")
+    run_silently("alias", "set", "my-app", "prod", "1")
+    assert "has never had a rollout" in refuse("alias", "rollout", "show", "my-app", "prod")
+    run_silently("alias", "rollout", "start", "my-app", "prod", "2", "--stage", "50")
+    assert run_silently("alias", "rollout", "abort", "my-app", "prod").endswith(
+        "is aborted: the version gets 0 %\n"
+    )
     assert facts("alias", "show", "my-app", "prod")["weights"] == {"1": 100}
-    assert "is aborted" in refused("alias", "rollout", "advance", "my-app", "prod")
+    assert "is aborted" in refuse("alias", "rollout", "advance", "my-app", "prod")
 
 
 # --- where they are, and who hears of it ------------------------------------------------------------------
@@ -604,8 +626,8 @@ def test_where_artifacts_are_comes_from_options_the_environment_or_the_file(
 
     def key(*words: str) -> str:
         name = f"a{uuid4().hex[:8]}"
-        done("artifacts", *words, "put", name, "-", typed="x")
-        lines = shown("artifacts", *words, "show", name).splitlines()
+        run_silently("artifacts", *words, "put", name, "-", typed="x")
+        lines = show("artifacts", *words, "show", name).splitlines()
         return next(line.split()[1] for line in lines if line.startswith("key")).replace(name, "NAME")
 
     assert key() == "from-file/NAME/LATEST.zip"
@@ -613,17 +635,17 @@ def test_where_artifacts_are_comes_from_options_the_environment_or_the_file(
     assert key("--prefix", "said", "--suffix", "") == "said/NAME/LATEST"
     monkeypatch.setenv("HOLDALL_ARTIFACTS", "prefix=from-environment")
     assert key() == "from-environment/NAME/LATEST"
-    assert "the table elsewhere for artifacts does not exist" in refused(
+    assert "the table elsewhere for artifacts does not exist" in refuse(
         "artifacts", "list", "--table", "elsewhere"
     )
-    assert "there is no file service 'other'" in refused("artifacts", "publish", "x", "--service", "other")
+    assert "there is no file service 'other'" in refuse("artifacts", "publish", "x", "--service", "other")
 
 
 def test_handlers_of_an_app_hear_of_a_change(folder: Path) -> None:
     (folder / "shop.py").write_text(
         "from holdall.artifacts import on\n\n@on('published', 'alias_moved', name='tell')\ndef tell(event): ...\n"
     )
-    published(b"one")
+    publish_all(b"one")
     environment = {"HOLDALL_URL": URL}
     silent = start("alias", "set", "my-app", "prod", "1", folder=folder, **environment)
     heard = start("alias", "set", "my-app", "prod", "LATEST", "--app", "shop", folder=folder, **environment)

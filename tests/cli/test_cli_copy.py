@@ -21,7 +21,7 @@ SOURCE, TARGET = "embedded:app.db?durability=normal", "embedded:copy.db?durabili
 
 
 @job("cli-copied")
-def nothing() -> None: ...
+def do_nothing() -> None: ...
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_what_was_changed_in_the_target_ends_the_command_with_1() -> None:
 
 def test_jobs_are_paused_until_they_are_resumed() -> None:
     with Database(SOURCE) as db:
-        db.jobs.enqueue(nothing)
+        db.jobs.enqueue(do_nothing)
     ended = call("copy", SOURCE, TARGET)
     assert "1 waiting job, paused in the target until resumed" in ended.stdout.splitlines()
     assert f"run: holdall --url '{TARGET}' jobs resume" in ended.stderr

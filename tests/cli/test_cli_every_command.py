@@ -124,7 +124,7 @@ def take_stock(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def kept(stand: Stand) -> Iterator[None]:
+def unchanged_stand(stand: Stand) -> Iterator[None]:
     """Check that a test has written nothing."""
     before = take_stock(stand.folder)
     yield
@@ -169,7 +169,7 @@ def test_good_input_succeeds(
 # --- bad input --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("unchanged_stand")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_bad_input_is_refused_and_nothing_is_written(stand: Stand, name: str) -> None:
     for case in (*COMMANDS[name].bad, Bad("--no-such-option", 2, "No such option")):
@@ -180,7 +180,7 @@ def test_bad_input_is_refused_and_nothing_is_written(stand: Stand, name: str) ->
             assert error.keys() == {"code", "message", "hint"}
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("unchanged_stand")
 @pytest.mark.parametrize("name", [name for name in COMMANDS if "url" in parameters(name) and name != "serve"])
 def test_a_url_that_names_no_database_is_refused(stand: Stand, name: str) -> None:
     good = COMMANDS[name].good[0]
@@ -194,7 +194,7 @@ def test_a_url_that_names_no_database_is_refused(stand: Stand, name: str) -> Non
 CONFIRMED = [name for name, cases in COMMANDS.items() if cases.good and "--yes" in cases.good[0].words]
 
 
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("unchanged_stand")
 @pytest.mark.parametrize("name", CONFIRMED)
 def test_without_a_terminal_nothing_is_deleted_unless_it_was_confirmed(stand: Stand, name: str) -> None:
     words = COMMANDS[name].good[0].words.replace("--yes", "")

@@ -282,7 +282,7 @@ def test_json_that_does_not_fit_is_refused() -> None:
 # --- completion -------------------------------------------------------------------------------------------
 
 
-def suggested(*typed: str) -> list[str]:
+def complete(*typed: str) -> list[str]:
     """What a shell is offered for the last word."""
     completion = ShellComplete(program, {}, "holdall", "_HOLDALL_COMPLETE")
     return [each.value for each in completion.get_completions(list(typed[:-1]), typed[-1])]
@@ -295,16 +295,16 @@ def test_a_shell_is_offered_models_artifacts_versions_aliases_and_queues() -> No
         db.artifacts.put_alias("model", "stable", 1)
         db.artifacts.publish("mode", b"x")
         db.jobs.enqueue(work, queue="mail")
-    assert suggested("items", "get", "itemshop:") == ["itemshop:Order"]
-    assert suggested("migrate", "itemshop:O") == ["itemshop:Order"]
-    assert suggested("items", "get", "nomodule:") == []
-    assert suggested("artifacts", "list", "mod") == ["mode", "model"]
-    assert {*suggested("artifacts", "show", "model", "")} >= {"stable", "1", "2"}
-    assert suggested("alias", "show", "model", "st") == ["stable"]
-    assert suggested("jobs", "list", "--queue", "m") == ["mail"]
-    assert suggested("--url", "embedded:none.db", "artifacts", "list", "mod") == []
+    assert complete("items", "get", "itemshop:") == ["itemshop:Order"]
+    assert complete("migrate", "itemshop:O") == ["itemshop:Order"]
+    assert complete("items", "get", "nomodule:") == []
+    assert complete("artifacts", "list", "mod") == ["mode", "model"]
+    assert {*complete("artifacts", "show", "model", "")} >= {"stable", "1", "2"}
+    assert complete("alias", "show", "model", "st") == ["stable"]
+    assert complete("jobs", "list", "--queue", "m") == ["mail"]
+    assert complete("--url", "embedded:none.db", "artifacts", "list", "mod") == []
     assert not Path("none.db").exists()
-    assert suggested("--url", "mysql://here", "artifacts", "list", "mod") == []
+    assert complete("--url", "mysql://here", "artifacts", "list", "mod") == []
 
 
 def test_what_does_not_answer_in_time_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,7 @@ def test_what_does_not_answer_in_time_is_not_waited_for(monkeypatch: pytest.Monk
     os.mkfifo("pipe")
     Path("slowshop.py").write_text("with open('pipe') as pipe: pipe.read()")
     before = {*threading.enumerate()}
-    assert suggested("items", "get", "slowshop:") == []
+    assert complete("items", "get", "slowshop:") == []
     Path("pipe").write_text("now")  # the import ends
     for thread in {*threading.enumerate()} - before:
         thread.join()

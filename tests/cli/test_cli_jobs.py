@@ -43,7 +43,7 @@ def enqueue(job: Any, *args: Any, **options: Any) -> str:
         return db.jobs.enqueue(job, *args, **options).id
 
 
-def died(*numbers: int, queue: str = "default") -> list[str]:
+def fail_jobs(*numbers: int, queue: str = "default") -> list[str]:
     """Jobs that failed for good, one after the other."""
     ids = []
     with Database() as db:
@@ -53,16 +53,16 @@ def died(*numbers: int, queue: str = "default") -> list[str]:
     return ids
 
 
-def stored(**options: Any) -> list[JobRecord]:
+def list_jobs(**options: Any) -> list[JobRecord]:
     with Database() as db:
         return db.jobs.list(**options)
 
 
 def states() -> dict[str, str]:
-    return {record.id: record.state for record in stored()}
+    return {record.id: record.state for record in list_jobs()}
 
 
-def listed(*words: str) -> list[str]:
+def list_ids(*words: str) -> list[str]:
     """The ids in a listing."""
     ended = call("jobs", "list", "--json", *words)
     assert (ended.exit_code, ended.stderr) == (0, "")
@@ -78,7 +78,7 @@ def facts(id: str) -> dict[str, Any]:
 
 
 def test_jobs_are_listed_as_they_are_due_then_the_dead() -> None:
-    (dead,) = died(1)
+    (dead,) = fail_jobs(1)
     later = enqueue(bad, 2, delay=60)
     soon = enqueue(bad, 3)
     ended = call("jobs", "list")
@@ -94,14 +94,14 @@ def test_jobs_are_listed_as_they_are_due_then_the_dead() -> None:
 
 
 def test_a_list_can_be_narrowed() -> None:
-    (dead,) = died(1)
+    (dead,) = fail_jobs(1)
     here = enqueue(bad, 2)
     slow = enqueue(once, key="a")
-    assert listed("--state", "dead") == [dead]
-    assert listed("--state", "waiting") == [here, slow]
-    assert listed("--queue", "slow") == [slow]
-    assert listed("--name", "cli-bad") == [here, dead]
-    assert listed("--name", "cli-bad", "--state", "dead", "--queue", "slow") == []
+    assert list_ids("--state", "dead") == [dead]
+    assert list_ids("--state", "waiting") == [here, slow]
+    assert list_ids("--queue", "slow") == [slow]
+    assert list_ids("--name", "cli-bad") == [here, dead]
+    assert list_ids("--name", "cli-bad", "--state", "dead", "--queue", "slow") == []
 
 
 def test_a_list_is_cut_at_its_limit_and_says_so() -> None:
@@ -132,7 +132,7 @@ def test_nothing_to_list_is_said_on_stderr() -> None:
 
 
 def test_jobs_are_counted_by_queue_and_state() -> None:
-    died(1, 2)
+    fail_jobs(1, 2)
     enqueue(bad, 3)
     enqueue(once, key="a")
     ended = call("jobs", "counts")
@@ -154,7 +154,7 @@ def test_without_queues_there_is_nothing_to_count() -> None:
 
 
 def test_a_job_is_shown_with_its_arguments_and_its_error() -> None:
-    (id,) = died(7)
+    (id,) = fail_jobs(7)
     ended = call("jobs", "show", id)
     assert (ended.exit_code, ended.stderr) == (0, "")
     pairs, _, error = ended.stdout.partition("\n\n")
@@ -175,7 +175,7 @@ def test_a_key_is_shown_with_how_long_it_is_remembered() -> None:
 
 
 def test_a_job_is_shown_to_programs_with_times_that_they_can_read() -> None:
-    (id,) = died(7)
+    (id,) = fail_jobs(7)
     told = facts(id)
     assert (told["name"], told["arguments"], told["state"]) == ("cli-bad", "[7]", "dead")
     for name in ("enqueued", "due", "died"):
@@ -216,7 +216,7 @@ def test_a_job_that_is_not_there_is_an_error(command: str) -> None:
 
 
 def test_a_dead_job_is_tried_again() -> None:
-    first, second = died(1, 2)
+    first, second = fail_jobs(1, 2)
     ended = call("jobs", "retry", first)
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"job {first} will be retried\n")
     assert states() == {first: "waiting", second: "dead"}
@@ -225,12 +225,12 @@ def test_a_dead_job_is_tried_again() -> None:
 def test_a_job_that_waits_for_its_time_is_due_at_once() -> None:
     id = enqueue(bad, delay=3600)
     assert call("jobs", "retry", id).exit_code == 0
-    (record,) = stored()
+    (record,) = list_jobs()
     assert record.due < datetime.now(UTC) + timedelta(minutes=1)
 
 
 def test_one_that_cannot_be_tried_again_does_not_keep_the_others_from_it() -> None:
-    (id,) = died(1)
+    (id,) = fail_jobs(1)
     ended = call("jobs", "retry", NOBODY, id)
     assert ended.exit_code == 3
     assert f"there is no job '{NOBODY}'" in ended.stderr
@@ -238,8 +238,8 @@ def test_one_that_cannot_be_tried_again_does_not_keep_the_others_from_it() -> No
 
 
 def test_all_dead_jobs_can_be_tried_again_or_those_of_a_queue_or_name() -> None:
-    here = died(1, 2)
-    there = died(3, queue="slow")
+    here = fail_jobs(1, 2)
+    there = fail_jobs(3, queue="slow")
     waiting = enqueue(bad, 4)
     assert call("jobs", "retry", "--all", "--name", "other").stderr == "0 jobs will be retried\n"
     assert call("jobs", "retry", "--all", "--queue", "slow").stderr == "1 job will be retried\n"
@@ -252,7 +252,7 @@ def test_all_dead_jobs_can_be_tried_again_or_those_of_a_queue_or_name() -> None:
 
 
 def test_single_jobs_are_deleted() -> None:
-    (dead,) = died(1)
+    (dead,) = fail_jobs(1)
     waiting = enqueue(bad)
     kept = enqueue(bad)
     ended = call("jobs", "delete", dead, waiting)
@@ -262,7 +262,7 @@ def test_single_jobs_are_deleted() -> None:
 
 
 def test_purge_deletes_the_dead() -> None:
-    died(1, 2)
+    fail_jobs(1, 2)
     waiting = enqueue(bad)
     ended = call("jobs", "purge", "--yes")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "2 jobs deleted\n")
@@ -270,8 +270,8 @@ def test_purge_deletes_the_dead() -> None:
 
 
 def test_purge_can_be_narrowed() -> None:
-    (dead,) = died(1)
-    (slow,) = died(2, queue="slow")
+    (dead,) = fail_jobs(1)
+    (slow,) = fail_jobs(2, queue="slow")
     waiting = enqueue(bad)
     assert call("jobs", "purge", "--yes", "--name", "other").stderr == "0 jobs deleted\n"
     assert call("jobs", "purge", "--yes", "--queue", "slow").stderr == "1 job deleted\n"
@@ -292,22 +292,22 @@ def test_purge_can_be_narrowed() -> None:
     ],
 )
 def test_purge_can_spare_the_young(words: tuple[str, ...], deleted: int) -> None:
-    died(1)
+    fail_jobs(1)
     asked = start("jobs", "purge", *words, folder=Path.cwd(), HOLDALL_URL=URL)
     assert ("no job matches" in asked.stderr) == (not deleted)
     ended = call("jobs", "purge", "--yes", *words)
     assert ended.stderr == f"{deleted} {'job' if deleted == 1 else 'jobs'} deleted\n"
-    assert len(stored()) == 1 - deleted
+    assert len(list_jobs()) == 1 - deleted
 
 
 def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -> None:
-    died(1, 2)
+    fail_jobs(1, 2)
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (5, "")
     assert ended.stderr == (
         "error: 2 jobs not deleted: there is no terminal to ask for confirmation\nhint: add --yes if you are sure\n"
     )
-    assert len(stored()) == 2
+    assert len(list_jobs()) == 2
 
 
 def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
@@ -316,16 +316,16 @@ def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
 
 
 def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:
-    died(1, 2)
+    fail_jobs(1, 2)
     code, seen = at_a_terminal(folder, "n\n")
     assert code == 5
     assert "Delete 2 jobs? This cannot be undone." in seen
     assert seen.endswith("error: nothing was deleted\n")
-    assert len(stored()) == 2
+    assert len(list_jobs()) == 2
     code, seen = at_a_terminal(folder, "y\n")
     assert code == 0
     assert seen.endswith("2 jobs deleted\n")
-    assert stored() == []
+    assert list_jobs() == []
 
 
 def test_where_there_is_nothing_to_purge_nobody_is_asked(folder: Path) -> None:
@@ -355,7 +355,7 @@ def test_where_there_is_nothing_to_purge_nobody_is_asked(folder: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
-    died(1)
+    fail_jobs(1)
     ended = call("jobs", *words)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert set(states().values()) == {"dead"}

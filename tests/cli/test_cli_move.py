@@ -67,13 +67,13 @@ def move(*options: str) -> Any:
     return call("models", "move", "moving:OldProduct", "moving:Product", *options)
 
 
-def stored(table: str = "holdall") -> list[Any]:
+def list_items(table: str = "holdall") -> list[Any]:
     with Database(URL) as db:
         return list(db.send(Scan(table, consistent=True)).items)
 
 
 def test_items_are_copied_and_the_summary_is_data(models: Any) -> None:
-    before = stored("products")
+    before = list_items("products")
     ended = move()
     assert ended.exit_code == 0
     assert ended.stderr == (
@@ -90,7 +90,7 @@ def test_items_are_copied_and_the_summary_is_data(models: Any) -> None:
             1,
             2,
         ]
-    assert stored("products") == before
+    assert list_items("products") == before
 
 
 def test_a_dry_run_writes_nothing(models: Any) -> None:
@@ -102,7 +102,7 @@ def test_a_dry_run_writes_nothing(models: Any) -> None:
     assert "not copied, because OldProduct does not declare them: supplier\n" in ended.stderr
     assert "problem: moving:OldProduct: 9: OldProduct.price: the stored value" in ended.stderr
     assert "error: 1 item cannot be copied\nhint: correct the items or use --convert, and run" in ended.stderr
-    assert stored() == []
+    assert list_items() == []
 
 
 def test_what_differs_is_listed_and_updated_on_request(models: Any) -> None:

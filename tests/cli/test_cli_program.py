@@ -281,7 +281,7 @@ def silent_table() -> Iterator[str]:
 # --- weight ---
 
 
-def loaded_by(statement: str, folder: Path) -> set[str]:
+def find_loaded(statement: str, folder: Path) -> set[str]:
     script = f"import sys; {statement}; print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", script],
@@ -294,14 +294,14 @@ def loaded_by(statement: str, folder: Path) -> set[str]:
 
 
 def test_importing_the_command_line_loads_nothing_of_it(tmp_path: Path) -> None:
-    loaded = loaded_by("import holdall.cli", tmp_path)
+    loaded = find_loaded("import holdall.cli", tmp_path)
     assert "click" not in loaded
     assert {name for name in loaded if name.startswith("holdall.")} == {"holdall.cli"}
 
 
 def test_asking_for_help_opens_no_database_and_loads_none(tmp_path: Path) -> None:
     run = "from holdall.cli.program import program; program.main(['table', '--help'], standalone_mode=False)"
-    loaded = loaded_by(run, tmp_path)
+    loaded = find_loaded(run, tmp_path)
     assert not {
         name for name in loaded if name.startswith(("holdall.backends", "holdall.database", "sqlite3"))
     }

@@ -27,7 +27,7 @@ class Parcel(Model):
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **settings: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serve(folder: Path, *options: str, **settings: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A server; gives what it prints first."""
     assert INSTALLED is not None
     (folder / "parcels.py").write_text(MODULE, encoding="utf-8")
@@ -50,7 +50,7 @@ def serving(folder: Path, *options: str, **settings: str) -> Iterator[tuple[str,
 
 
 def test_the_printed_link_signs_in_and_a_signal_ends_the_server(tmp_path: Path) -> None:
-    with serving(tmp_path, "--models", "parcels") as (link, server):
+    with serve(tmp_path, "--models", "parcels") as (link, server):
         with httpx.Client(follow_redirects=True) as client:
             page = client.get(link)
             assert (page.status_code, page.url.path) == (200, "/console/")
@@ -71,7 +71,7 @@ def test_the_printed_link_signs_in_and_a_signal_ends_the_server(tmp_path: Path) 
 
 def test_the_token_comes_from_the_environment_and_is_not_printed(tmp_path: Path) -> None:
     token = "a token of the environment"
-    with serving(tmp_path, "--read-write", HOLDALL_CONSOLE_TOKEN=token) as (link, server):
+    with serve(tmp_path, "--read-write", HOLDALL_CONSOLE_TOKEN=token) as (link, server):
         with httpx.Client(follow_redirects=True) as client:
             page = client.post(link.partition("?")[0], data={"token": token})
             assert "Read-write" in page.text
@@ -91,7 +91,7 @@ def test_wrong_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-console") as (address, server):
+    with serve(tmp_path, "--no-console") as (address, server):
         assert address.startswith("http://127.0.0.1:")
         assert httpx.get(f"{address}/console/sign-in").status_code == 404
         port = address.rpartition(":")[2]

@@ -44,7 +44,7 @@ def exists() -> bool:
         return db.table.exists()
 
 
-def filled() -> None:
+def fill_table() -> None:
     with Database(URL) as db:
         db.table.create()
         for name in ("a", "b"):
@@ -63,7 +63,7 @@ def test_create_makes_the_table_and_says_so_on_stderr() -> None:
 
 
 def test_creating_again_is_harmless() -> None:
-    filled()
+    fill_table()
     assert call("table", "create").exit_code == 0
     with Database(URL) as db:
         assert db.table.describe().item_count == 2
@@ -95,7 +95,7 @@ def test_the_table_is_the_one_that_the_settings_name() -> None:
 
 
 def test_describe_shows_the_table_in_two_columns() -> None:
-    filled()
+    fill_table()
     ended = call("table", "describe")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, DESCRIPTION, "")
 
@@ -108,7 +108,7 @@ def test_describe_shows_every_index() -> None:
 
 
 def test_describe_has_the_same_for_programs() -> None:
-    filled()
+    fill_table()
     ended = call("table", "describe", "--json")
     assert json.loads(ended.stdout) == {
         "table": "holdall",
@@ -190,14 +190,14 @@ def test_a_missing_table_is_an_error_with_a_way_out() -> None:
 
 
 def test_delete_with_yes_deletes() -> None:
-    filled()
+    fill_table()
     ended = call("table", "delete", "--yes")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "table holdall deleted\n")
     assert not exists()
 
 
 def test_without_a_terminal_nothing_is_deleted() -> None:
-    filled()
+    fill_table()
     ended = call("table", "delete", typed="holdall\n")
     assert ended.exit_code == 5
     assert ended.stderr == (
@@ -218,7 +218,7 @@ def at_a_terminal(folder: Path, typed: str, *command: str) -> tuple[int, str]:
 
 
 def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:
-    filled()
+    fill_table()
     code, seen = at_a_terminal(folder, "holdall\n")
     assert code == 0
     assert "This deletes table holdall and its 2 items. It cannot be undone." in seen
@@ -266,7 +266,7 @@ def test_at_a_terminal_the_indexs_name_removes_it(folder: Path, typed: str, remo
 
 @pytest.mark.parametrize("typed", ["y\n", "yes\n", "\n", "Holdall\n"])
 def test_at_a_terminal_anything_else_does_not(folder: Path, typed: str) -> None:
-    filled()
+    fill_table()
     code, seen = at_a_terminal(folder, typed)
     assert code == 5
     assert seen.endswith("error: table holdall was not deleted: you did not type the table's name\n")

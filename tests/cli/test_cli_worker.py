@@ -145,12 +145,12 @@ def enqueue(name: str, *args: Any, **options: Any) -> str:
         return db.jobs.enqueue(name, *args, **options).id
 
 
-def stored() -> list[JobRecord]:
+def list_jobs() -> list[JobRecord]:
     with Database(URL) as db:
         return db.jobs.list()
 
 
-def drained(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def drain(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return start("worker", "app", "--drain", *words, folder=folder, HOLDALL_URL=URL)
 
 
@@ -222,14 +222,14 @@ def test_a_drain_runs_what_is_due_and_ends(folder: Path) -> None:
     for word in ("one", "two"):
         enqueue("call", word)
     enqueue("call", "later", delay=3600)
-    ended = drained(folder=folder)
+    ended = drain(folder=folder)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert sorted(line for line in ended.stderr.splitlines() if line.startswith("called")) == [
         "called one 1",
         "called two 1",
     ]
     assert ended.stderr.endswith("done: 2 jobs started, 2 succeeded\n")
-    assert [record.arguments for record in stored()] == ['["later"]']
+    assert [record.arguments for record in list_jobs()] == ['["later"]']
 
 
 def test_without_a_module_a_worker_runs_what_is_holdall_s_own(folder: Path) -> None:
@@ -239,32 +239,32 @@ def test_without_a_module_a_worker_runs_what_is_holdall_s_own(folder: Path) -> N
 
 
 def test_a_drain_of_nothing_is_a_success(folder: Path) -> None:
-    ended = drained(folder=folder)
+    ended = drain(folder=folder)
     assert ended.returncode == 0
     assert ended.stderr.endswith("done: 0 jobs started\n")
 
 
 def test_a_drain_in_which_a_job_was_given_up_ends_with_one(folder: Path) -> None:
     id = enqueue("bad")
-    ended = drained(folder=folder)
+    ended = drain(folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "error: 1 job failed for good\nhint: `holdall jobs list --state dead`" in ended.stderr
     assert f"job bad {id} dead, attempt 1" in ended.stderr
     assert "secret" not in ended.stderr
-    assert [record.state for record in stored()] == ["dead"]
+    assert [record.state for record in list_jobs()] == ["dead"]
 
 
 def test_a_job_that_will_be_tried_again_is_no_failure_of_a_drain(folder: Path) -> None:
     enqueue("soon-good")
     with Database(URL) as db:
         while db.jobs.list():
-            assert drained(folder=folder).returncode == 0
+            assert drain(folder=folder).returncode == 0
 
 
 def test_the_metrics_are_data(folder: Path) -> None:
     enqueue("note", "a")
     enqueue("bad")
-    ended = drained("--json", folder=folder)
+    ended = drain("--json", folder=folder)
     metrics = json.loads(ended.stdout)
     assert ended.returncode == 1
     assert (metrics["started"], metrics["succeeded"], metrics["dead"], metrics["running"]) == (2, 1, 1, 0)
@@ -273,30 +273,30 @@ def test_the_metrics_are_data(folder: Path) -> None:
 def test_the_first_queue_goes_first(folder: Path) -> None:
     enqueue("call", "second")
     enqueue("call", "first", queue="urgent")
-    ended = drained("--queue", "urgent", "--queue", "default", "--concurrency", "1", folder=folder)
+    ended = drain("--queue", "urgent", "--queue", "default", "--concurrency", "1", folder=folder)
     called = [line for line in ended.stderr.splitlines() if line.startswith("called")]
     assert called == ["called first 1", "called second 1"]
 
 
 def test_only_the_named_queues_are_worked_on(folder: Path) -> None:
     enqueue("elsewhere", queue="slow")
-    ended = drained(folder=folder)
+    ended = drain(folder=folder)
     assert "note: this worker does not serve queue slow; its jobs: elsewhere, nightly\n" in ended.stderr
     assert "done: 0 jobs started" in ended.stderr
-    ended = drained("--queue", "slow", folder=folder)
+    ended = drain("--queue", "slow", folder=folder)
     assert "\nran elsewhere\n" in ended.stderr
     assert "note: this worker does not serve queue default; its jobs: bad," in ended.stderr
 
 
 def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
     enqueue("from-another-program")
-    ended = drained(folder=folder)
+    ended = drain(folder=folder)
     assert ended.returncode == 0
     assert (
         "the job from-another-program is not declared in this worker, and is left to other workers"
         in ended.stderr
     )
-    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+    assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
 # --- hooks, processes, logs -------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
 
 def test_hooks_hear_of_every_step(folder: Path) -> None:
     enqueue("note", "a")
-    ended = drained("--hook", "app:told", "--hook", "app:failing", folder=folder)
+    ended = drain("--hook", "app:told", "--hook", "app:failing", folder=folder)
     assert ended.returncode == 0
     heard = [line for line in ended.stderr.splitlines() if line.startswith("event")]
     assert heard == ["event started note", "event succeeded note"]
@@ -333,7 +333,7 @@ def test_how_much_is_logged_can_be_chosen(
 ) -> None:
     enqueue("note", "a")
     enqueue("bad")
-    ended = drained(*verbosity, folder=folder)
+    ended = drain(*verbosity, folder=folder)
     lines = [line for line in ended.stderr.splitlines() if "holdall.worker: job" in line]
     kinds = {word.rstrip(",") for line in lines for word in line.split()}
     assert seen <= kinds
@@ -355,7 +355,7 @@ def test_the_first_signal_lets_jobs_end(begin: Callable[..., Running], folder: P
     assert worker.end() == 0
     assert worker.said[-1] == "done: 1 job started, 1 succeeded"
     assert json.loads(worker.output.read())["succeeded"] == 1
-    assert [(record.name, record.attempts) for record in stored()] == [("call", 0)]
+    assert [(record.name, record.attempts) for record in list_jobs()] == [("call", 0)]
 
 
 @pytest.mark.parametrize("job", ["hold", "hold-async", "hold-apart"])
@@ -369,7 +369,7 @@ def test_the_second_signal_gives_jobs_back_at_once(begin: Callable[..., Running]
     assert worker.end() == 1
     assert worker.said[-1] == "done: 1 job started, 1 released"
     assert not any("Traceback" in line for line in worker.said)
-    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+    assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
 def test_an_async_job_is_cancelled_before_it_is_given_back(begin: Callable[..., Running]) -> None:
@@ -394,7 +394,7 @@ def test_when_the_time_is_over_jobs_are_given_back(begin: Callable[..., Running]
     worker.tell()
     assert worker.end() == 0
     assert worker.said[-1] == "done: 1 job started, 1 released"
-    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+    assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
 def test_a_signal_to_the_whole_group_lets_jobs_in_processes_end(
@@ -428,7 +428,7 @@ def test_a_drain_can_be_stopped(begin: Callable[..., Running], folder: Path) -> 
     worker.wait_for("SIGTERM")
     (folder / "pipe").write_text("")
     assert worker.end() == 0
-    assert [(record.state, record.attempts) for record in stored()] == [("waiting", 0)]
+    assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
 # --- several, and those that die --------------------------------------------------------------------------
@@ -440,7 +440,7 @@ def test_two_workers_on_one_file_work_at_the_same_time(begin: Callable[..., Runn
         worker.wait_for("when idle")
     enqueue("meet", "r")
     enqueue("meet", "w")
-    while stored():
+    while list_jobs():
         assert all(worker.program.poll() is None for worker in workers)
     for worker in workers:
         worker.tell()
@@ -457,7 +457,7 @@ def test_two_workers_on_one_file_do_every_job_once(begin: Callable[..., Running]
                     tx.enqueue("note", name)
     workers = [begin("--drain", "--json") for _ in range(2)]
     assert [worker.end() for worker in workers] == [0, 0]
-    assert stored() == []
+    assert list_jobs() == []
     metrics = [json.loads(worker.output.read()) for worker in workers]
     assert sum(each["succeeded"] for each in metrics) == len(names)
     with Database(URL) as db:
@@ -473,7 +473,7 @@ def test_the_job_of_a_worker_that_was_killed_is_begun_again(
     first.wait_for("holding")
     first.program.kill()
     first.end()
-    assert [(record.state, record.attempts) for record in stored()] == [("running", 1)]
+    assert [(record.state, record.attempts) for record in list_jobs()] == [("running", 1)]
     second = begin("--poll-interval", "0.1")
     second.wait_for("holding")
     second.tell()
@@ -481,17 +481,17 @@ def test_the_job_of_a_worker_that_was_killed_is_begun_again(
     (folder / "pipe").write_text("")
     assert second.end() == 0
     assert second.said[-1] == "done: 1 job started, 1 succeeded"
-    assert stored() == []
+    assert list_jobs() == []
 
 
 def test_a_recurring_job_is_enqueued_for_its_time(begin: Callable[..., Running]) -> None:
     worker = begin("--queue", "slow")
     assert "nightly (0 3 * * *)" in worker.wait_for("jobs: ")
-    while not stored():
+    while not list_jobs():
         assert worker.program.poll() is None
     worker.tell()
     assert worker.end() == 0
-    (record,) = stored()
+    (record,) = list_jobs()
     assert (record.name, record.due.hour, record.due.minute, record.attempts) == ("nightly", 3, 0, 0)
 
 

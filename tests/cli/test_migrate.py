@@ -95,7 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def filled(orders: int = 3) -> None:
+def fill(orders: int = 3) -> None:
     with Database(URL, durability="normal") as db:
         for first in range(0, orders, 50):
             with db.transaction() as tx:
@@ -107,7 +107,7 @@ def filled(orders: int = 3) -> None:
             tx.create(Own, id=1, weight=7)
 
 
-def spoiled(*numbers: int) -> None:
+def spoil(*numbers: int) -> None:
     """Take away what the conversion of orders needs."""
     with Database(URL) as db:
         for number in numbers:
@@ -115,24 +115,24 @@ def spoiled(*numbers: int) -> None:
             db.send(UpdateItem("holdall", key, Update((Remove(AttributePath(("euros",))),))))
 
 
-def stored(table: str = "holdall") -> list[Any]:
+def list_items(table: str = "holdall") -> list[Any]:
     with Database(URL) as db:
         return list(db.send(Scan(table, consistent=True)).items)
 
 
-def converted() -> int:
-    return sum("_v" in item for item in stored())
+def count_converted() -> int:
+    return sum("_v" in item for item in list_items())
 
 
 # --- doing it ---
 
 
 def test_items_are_brought_up_to_date_and_the_summary_is_data() -> None:
-    filled()
+    fill()
     ended = call("migrate", "shop.models:Order")
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert ended.stdout == "shop.models:Order: 3 items, 3 brought up to date\n"
-    orders = {item["id"]["N"]: item for item in stored() if item["_type"]["S"] == "Order"}
+    orders = {item["id"]["N"]: item for item in list_items() if item["_type"]["S"] == "Order"}
     assert {number: item["cents"]["N"] for number, item in orders.items()} == {
         "0": "50",
         "1": "150",
@@ -142,25 +142,25 @@ def test_items_are_brought_up_to_date_and_the_summary_is_data() -> None:
 
 
 def test_running_it_again_is_harmless() -> None:
-    filled()
+    fill()
     call("migrate", "shop.models:Order")
-    before = stored()
+    before = list_items()
     ended = call("migrate", "shop.models:Order")
     assert (ended.exit_code, ended.stdout) == (0, "shop.models:Order: 3 items, 0 brought up to date\n")
-    assert stored() == before
+    assert list_items() == before
 
 
 def test_several_models_are_done_one_after_the_other() -> None:
-    filled()
+    fill()
     ended = call("migrate", "shop.models:Own", "shop.models:Order", "shop.models:Own")
     assert ended.stdout == (
         "shop.models:Own: 1 item, 1 brought up to date\nshop.models:Order: 3 items, 3 brought up to date\n"
     )
-    assert stored("Own") == [{"_id": {"N": "1"}, "kilos": {"N": "7"}}]
+    assert list_items("Own") == [{"_id": {"N": "1"}, "kilos": {"N": "7"}}]
 
 
 def test_a_module_stands_for_its_models_each_with_those_that_derive_from_it() -> None:
-    filled()
+    fill()
     ended = call("migrate", "shop.models")
     assert ended.stdout.splitlines() == [
         "shop.models:Order: 3 items, 3 brought up to date",
@@ -170,35 +170,35 @@ def test_a_module_stands_for_its_models_each_with_those_that_derive_from_it() ->
 
 
 def test_a_dry_run_changes_nothing() -> None:
-    filled()
-    spoiled(1)
-    before = stored()
+    fill()
+    spoil(1)
+    before = list_items()
     ended = call("migrate", "shop.models:Order", "--dry-run")
     assert ended.exit_code == 1
     assert ended.stdout == "shop.models:Order: 3 items, 2 would be brought up to date, 1 failed\n"
-    assert stored() == before
+    assert list_items() == before
 
 
 def test_in_segments_and_at_a_rate_the_same_is_done() -> None:
-    filled()
+    fill()
     ended = call("migrate", "shop.models:Order", "--segments", "4", "--rate", "100000")
-    assert (ended.exit_code, converted()) == (0, 3)
+    assert (ended.exit_code, count_converted()) == (0, 3)
 
 
 def test_the_database_is_the_one_that_is_named() -> None:
-    filled()
+    fill()
     ended = call("migrate", "--url", f"{URL}?table_name=other", "shop.models:Order")
     assert ended.exit_code == 2
     assert ended.stderr.startswith("error: there is no table other\nhint: ")
-    assert converted() == 0
+    assert count_converted() == 0
 
 
 # --- items that cannot be brought up to date ---
 
 
 def test_items_that_fail_are_told_and_the_others_are_done() -> None:
-    filled()
-    spoiled(1)
+    fill()
+    spoil(1)
     ended = call("migrate", "shop.models:Order", "shop.models:Own")
     assert ended.exit_code == 1
     assert ended.stdout.splitlines() == [
@@ -209,12 +209,12 @@ def test_items_that_fail_are_told_and_the_others_are_done() -> None:
     assert re.match(r"problem: shop\.models:Order: Order#1.*to_cents.*KeyError: 'euros'", problem)
     assert error == "error: 1 item could not be brought up to date"
     assert hint.startswith("hint: ")
-    assert converted() == 2
+    assert count_converted() == 2
 
 
 def test_only_the_first_problems_are_listed() -> None:
-    filled(orders=24)
-    spoiled(*range(24))
+    fill(orders=24)
+    spoil(*range(24))
     ended = call("migrate", "shop.models:Order")
     lines = ended.stderr.splitlines()
     assert sum(line.startswith("problem: ") for line in lines) == 20
@@ -225,8 +225,8 @@ def test_only_the_first_problems_are_listed() -> None:
 
 
 def test_the_same_for_programs() -> None:
-    filled()
-    spoiled(1)
+    fill()
+    spoil(1)
     ended = call("migrate", "shop.models:Order", "shop.models:Own", "--json")
     told = json.loads(ended.stdout)
     problem = told["models"][0]["problems"].pop()
@@ -260,7 +260,7 @@ def test_the_same_for_programs() -> None:
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(folder: Path) -> None:
-    filled(orders=1100)
+    fill(orders=1100)
     ended = start("migrate", "shop.models:Order", "--dry-run", folder=folder, HOLDALL_URL=URL)
     assert ended.returncode == 0
     assert ended.stderr == "shop.models:Order: 1,102 items read, 1,100 changed\n"
@@ -269,7 +269,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(folder: Path) -> None:
 
 @pytest.mark.parametrize(("model", "last"), [("Order", "5/5"), ("Own", "1")])
 def test_on_a_terminal_there_is_a_bar_which_is_full_in_the_end(folder: Path, model: str, last: str) -> None:
-    filled()
+    fill()
     assert INSTALLED is not None
     ours, theirs = pty.openpty()
     ended = subprocess.run(
@@ -295,7 +295,7 @@ def test_on_a_terminal_there_is_a_bar_which_is_full_in_the_end(folder: Path, mod
 
 
 def test_a_run_that_is_stopped_says_that_it_can_be_taken_up_and_is() -> None:
-    filled()
+    fill()
     from importlib import import_module
 
     sys.path.insert(0, str(Path.cwd()))
@@ -306,11 +306,11 @@ def test_a_run_that_is_stopped_says_that_it_can_be_taken_up_and_is() -> None:
     assert ended.stderr.startswith("stopped: run the same command again to continue from about here\n")
     models.stopping.clear()
     ended = call("migrate", "shop.models:Order")
-    assert (ended.exit_code, converted()) == (0, 3)
+    assert (ended.exit_code, count_converted()) == (0, 3)
 
 
 def test_a_dry_run_that_is_stopped_has_nothing_to_be_taken_up() -> None:
-    filled()
+    fill()
     from importlib import import_module
 
     sys.path.insert(0, str(Path.cwd()))
@@ -321,9 +321,9 @@ def test_a_dry_run_that_is_stopped_has_nothing_to_be_taken_up() -> None:
 
 
 def test_a_run_can_be_begun_anew() -> None:
-    filled()
+    fill()
     ended = call("migrate", "shop.models:Order", "--restart")
-    assert (ended.exit_code, converted()) == (0, 3)
+    assert (ended.exit_code, count_converted()) == (0, 3)
 
 
 # --- what makes no sense ---
@@ -343,12 +343,12 @@ def test_a_run_can_be_begun_anew() -> None:
     ],
 )
 def test_a_name_that_is_no_models_is_told(name: str, problem: str) -> None:
-    filled()
+    fill()
     ended = call("migrate", "shop.models:Order", name)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"error: {problem}")
     assert "\nhint: " in ended.stderr
-    assert converted() == 0, "nothing is begun"
+    assert count_converted() == 0, "nothing is begun"
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_the_commands_of_the_guide_print_what_it_shows(folder: Path) -> None:
     (found,) = block.findall(guide.read_text(encoding="utf-8"))
     commands, shown = found
     (folder / "shop").rename(folder / "app")
-    filled()
+    fill()
     printed = ""
     for command in commands.splitlines():
         ended = start(*command.split()[1:], folder=folder, HOLDALL_URL=URL)
