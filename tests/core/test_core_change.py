@@ -46,7 +46,7 @@ def _after(values: dict[str, Any], *actions: UpdateAction) -> dict[str, Any]:
     return decode_item(canonical_item(outcome)[0])
 
 
-def _refused(values: dict[str, Any], *actions: UpdateAction, saying: str) -> None:
+def _assert_refused(values: dict[str, Any], *actions: UpdateAction, saying: str) -> None:
     item = encode_item(values)
     before = deepcopy(item)
     with pytest.raises(InvalidExpressionError, match=saying):
@@ -221,7 +221,7 @@ def test_any_sum_and_difference_is_exact_or_refused(left: Decimal, right: Decima
 def test_a_right_hand_side_that_does_not_fit_is_refused(
     values: dict[str, Any], new: SetValue, saying: str
 ) -> None:
-    _refused(values, Set(path("out"), new), saying=saying)
+    _assert_refused(values, Set(path("out"), new), saying=saying)
 
 
 # --- REMOVE ---------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_a_number_joins_a_set_once_however_it_is_spelt() -> None:
     ],
 )
 def test_add_to_another_type_is_refused(present: object, amount: object, saying: str) -> None:
-    _refused({"a": present}, Add(path("a"), value(amount)), saying=saying)
+    _assert_refused({"a": present}, Add(path("a"), value(amount)), saying=saying)
 
 
 # --- DELETE ---------------------------------------------------------------------------------------------
@@ -334,7 +334,9 @@ def test_a_member_is_found_however_it_is_spelt(attribute: dict[str, Any], litera
 
 @pytest.mark.parametrize("present", ["x", 1, [1], {1}, {b"x"}])
 def test_delete_from_another_type_is_refused(present: object) -> None:
-    _refused({"a": present}, Delete(path("a"), value({"x"})), saying="for DELETE, a must be of type SS")
+    _assert_refused(
+        {"a": present}, Delete(path("a"), value({"x"})), saying="for DELETE, a must be of type SS"
+    )
 
 
 @given(st.frozensets(st.integers(0, 5), min_size=1), st.frozensets(st.integers(0, 5), min_size=1))
@@ -359,23 +361,23 @@ THROUGH_NOTHING: list[UpdateAction] = [
 
 @pytest.mark.parametrize("action", THROUGH_NOTHING)
 def test_a_step_through_a_missing_parent_is_refused(action: UpdateAction) -> None:
-    _refused({"other": 1}, action, saying="the item has no (map|list) at m")
+    _assert_refused({"other": 1}, action, saying="the item has no (map|list) at m")
 
 
 @pytest.mark.parametrize("parent", ["text", 5, None, {"x"}])
 @pytest.mark.parametrize("action", THROUGH_NOTHING)
 def test_a_step_through_a_scalar_is_refused(action: UpdateAction, parent: object) -> None:
-    _refused({"m": parent}, action, saying="the item has no (map|list) at m")
+    _assert_refused({"m": parent}, action, saying="the item has no (map|list) at m")
 
 
 def test_a_list_has_no_names_and_a_map_no_indexes() -> None:
-    _refused({"m": [1]}, Set(path("m", "x"), value(1)), saying="no map at m")
-    _refused({"m": {"x": 1}}, Set(path("m", 0), value(1)), saying="no list at m")
-    _refused({"m": {"x": 1}}, Remove(path("m", 0)), saying="no list at m")
+    _assert_refused({"m": [1]}, Set(path("m", "x"), value(1)), saying="no map at m")
+    _assert_refused({"m": {"x": 1}}, Set(path("m", 0), value(1)), saying="no list at m")
+    _assert_refused({"m": {"x": 1}}, Remove(path("m", 0)), saying="no list at m")
 
 
 def test_a_parent_made_by_another_step_does_not_count() -> None:
-    _refused({}, Set(path("a"), value({})), Set(path("b", "x"), value(1)), saying="no map at b")
+    _assert_refused({}, Set(path("a"), value({})), Set(path("b", "x"), value(1)), saying="no map at b")
 
 
 def test_all_kinds_of_steps_together() -> None:

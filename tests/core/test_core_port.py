@@ -57,7 +57,7 @@ def test_a_flow_runs_in_the_callers_thread_without_an_event_loop() -> None:
 def test_a_flow_that_suspends_is_closed_and_named() -> None:
     steps: list[str] = []
 
-    async def wandering_flow() -> None:
+    async def wander() -> None:
         try:
             steps.append("begun")
             await _Pause()
@@ -65,9 +65,9 @@ def test_a_flow_that_suspends_is_closed_and_named() -> None:
         finally:
             steps.append("cleaned up")
 
-    flow = wandering_flow()
+    flow = wander()
     with pytest.raises(
-        FlowSuspended, match=r"wandering_flow runs without an event loop, and awaited something"
+        FlowSuspended, match=r"wander runs without an event loop, and awaited something"
     ) as caught:
         run(flow)
     assert steps == ["begun", "cleaned up"]

@@ -152,7 +152,7 @@ requests = st.tuples(
 Request = tuple[Condition | None, Update | None, list[Path], KeyCondition | None]
 
 
-def _rendered(request: Request) -> tuple[Renderer, str]:
+def _render(request: Request) -> tuple[Renderer, str]:
     condition, update, projection, key = request
     renderer = Renderer()
     texts = [
@@ -166,7 +166,7 @@ def _rendered(request: Request) -> tuple[Renderer, str]:
 
 @given(requests)
 def test_every_alias_of_a_request_is_defined_and_used(request: Request) -> None:
-    renderer, text = _rendered(request)
+    renderer, text = _render(request)
     assert set(re.findall(r"#\d+", text)) == renderer.names.keys()
     assert set(re.findall(r":\d+", text)) == renderer.values.keys()
     assert len(set(renderer.names.values())) == len(renderer.names)
@@ -181,7 +181,7 @@ GRAMMAR = re.compile(rf"(?:(?:{WORDS})\b|[#:]\d+|\[\d+\]|<>|<=|>=|[=<>+\-.,() ])
 
 @given(requests)
 def test_a_name_never_appears_in_the_text_itself(request: Request) -> None:
-    renderer, text = _rendered(request)
+    renderer, text = _render(request)
     assert GRAMMAR.fullmatch(text)
     assert set(renderer.names.values()) <= set(ODD)
 

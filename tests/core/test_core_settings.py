@@ -51,7 +51,7 @@ def text_or_truth(name: str, text: str) -> object:
     return text == "true" if name == "manage_table" else text
 
 
-def given(name: str, text: str) -> object:
+def parse_setting(name: str, text: str) -> object:
     """What a setting becomes."""
     if name in NUMBERS:
         return float(text) if name.endswith("_timeout") else int(text)
@@ -183,14 +183,18 @@ def test_every_setting_can_come_from_any_source_and_the_first_wins(name: str) ->
     url = "dynamodb://a-table" if name in ONLY_DYNAMODB else "embedded:a.db"
     query = f"{url}?{name}={first}"
 
-    def found(url: str, environment: dict[str, str], file: dict[str, object], **arguments: object) -> object:
+    def find_settings(
+        url: str, environment: dict[str, str], file: dict[str, object], **arguments: object
+    ) -> object:
         return getattr(resolve({"url": url, **arguments}, environment, file), name)
 
-    assert found(url, {}, {name: first}) == given(name, first)
-    assert found(url, {variable: first}, {name: second}) == given(name, first)
-    assert found(query, {variable: second}, {name: second}) == given(name, first)
+    assert find_settings(url, {}, {name: first}) == parse_setting(name, first)
+    assert find_settings(url, {variable: first}, {name: second}) == parse_setting(name, first)
+    assert find_settings(query, {variable: second}, {name: second}) == parse_setting(name, first)
     argument = text_or_truth(name, second)
-    assert found(query, {variable: first}, {name: first}, **{name: argument}) == given(name, second)
+    assert find_settings(query, {variable: first}, {name: first}, **{name: argument}) == parse_setting(
+        name, second
+    )
 
 
 def test_the_query_of_a_url_counts_wherever_the_url_came_from() -> None:

@@ -30,7 +30,7 @@ async def bare(context: str) -> str:
     return context
 
 
-async def suspending(context: str) -> None:
+async def suspend(context: str) -> None:
     """Await something that is no port."""
     await _Pause()
 
@@ -41,7 +41,7 @@ class Artifacts:
     _context = "here"
     publish = blocking(publish_flow)
     bare = blocking(bare)
-    suspending = blocking(suspending)
+    suspending = blocking(suspend)
 
 
 class AsyncArtifacts:
@@ -50,11 +50,11 @@ class AsyncArtifacts:
     _context = "there"
     publish = awaiting(publish_flow)
     bare = awaiting(bare)
-    suspending = awaiting(suspending)
+    suspending = awaiting(suspend)
 
 
 NAMES = ["publish", "bare", "suspending"]
-FLOWS: dict[str, Callable[..., Any]] = {"publish": publish_flow, "bare": bare, "suspending": suspending}
+FLOWS: dict[str, Callable[..., Any]] = {"publish": publish_flow, "bare": bare, "suspending": suspend}
 
 
 def test_a_blocking_method_returns_what_the_flow_gives() -> None:
@@ -113,7 +113,7 @@ def test_wrong_arguments_are_refused_by_the_flow_itself() -> None:
 
 
 def test_a_flow_that_suspends_is_refused_by_the_blocking_twin_only() -> None:
-    with pytest.raises(FlowSuspended, match="suspending"):
+    with pytest.raises(FlowSuspended, match="suspend runs"):
         Artifacts().suspending()
     flow = AsyncArtifacts().suspending()
     assert flow.send(None) is None  # it suspends, and its caller goes on

@@ -364,7 +364,7 @@ def test_an_attribute_has_a_proper_name(name: Any) -> None:
         canonical_item({name: {"S": "a"}})
 
 
-def _nested(levels: int, *, maps: bool) -> dict[str, Any]:
+def _nest(levels: int, *, maps: bool) -> dict[str, Any]:
     attribute: dict[str, Any] = {"S": "x"}
     for _ in range(levels):
         attribute = {"M": {"a": attribute}} if maps else {"L": [attribute]}
@@ -373,11 +373,11 @@ def _nested(levels: int, *, maps: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("maps", [True, False])
 def test_thirty_two_levels_are_stored_and_thirty_three_are_not(maps: bool) -> None:
-    item = {"a": _nested(31, maps=maps)}  # the value inside is the 32nd level
+    item = {"a": _nest(31, maps=maps)}  # the value inside is the 32nd level
     assert canonical_item(item)[0] == item
     for levels in (32, 2000):
         with pytest.raises(InvalidValueError, match="nested more than 32 levels deep") as caught:
-            canonical_item({"a": _nested(levels, maps=maps)})
+            canonical_item({"a": _nest(levels, maps=maps)})
         assert caught.value.place == "a" + (".a" if maps else "[0]") * 31
 
 

@@ -30,7 +30,7 @@ with Database("memory:") as db:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The source distribution, and the wheel that was built from it, away from the repository."""
     if find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed; it is in the dependency group dev")
@@ -50,15 +50,17 @@ def build(source: Path, target: str, folder: Path) -> None:
     subprocess.run(command, cwd=source, check=True, capture_output=True)
 
 
-def test_the_source_has_the_package_its_license_and_its_pages_for_readers(built: tuple[Path, Path]) -> None:
-    with tarfile.open(built[0]) as archive:
+def test_the_source_has_the_package_its_license_and_its_pages_for_readers(
+    distributions: tuple[Path, Path],
+) -> None:
+    with tarfile.open(distributions[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "src/holdall/py.typed"} <= names
     assert not [name for name in names if name.startswith((".venv", "build", "tests/fixtures"))]
 
 
-def test_the_wheel_has_every_file_of_the_package_and_no_other(built: tuple[Path, Path]) -> None:
-    with zipfile.ZipFile(built[1]) as wheel:
+def test_the_wheel_has_every_file_of_the_package_and_no_other(distributions: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(distributions[1]) as wheel:
         names = set(wheel.namelist())
         (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
         text = wheel.read(metadata).decode()
@@ -73,12 +75,12 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(built: tuple[Path,
     assert "\nLicense-Expression: MIT\n" in text
 
 
-def test_it_works_where_it_is_installed(built: tuple[Path, Path], tmp_path: Path) -> None:
+def test_it_works_where_it_is_installed(distributions: tuple[Path, Path], tmp_path: Path) -> None:
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index"]
-    subprocess.run([*pip, "--no-deps", "--no-compile", str(built[1])], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-compile", str(distributions[1])], check=True)
     (packages,) = (home / "lib").glob("python*/site-packages")
     # the packages that it depends on are those of this environment; nothing is fetched
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")

@@ -21,7 +21,7 @@ PROBLEMS = [
 
 
 @cache
-def defined_tests() -> set[str]:
+def list_tests() -> set[str]:
     texts = (file.read_text(encoding="utf-8") for file in TESTS.rglob("test_*.py"))
     return {
         name for text in texts for name in re.findall(r"^ *(?:async )?def (test_\w+)", text, re.MULTILINE)
@@ -36,7 +36,7 @@ def read_page(page: str) -> str:
 def test_every_test_that_the_page_names_exists(page: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", read_page(page)))
     assert named
-    assert sorted(named - defined_tests()) == []
+    assert sorted(named - list_tests()) == []
 
 
 @pytest.mark.parametrize(("page", "count", "answers", "untested"), PROBLEMS)

@@ -64,7 +64,7 @@ def on_dynamodb(page: Path) -> bool:
 
 
 @contextmanager
-def unconfigured_django(page: Path) -> Iterator[None]:
+def forget_django(page: Path) -> Iterator[None]:
     """Let a page configure Django, which other tests in this process may have configured."""
     if not any("settings.configure(" in block.body for block in blocks_of(page)):
         yield
@@ -82,11 +82,11 @@ def unconfigured_django(page: Path) -> Iterator[None]:
         state.update(before)
 
 
-def named(page: Path) -> str:
+def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_has_only_fences_that_are_known(page: Path) -> None:
     unknown = {
         f"line {block.line - 1}: {block.info!r}" for block in blocks_of(page) if block.info not in FENCES
@@ -94,7 +94,7 @@ def test_a_page_has_only_fences_that_are_known(page: Path) -> None:
     assert not unknown, "a Python block is fenced as python and nothing more, and is run"
 
 
-@pytest.mark.parametrize("page", python_pages(), ids=named)
+@pytest.mark.parametrize("page", python_pages(), ids=name_of)
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,12 +111,12 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     monkeypatch.setitem(sys.modules, "page", module)
     printed = ""
     was_python = False
-    with unconfigured_django(page), asyncio.Runner() as runner:
+    with forget_django(page), asyncio.Runner() as runner:
         for block in blocks_of(page):
             if block.info == "python":
                 printed = run_block(block, page, module, runner)
             elif block.info == "text" and block.directly_below and was_python:
-                assert printed == block.body, f"{named(page)}, line {block.line}: prints something else"
+                assert printed == block.body, f"{name_of(page)}, line {block.line}: prints something else"
             was_python = block.info == "python"
 
 

@@ -39,20 +39,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def printed(folder: Path) -> str:
+def output(folder: Path) -> str:
     return run_demo(folder)
 
 
 @pytest.fixture(scope="module")
-def page(folder: Path, printed: str) -> str:
+def page(folder: Path, output: str) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_it_is_eleven_scenes_that_fit_on_a_terminal_without_colours(folder: Path, printed: str) -> None:
-    assert re.findall(r"^\d+(?=\. )", printed, re.MULTILINE) == [str(number) for number in range(1, 12)]
-    assert str(folder / "report.html") in printed.splitlines()[-1]
-    assert max(map(len, printed.splitlines()[:-1])) <= 100
-    assert "\033" not in printed
+def test_it_is_eleven_scenes_that_fit_on_a_terminal_without_colours(folder: Path, output: str) -> None:
+    assert re.findall(r"^\d+(?=\. )", output, re.MULTILINE) == [str(number) for number in range(1, 12)]
+    assert str(folder / "report.html") in output.splitlines()[-1]
+    assert max(map(len, output.splitlines()[:-1])) <= 100
+    assert "\033" not in output
 
 
 def test_each_scene_is_a_few_lines_that_the_page_shows_as_they_ran(page: str) -> None:

@@ -365,11 +365,13 @@ def test_no_module_makes_a_request_that_the_policies_of_its_features_do_not_allo
 
 @pytest.mark.parametrize("feature", TABLE_ACTIONS)
 def test_the_page_lists_what_the_policies_allow(feature: PolicyFeature) -> None:
-    def listed(row: str) -> set[str]:
+    def list_actions(row: str) -> set[str]:
         named = set(re.findall(r"`([A-Z]\w+)`", row))
-        return named | {action for other in re.findall(r"`([a-z]+)`", row) for action in listed(ROWS[other])}
+        return named | {
+            action for other in re.findall(r"`([a-z]+)`", row) for action in list_actions(ROWS[other])
+        }
 
-    assert listed(ROWS[feature]) == {*TABLE_ACTIONS[feature]}
+    assert list_actions(ROWS[feature]) == {*TABLE_ACTIONS[feature]}
 
 
 def test_the_exported_policy_allows_what_all_features_need_but_creates_nothing() -> None:

@@ -51,18 +51,18 @@ def lambda_handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module.db.close()
 
 
-def recorded(name: str, **changes: Any) -> dict[str, Any]:
+def make_event(name: str, **changes: Any) -> dict[str, Any]:
     """An event of API Gateway's payload format 2.0."""
     event: dict[str, Any] = json.loads((ROOT / "examples" / "events" / f"{name}.json").read_text())
     return event | changes
 
 
 def test_the_lambda_handler_answers_a_recorded_event_and_again_the_same(lambda_handler: ModuleType) -> None:
-    first = lambda_handler.handler(recorded("place-order"), None)
+    first = lambda_handler.handler(make_event("place-order"), None)
     assert first["statusCode"] == 201
     assert json.loads(first["body"]) == {"customer": "ada", "number": 1, "product": "tea", "quantity": 2}
-    assert lambda_handler.handler(recorded("place-order"), None) == first
-    shown = lambda_handler.handler(recorded("show-product"), None)
+    assert lambda_handler.handler(make_event("place-order"), None) == first
+    shown = lambda_handler.handler(make_event("show-product"), None)
     assert (shown["statusCode"], json.loads(shown["body"])) == (200, {"name": "tea", "stock": 1})
 
 
@@ -80,6 +80,6 @@ def test_the_lambda_handler_answers_a_recorded_event_and_again_the_same(lambda_h
 def test_the_lambda_handler_answers_what_it_refuses(
     lambda_handler: ModuleType, name: str, changes: dict[str, Any], status: int
 ) -> None:
-    reply = lambda_handler.handler(recorded(name, **changes), None)
+    reply = lambda_handler.handler(make_event(name, **changes), None)
     assert reply["statusCode"] == status
     assert json.loads(reply["body"])

@@ -45,7 +45,7 @@ def links(page: Path) -> list[tuple[Path, str]]:
     return [((page.parent / file).resolve() if file else page, anchor) for file, _, anchor in found]
 
 
-def linked_files(page: Path) -> list[Path]:
+def list_linked_files(page: Path) -> list[Path]:
     return [file for file, _ in links(page)]
 
 
@@ -70,7 +70,7 @@ def test_every_page_can_be_reached_from_the_index() -> None:
         if page.is_dir():
             waiting += page.glob("*.md")
         elif page.suffix == ".md":
-            waiting += linked_files(page)
+            waiting += list_linked_files(page)
     assert [str(page.relative_to(ROOT)) for page in DOCS if page not in reached] == []
 
 

@@ -107,12 +107,12 @@ def contents(db: Database, prefix: str) -> dict[str, list[Any]]:
     for table in TABLES:
         with contextlib.suppress(TableNotFoundError):
             items = db.send(Scan(prefix + table)).items
-            alike = [{name: _ordered(item[name]) for name in sorted(item)} for item in items]
+            alike = [{name: _order(item[name]) for name in sorted(item)} for item in items]
             found[table] = sorted(alike, key=str)
     return found
 
 
-def _ordered(attribute: Any) -> Any:
+def _order(attribute: Any) -> Any:
     ((kind, value),) = attribute.items()
     return {kind: sorted(value) if kind in ("SS", "NS", "BS") else value}
 

@@ -181,7 +181,7 @@ def for_each(things: Iterable[T]) -> Callable[[Callable[[T], None]], Callable[[]
     """One test for all of them: there are many, and each takes less time than pytest needs around it."""
 
     def all_in_one(test: Callable[[T], None]) -> Callable[[], None]:
-        def tested() -> None:
+        def test_all() -> None:
             for thing in things:
                 try:
                     test(thing)
@@ -189,8 +189,8 @@ def for_each(things: Iterable[T]) -> Callable[[Callable[[T], None]], Callable[[]
                     error.add_note(f"of {thing}")
                     raise
 
-        tested.__name__ = test.__name__
-        return tested
+        test_all.__name__ = test.__name__
+        return test_all
 
     return all_in_one
 

@@ -19,7 +19,7 @@ HOUR = 3600.0
 Download = Callable[..., Any]
 
 
-def opened(tmp_path: Path) -> Database:
+def open_db(tmp_path: Path) -> Database:
     return Database(f"embedded:{tmp_path / 'app.db'}", files=f"file:{tmp_path / 'files'}")
 
 
@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Path:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(name.encode())
-    with opened(tmp_path) as db:
+    with open_db(tmp_path) as db:
         db.files.put("a", b"alpha")
         db.artifacts.put("one", b"one")
         db.artifacts.put("tree", tmp_path / "tree")
@@ -62,7 +62,7 @@ def kill_during(download: Download, place: Path, **options: Any) -> Path:
     child = os.fork()
     if child == 0:
         try:
-            with opened(place.parent) as db:
+            with open_db(place.parent) as db:
                 download(db, place / "killed", progress=die, **options)
         finally:
             os._exit(1)
@@ -80,12 +80,12 @@ def age(path: Path, seconds: float) -> None:
 @pytest.mark.parametrize("download", [file, artifact, directory], ids=lambda each: each.__name__)
 def test_what_a_killed_download_left_is_removed_by_a_later_one(place: Path, download: Download) -> None:
     left = kill_during(download, place)
-    with opened(place.parent) as db:
+    with open_db(place.parent) as db:
         file(db, place / "young")
     assert left.exists()  # its process may be alive
     age(left, 2 * HOUR)
     (place / ".mine.part").touch()
-    with opened(place.parent) as db:
+    with open_db(place.parent) as db:
         download(db, place / "next")
     assert {each.name for each in place.iterdir()} == {"young", "next", ".mine.part"}
 
@@ -95,7 +95,7 @@ def test_what_can_be_resumed_stays_for_a_week(place: Path, download: Download) -
     left = kill_during(download, place, resume=True)
     for days, is_kept in ((6, True), (8, False)):
         age(left, days * 24 * HOUR)
-        with opened(place.parent) as db:
+        with open_db(place.parent) as db:
             file(db, place / "another")
         assert left.exists() is is_kept
 
@@ -105,6 +105,6 @@ def test_a_directory_that_is_still_written_to_below_is_left_alone(place: Path) -
     inner = next(each for each in left.rglob("*") if each.is_dir())
     age(left, 2 * HOUR)
     os.utime(inner)
-    with opened(place.parent) as db:
+    with open_db(place.parent) as db:
         file(db, place / "next")
     assert left.exists()

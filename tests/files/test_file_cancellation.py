@@ -36,7 +36,7 @@ class Steps:
             await asyncio.sleep(0)
 
 
-async def cancelled_somewhere(
+async def cancel_everywhere(
     files: Rig, flow: Callable[[], Coroutine[Any, Any, Any]], check: Callable[[], Coroutine[Any, Any, None]]
 ) -> set[str]:
     """Run a flow again and again, each time cancelled at another moment; gives how it ended."""
@@ -75,7 +75,7 @@ def test_a_put_cancelled_at_any_moment_leaves_all_or_nothing_and_no_upload(way: 
                 assert await files.db.files.get("it") == DATA
             await files.db.files.delete("it")
 
-        assert "cancelled" in await cancelled_somewhere(files, put, check)
+        assert "cancelled" in await cancel_everywhere(files, put, check)
 
     with open_rig(way) as files:
         asyncio.run(main(files))
@@ -99,7 +99,7 @@ def test_a_composition_cancelled_at_any_moment_leaves_all_or_nothing_and_no_uplo
                 assert await files.db.files.get("it") == b"".join(parts)
             await files.db.files.delete("it")
 
-        assert "cancelled" in await cancelled_somewhere(files, compose, check)
+        assert "cancelled" in await cancel_everywhere(files, compose, check)
 
     with open_rig(way) as files:
         asyncio.run(main(files))
@@ -121,7 +121,7 @@ def test_a_download_cancelled_at_any_moment_leaves_all_or_nothing(way: Way) -> N
                 assert target.read_bytes() == DATA
                 target.unlink()
 
-        assert "cancelled" in await cancelled_somewhere(files, download, check)
+        assert "cancelled" in await cancel_everywhere(files, download, check)
 
     with open_rig(way) as files:
         asyncio.run(main(files))

@@ -29,7 +29,7 @@ from holdall.errors import (
 DATA = pattern(7 * PART + 1)
 
 
-def failing(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
+def fail_requests(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
     """For `Meddler.before` or ``after``: requests of these kinds fail, from the nth on."""
     seen = 0
 
@@ -47,7 +47,7 @@ def failing(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
 @pytest.mark.parametrize("at", [1, 2, 5, 8])
 async def test_when_a_part_fails_the_upload_is_given_up(files: Rig, at: int) -> None:
     for source in (DATA, files.file(DATA), io.BufferedReader(io.BytesIO(DATA))):
-        files.service.before = failing(UploadPart, error=ServiceUnavailableError("away"), at=at)
+        files.service.before = fail_requests(UploadPart, error=ServiceUnavailableError("away"), at=at)
         files.service.requests.clear()
         with pytest.raises(ServiceUnavailableError):
             await files.files.put("it", source)
@@ -59,7 +59,7 @@ async def test_when_a_part_fails_the_upload_is_given_up(files: Rig, at: int) -> 
 
 @in_small_parts
 async def test_when_a_reply_to_a_part_is_lost_the_upload_is_given_up(files: Rig) -> None:
-    files.service.after = failing(UploadPart, error=OutcomeUnknown("lost"), at=3)
+    files.service.after = fail_requests(UploadPart, error=OutcomeUnknown("lost"), at=3)
     with pytest.raises(OutcomeUnknown):
         await files.files.put("it", DATA)
     assert await files.is_clean()
@@ -68,7 +68,7 @@ async def test_when_a_reply_to_a_part_is_lost_the_upload_is_given_up(files: Rig)
 @in_small_parts
 async def test_when_the_beginning_or_the_end_fails_nothing_is_left(files: Rig) -> None:
     for kind in (BeginUpload, CompleteUpload):
-        files.service.before = failing(kind, error=AccessDeniedError("no"))
+        files.service.before = fail_requests(kind, error=AccessDeniedError("no"))
         with pytest.raises(AccessDeniedError):
             await files.files.put("it", DATA)
         assert await files.is_clean()
@@ -76,7 +76,7 @@ async def test_when_the_beginning_or_the_end_fails_nothing_is_left(files: Rig) -
 
 @in_small_parts
 async def test_when_the_end_may_have_happened_nothing_is_given_up(files: Rig) -> None:
-    files.service.after = failing(CompleteUpload, error=OutcomeUnknown("the reply was lost"))
+    files.service.after = fail_requests(CompleteUpload, error=OutcomeUnknown("the reply was lost"))
     with pytest.raises(OutcomeUnknown):
         await files.files.put("it", DATA)
     assert not files.service.list_sent(AbortUpload)
@@ -102,7 +102,7 @@ async def test_a_put_that_fails_leaves_what_was_there(files: Rig) -> None:
     await files.files.put("it", b"old")
     large = pattern(9_000_000)
     for kind, source in ((PutObject, b"new"), (UploadPart, large), (CompleteUpload, large)):
-        files.service.before = failing(kind, error=ServiceUnavailableError("away"))
+        files.service.before = fail_requests(kind, error=ServiceUnavailableError("away"))
         with pytest.raises(ServiceUnavailableError):
             await files.files.put("it", source)
         files.service.before = lambda request: None
@@ -118,7 +118,7 @@ async def test_a_composition_that_fails_is_given_up(files: Rig) -> None:
         await files.files.put(f"source/{number}", data)
     keys = [f"source/{number}" for number in range(3)]
     for kind in (HeadObject, BeginUpload, CopyPart, GetObject, UploadPart, CompleteUpload):
-        files.service.before = failing(kind, error=ServiceUnavailableError("away"))
+        files.service.before = fail_requests(kind, error=ServiceUnavailableError("away"))
         with pytest.raises(ServiceUnavailableError):
             await files.files.compose(keys, "it")
         files.service.before = lambda request: None

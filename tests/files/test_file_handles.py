@@ -271,7 +271,7 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
         files.service.before = fail
         given = handle.pieces(piece_size=PART)
         pieces = given if files.colour == "awaiting" else handle._inner.pieces(piece_size=PART)
-        step: Any = (lambda: anext(pieces)) if files.colour == "awaiting" else _stepping(pieces)
+        step: Any = (lambda: anext(pieces)) if files.colour == "awaiting" else _make_step(pieces)
         assert await step() == DATA[:PART]
         with pytest.raises(ServiceUnavailableError):
             await step()
@@ -279,7 +279,7 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
         assert await step() == DATA[PART : 2 * PART]
 
 
-def _stepping(pieces: Any) -> Any:
+def _make_step(pieces: Any) -> Any:
     async def step() -> bytes:
         return cast("bytes", next(pieces))
 

@@ -14,7 +14,7 @@ from holdall.core.objects import AbortUpload, BeginUpload, UploadPart
 from holdall.errors import IntegrityError, ServiceUnavailableError
 
 
-def broken_off(files: Rig, at: int) -> Any:
+def break_off(files: Rig, at: int) -> Any:
     """For `Meddler.before`: no part from this one on arrives."""
 
     def fail(request: Any) -> None:
@@ -70,7 +70,7 @@ async def test_an_upload_that_failed_is_left_and_gone_on_with(files: Rig, kind: 
             if kind == "stream":
                 given.close()
 
-    files.service.before = broken_off(files, 5)
+    files.service.before = break_off(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await put()
     assert await files.keys() == []
@@ -86,7 +86,7 @@ async def test_an_upload_that_failed_is_left_and_gone_on_with(files: Rig, kind: 
 @in_small_parts
 async def test_parts_of_other_bytes_are_sent_anew(files: Rig) -> None:
     data = pattern(7 * PART)
-    files.service.before = broken_off(files, 5)
+    files.service.before = break_off(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await files.files.put("it", data, resume=True)
     files.service.before = lambda request: None
@@ -100,7 +100,7 @@ async def test_parts_of_other_bytes_are_sent_anew(files: Rig) -> None:
 @in_small_parts
 async def test_without_resume_a_new_upload_is_begun_and_the_other_stays(files: Rig) -> None:
     data = pattern(7 * PART)
-    files.service.before = broken_off(files, 5)
+    files.service.before = break_off(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await files.files.put("it", data, resume=True)
     (left,) = await files.uploads()
@@ -123,7 +123,7 @@ async def test_wrong_bytes_are_not_left_to_be_gone_on_with(files: Rig) -> None:
 @in_small_parts
 async def test_an_upload_that_is_gone_when_it_is_looked_at_is_begun_anew(files: Rig) -> None:
     data = pattern(7 * PART)
-    files.service.before = broken_off(files, 5)
+    files.service.before = break_off(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await files.files.put("it", data, resume=True)
     (left,) = await files.uploads()

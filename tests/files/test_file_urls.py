@@ -16,7 +16,7 @@ from holdall.attachments import AttachmentSettings
 from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidRequestError, InvalidTokenError
 
 
-def fetched(url: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
+def fetch(url: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
     """What a browser would get."""
     request = Request(url, body, headers, method="GET" if body is None else "PUT")
     try:
@@ -58,12 +58,12 @@ async def test_a_url_to_put_to_is_bound_to_its_bytes(files: Rig) -> None:
 def test_in_a_bucket_anybody_can_get_by_a_url() -> None:
     with open_rig(Way("S3", "blocking")) as files:
         files.db.files.put("a b/ü.txt", b"bytes", content_type="text/plain")
-        status, body, headers = fetched(files.db.files.url("a b/ü.txt"))
+        status, body, headers = fetch(files.db.files.url("a b/ü.txt"))
         assert (status, body, headers["content-type"]) == (200, b"bytes", "text/plain")
         url = files.db.files.url(
             "a b/ü.txt", disposition="attachment", filename="ü.txt", content_type="text/csv"
         )
-        status, body, headers = fetched(url)
+        status, body, headers = fetch(url)
         assert (status, body, headers["content-type"]) == (200, b"bytes", "text/csv")
         assert unquote(headers["content-disposition"].partition("filename*=UTF-8''")[2]) == "ü.txt"
 
@@ -74,7 +74,7 @@ def test_in_a_bucket_anybody_can_put_by_a_url() -> None:
             "it", size=5, content_type="text/plain", metadata={"colour": "red"}
         )
         headers = {name: value for name, value in signed.headers.items() if name.lower() != "content-length"}
-        assert fetched(signed.url, b"bytes", **headers)[0] == 200
+        assert fetch(signed.url, b"bytes", **headers)[0] == 200
         info = files.db.files.head("it")
         assert (info.size, info.headers.content_type) == (5, "text/plain")
         assert dict(info.headers.metadata) == {"colour": "red"}

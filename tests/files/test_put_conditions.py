@@ -34,11 +34,11 @@ class Place:
 
     def put(self, key: str, source: Any, **options: Any) -> ObjectInfo:
         if self._colour == "blocking":
-            with Database("memory:", files={"main": self._opened()}) as db:
+            with Database("memory:", files={"main": self._open_service()}) as db:
                 return db.files.put(key, source, **options)
 
         async def flow() -> ObjectInfo:
-            async with AsyncDatabase("memory:", files={"main": self._opened()}) as db:
+            async with AsyncDatabase("memory:", files={"main": self._open_service()}) as db:
                 return await db.files.put(key, source, **options)
 
         return asyncio.run(flow())
@@ -46,7 +46,7 @@ class Place:
     def tags(self, key: str) -> Any:
         return self.service.send_blocking(GetTags("main", key))
 
-    def _opened(self) -> Any:
+    def _open_service(self) -> Any:
         place = self
 
         class Kept:
