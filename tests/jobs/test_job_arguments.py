@@ -80,7 +80,7 @@ def change(order: Order) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_got_yet() -> Iterator[None]:
+def _start_afresh() -> Iterator[None]:
     got.clear()
     yield
     got.clear()
@@ -296,7 +296,7 @@ def _forget(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 # --- what cannot be kept --------------------------------------------------------------------------------
 
 
-def _looping() -> list[Any]:
+def _make_loop() -> list[Any]:
     found: list[Any] = []
     found.append(found)
     return found
@@ -321,7 +321,7 @@ UNFIT: list[tuple[str, Any, str]] = [
     ("too large", "x" * 300_001, "300,0"),
     ("too large in UTF-8", "é" * 150_001, "300,0"),
     ("a number without end", 10**5000, "digits"),
-    ("a list in itself", _looping(), "contains itself"),
+    ("a list in itself", _make_loop(), "contains itself"),
 ]
 
 

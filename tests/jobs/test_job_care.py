@@ -31,7 +31,7 @@ def hopeless(word: Any = "") -> None:
 
 
 @job("care-held")
-def held() -> None:
+def hold() -> None:
     begun.set()
     assert go_on.wait(30)
 
@@ -42,7 +42,7 @@ async def chain(n: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
     begun.clear()
     go_on.clear()
@@ -77,7 +77,7 @@ async def test_jobs_are_listed_in_the_order_in_which_they_are_due_and_the_dead_a
 
 @everywhere
 async def test_a_running_job_is_listed_as_running(db: Rig) -> None:
-    handle = await db.enqueue(held)
+    handle = await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
         (record,) = await db.jobs.list(state="running")
@@ -238,7 +238,7 @@ async def test_a_job_that_waits_or_is_dead_can_be_deleted(db: Rig) -> None:
 
 @everywhere
 async def test_a_running_job_can_neither_be_deleted_nor_tried_again(db: Rig) -> None:
-    handle = await db.enqueue(held)
+    handle = await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
         with pytest.raises(JobBusyError):
@@ -251,7 +251,7 @@ async def test_a_running_job_can_neither_be_deleted_nor_tried_again(db: Rig) -> 
 
 @in_memory
 async def test_a_job_that_begins_while_it_is_looked_at_is_not_deleted(db: Rig) -> None:
-    handle = await db.enqueue(held)
+    handle = await db.enqueue(hold)
 
     def meddle(request: Any) -> None:
         if isinstance(request, TransactWrite):
@@ -291,7 +291,7 @@ async def test_a_purge_deletes_the_dead(db: Rig) -> None:
 
 @everywhere
 async def test_a_purge_of_what_waits_leaves_what_runs(db: Rig) -> None:
-    await db.enqueue(held)
+    await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
         await db.enqueue(note, delay=60)

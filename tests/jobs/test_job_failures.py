@@ -61,11 +61,11 @@ async def exits(kind: str) -> None:
 
 
 @job("failures-wrapped", retries=0)
-def wrapped() -> Any:
-    return nothing()
+def call_wrapped() -> Any:
+    return note_awaited()
 
 
-async def nothing() -> None:
+async def note_awaited() -> None:
     done.append("awaited")
 
 
@@ -90,8 +90,8 @@ async def generator_transactional(tx: Any) -> Any:
 
 
 @job("failures-wrapped-transactional", retries=0, transactional=True)
-def wrapped_transactional(tx: Any) -> Any:
-    return nothing()
+def call_wrapped_in_transaction(tx: Any) -> Any:
+    return note_awaited()
 
 
 @job("failures-long", retries=0)
@@ -151,7 +151,7 @@ EXITS: dict[str, BaseException] = {"exit": SystemExit(3), "interrupt": KeyboardI
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
     begun.clear()
     go_on.clear()
@@ -244,7 +244,7 @@ async def test_a_job_in_a_thread_that_would_end_the_program_is_a_failure(
 
 @pytest.mark.parametrize(
     "which",
-    [wrapped, wrapped_transactional, generator, generator_async, generator_transactional],
+    [call_wrapped, call_wrapped_in_transaction, generator, generator_async, generator_transactional],
     ids=lambda job: job.name,
 )
 @in_memory

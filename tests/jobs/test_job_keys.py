@@ -39,7 +39,7 @@ def stubborn() -> None:
 
 
 @job("key-held", retries=1, backoff=60)
-def held(fails: bool = False) -> None:
+def hold(fails: bool = False) -> None:
     begun.set()
     assert go_on.wait(30)
     done.append("held")
@@ -62,7 +62,7 @@ def once_held() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
     begun.clear()
     go_on.clear()
@@ -194,11 +194,11 @@ async def test_of_racing_transactions_with_one_key_all_commit_and_one_adds_the_j
 
 @everywhere
 async def test_what_is_enqueued_while_the_job_runs_is_another_job(db: Rig) -> None:
-    await db.enqueue(held, key="k")
+    await db.enqueue(hold, key="k")
     async with db.run_worker(concurrency=1):
         await db.until(begun.is_set)
-        assert (await db.enqueue(held, key="k")).added
-        assert not (await db.enqueue(held, key="k")).added
+        assert (await db.enqueue(hold, key="k")).added
+        assert not (await db.enqueue(hold, key="k")).added
         go_on.set()
         await db.until_told("succeeded", 2)
     assert done == ["held", "held"]
@@ -222,15 +222,15 @@ async def test_a_job_that_failed_has_its_key_again_until_its_next_attempt(db: Ri
 
 @everywhere
 async def test_a_job_that_failed_while_another_took_its_key_is_superseded(db: Rig) -> None:
-    await db.enqueue(held, True, key="k")
+    await db.enqueue(hold, True, key="k")
     async with db.run_worker():
         await db.until(begun.is_set)
-        second = await db.enqueue(held, key="k", delay=3600)
+        second = await db.enqueue(hold, key="k", delay=3600)
         go_on.set()
         await db.until_told("superseded")
     assert (await db.only()).id == second.id
     assert db.kinds() == ["started", "superseded"]
-    assert not (await db.enqueue(held, key="k")).added
+    assert not (await db.enqueue(hold, key="k")).added
 
 
 @everywhere
@@ -254,11 +254,11 @@ async def test_a_job_that_was_deleted_leaves_its_key(db: Rig) -> None:
 
 @everywhere
 async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
-    first = await db.enqueue(held, key="k")
+    first = await db.enqueue(hold, key="k")
     async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
-    assert not (await db.enqueue(held, key="k")).added
+    assert not (await db.enqueue(hold, key="k")).added
     assert (await db.only()).id == first.id
     go_on.set()
     await db.until(lambda: done == ["held"])  # its thread has ended before the next test begins
@@ -266,10 +266,10 @@ async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
 
 @in_memory
 async def test_a_job_that_was_given_back_while_another_took_its_key_stands_in_nobodys_way(db: Rig) -> None:
-    await db.enqueue(held, key="k")
+    await db.enqueue(hold, key="k")
     async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
-        later = await db.enqueue(held, key="k", delay=3600)
+        later = await db.enqueue(hold, key="k", delay=3600)
     assert later.added
     go_on.set()
     metrics = await db.drain()

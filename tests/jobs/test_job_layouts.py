@@ -27,7 +27,7 @@ def note(word: Any = "") -> None:
 
 
 @job("layout-failing", retries=1, backoff=10)
-async def failing() -> None:
+async def fail() -> None:
     done.append("tried")
     raise ValueError("not today")
 
@@ -43,10 +43,10 @@ def tick() -> None:
 
 
 @job("layout-next", transactional=True)
-def following(tx: Any, n: int) -> None:
+def follow(tx: Any, n: int) -> None:
     done.append(n)
     if n:
-        tx.enqueue(following, n - 1, key="k")
+        tx.enqueue(follow, n - 1, key="k")
 
 
 def ways(name: str, layout: str) -> list[Way]:
@@ -95,7 +95,7 @@ everywhere = in_layouts("mode B", "other names")
 @everywhere
 async def test_jobs_are_run_failed_and_given_up(db: Rig) -> None:
     await db.enqueue(note, "a")
-    await db.enqueue(failing)
+    await db.enqueue(fail)
     await db.drain()
     assert sorted(done) == ["a", "tried"]
     record = await db.only()
@@ -121,7 +121,7 @@ async def test_jobs_can_be_looked_after(db: Rig) -> None:
     assert done == [1]
     await db.jobs.delete(second.id)
     assert await db.jobs.list() == []
-    await db.enqueue(failing)
+    await db.enqueue(fail)
     for _ in range(2):
         await db.drain()
         db.clock.forward(60)
@@ -167,7 +167,7 @@ async def test_keys_are_kept(db: Rig) -> None:
 
 @everywhere
 async def test_transactional_and_recurring_jobs_work(db: Rig) -> None:
-    await db.enqueue(following, 2, key="k")
+    await db.enqueue(follow, 2, key="k")
     await enqueue_next(db.context, tick)
     await enqueue_next(db.context, tick)
     await db.drain()
@@ -193,7 +193,7 @@ async def test_a_worker_takes_over_and_gives_back(db: Rig) -> None:
 @everywhere
 async def test_what_was_seen_before_a_job_moved_cannot_be_taken(db: Rig) -> None:
     """An index shows jobs late; in mode B that is where they are found."""
-    await db.enqueue(failing)
+    await db.enqueue(fail)
     old = await db.only()
     await db.drain()
     later = await db.only()

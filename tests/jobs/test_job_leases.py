@@ -37,7 +37,7 @@ def note(word: Any = "") -> None:
 
 
 @job("lease-held", retries=5)
-def held() -> None:
+def hold() -> None:
     running = current_job()
     begun.set()
     while not go_on.wait(0.002):
@@ -48,7 +48,7 @@ def held() -> None:
 
 
 @job("lease-held-async", retries=5)
-async def held_async() -> None:
+async def hold_async() -> None:
     begun.set()
     try:
         while not go_on.is_set():
@@ -60,7 +60,7 @@ async def held_async() -> None:
 
 
 @job("lease-held-transactional", transactional=True, retries=5)
-def held_transactional(tx: Any, name: str) -> None:
+def hold_in_transaction(tx: Any, name: str) -> None:
     tx.get_one(Tally, name).n += 1
     begun.set()
     go_on.wait(120)
@@ -68,7 +68,7 @@ def held_transactional(tx: Any, name: str) -> None:
 
 
 @job("lease-held-transactional-async", transactional=True, retries=5)
-async def held_transactional_async(tx: Any, name: str) -> None:
+async def hold_in_transaction_async(tx: Any, name: str) -> None:
     (await tx.get_one(Tally, name)).n += 1
     begun.set()
     while not go_on.is_set():
@@ -77,13 +77,13 @@ async def held_transactional_async(tx: Any, name: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
     begun.clear()
     go_on.clear()
 
 
-async def claimed(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
+async def claim(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
     taken = await db.take(record, seconds)
     assert taken is not None
     return taken
@@ -104,7 +104,7 @@ async def stolen(db: Rig) -> JobRecord:
 async def test_of_two_who_take_a_job_one_gets_it(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
-    taken = await claimed(db, record)
+    taken = await claim(db, record)
     assert (taken.attempts, taken.state) == (1, "running")
     assert await db.take(record, 30.0) is None
     assert (await db.only()).attempts == 1
@@ -114,7 +114,7 @@ async def test_of_two_who_take_a_job_one_gets_it(db: Rig) -> None:
 async def test_of_two_who_take_a_job_with_a_key_one_gets_it(db: Rig) -> None:
     await db.enqueue(note, key="k")
     record = await db.only()
-    await claimed(db, record)
+    await claim(db, record)
     assert await db.take(record, 30.0) is None
 
 
@@ -131,7 +131,7 @@ async def test_a_job_that_is_gone_cannot_be_taken(db: Rig) -> None:
 async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
-    await lease.fail(db.context, await claimed(db, record), "why", 60.0)
+    await lease.fail(db.context, await claim(db, record), "why", 60.0)
     assert await db.take(record, 30.0) is None
     assert (await db.only()).attempts == 1
 
@@ -140,7 +140,7 @@ async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) 
 async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
-    await lease.bury(db.context, await claimed(db, record), "why")
+    await lease.bury(db.context, await claim(db, record), "why")
     assert await db.take(record, 30.0) is None
     assert (await db.only()).state == "dead"
 
@@ -148,8 +148,8 @@ async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
 @everywhere
 async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
     await db.enqueue(note)
-    first = await claimed(db, await db.only())
-    second = await claimed(db, await db.only())
+    first = await claim(db, await db.only())
+    second = await claim(db, await db.only())
     assert second.attempts == 2
     assert first.lease is not None
     tokens = [first.lease.token]
@@ -170,8 +170,8 @@ async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
 @everywhere
 async def test_whoever_lost_a_job_with_a_key_can_neither_keep_nor_end_it(db: Rig) -> None:
     await db.enqueue(note, key="k")
-    first = await claimed(db, await db.only())
-    second = await claimed(db, await db.only())
+    first = await claim(db, await db.only())
+    second = await claim(db, await db.only())
     for end in (
         lambda: lease.finish(db.context, first),
         lambda: lease.fail(db.context, first, "why", 1.0),
@@ -202,7 +202,7 @@ async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> N
 # --- keeping --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", [held, held_async], ids=["sync", "async"])
+@pytest.mark.parametrize("which", [hold, hold_async], ids=["sync", "async"])
 @everywhere
 async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> None:
     await db.enqueue(which)
@@ -222,7 +222,7 @@ async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> N
     assert done == ["held"]
 
 
-@pytest.mark.parametrize("which", [held_transactional, held_transactional_async], ids=["sync", "async"])
+@pytest.mark.parametrize("which", [hold_in_transaction, hold_in_transaction_async], ids=["sync", "async"])
 @everywhere
 async def test_a_transactional_job_commits_after_its_lease_was_prolonged(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
@@ -245,7 +245,7 @@ async def test_a_transactional_job_commits_after_its_lease_was_prolonged(db: Rig
 async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig) -> None:
     """The commit demands the lease as it was read; the next attempt sees the new one."""
     await db.create(Tally(name="a"))
-    await db.enqueue(held_transactional, "a")
+    await db.enqueue(hold_in_transaction, "a")
     go_on.set()
     waited = False
 
@@ -264,7 +264,7 @@ async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig
     assert (await db.get(Tally, "a")).n == 1
 
 
-@pytest.mark.parametrize("which", [held, held_async], ids=["sync", "async"])
+@pytest.mark.parametrize("which", [hold, hold_async], ids=["sync", "async"])
 @everywhere
 async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig, which: Any) -> None:
     await db.enqueue(which)
@@ -273,7 +273,7 @@ async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig,
         theirs = await stolen(db)
         await db.until_told("lost")
         await db.until(lambda: bool(done))
-    assert done == ["lost" if which is held else "cancelled"]
+    assert done == ["lost" if which is hold else "cancelled"]
     assert db.kinds() == ["started", "lost"]
     assert (await db.only()).lease == theirs.lease
 
@@ -281,7 +281,7 @@ async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig,
 @in_memory
 async def test_a_transactional_job_that_another_worker_took_commits_nothing(db: Rig) -> None:
     await db.create(Tally(name="a"))
-    await db.enqueue(held_transactional, "a")
+    await db.enqueue(hold_in_transaction, "a")
     async with db.run_worker():
         await db.until(begun.is_set)
         theirs = await stolen(db)
@@ -293,7 +293,7 @@ async def test_a_transactional_job_that_another_worker_took_commits_nothing(db: 
 
 @in_memory
 async def test_a_worker_that_cannot_prolong_a_lease_gives_the_job_up_when_it_is_over(db: Rig) -> None:
-    await db.enqueue(held_async)
+    await db.enqueue(hold_async)
 
     def meddle(request: Any) -> None:
         if begun.is_set() and isinstance(request, UpdateItem):
@@ -307,7 +307,7 @@ async def test_a_worker_that_cannot_prolong_a_lease_gives_the_job_up_when_it_is_
 
 @in_memory
 async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) -> None:
-    await db.enqueue(held_async)
+    await db.enqueue(hold_async)
     lost: list[Any] = []
 
     def meddle(request: Any) -> None:
@@ -336,7 +336,7 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
 @everywhere
 async def test_a_job_whose_worker_died_is_taken_over_when_its_lease_has_not_changed(db: Rig) -> None:
     await db.enqueue(note, "taken over")
-    await claimed(db, await db.only(), 0.1)
+    await claim(db, await db.only(), 0.1)
     async with db.run_worker():
         await db.until_told("succeeded")
     assert done == ["taken over"]
@@ -346,7 +346,7 @@ async def test_a_job_whose_worker_died_is_taken_over_when_its_lease_has_not_chan
 @everywhere
 async def test_a_worker_that_stays_a_moment_takes_over_by_the_clock_on_the_wall(db: Rig) -> None:
     await db.enqueue(note, "taken over")
-    await claimed(db, await db.only(), 10.0)
+    await claim(db, await db.only(), 10.0)
     assert (await db.drain()).started == 0
     db.clock.forward(39)  # clocks may be half a minute apart
     assert (await db.drain()).started == 0
@@ -359,7 +359,7 @@ async def test_a_worker_that_stays_a_moment_takes_over_by_the_clock_on_the_wall(
 async def test_a_job_that_kills_its_workers_is_given_up(db: Rig) -> None:
     await db.enqueue(note)
     for _ in range(2):
-        await claimed(db, await db.only())
+        await claim(db, await db.only())
     db.clock.forward(3600)
     metrics = await db.drain()
     assert (metrics.started, metrics.dead) == (0, 1)
@@ -372,11 +372,11 @@ async def test_a_job_that_kills_its_workers_is_given_up(db: Rig) -> None:
 @in_memory
 async def test_a_job_that_kills_its_worker_after_a_failure_keeps_the_error(db: Rig) -> None:
     await db.enqueue(note)
-    taken = await claimed(db, await db.only())
+    taken = await claim(db, await db.only())
     await lease.fail(db.context, taken, "the reason", 0.0)
-    await claimed(db, await db.only())
+    await claim(db, await db.only())
     db.clock.forward(3600)
-    await claimed(db, await db.only())
+    await claim(db, await db.only())
     db.clock.forward(3600)
     await db.drain()
     assert (await db.only()).error == "the reason"
@@ -385,7 +385,7 @@ async def test_a_job_that_kills_its_worker_after_a_failure_keeps_the_error(db: R
 @everywhere
 async def test_a_job_with_a_key_whose_worker_died_is_taken_over_though_another_took_the_key(db: Rig) -> None:
     await db.enqueue(note, "first", key="k")
-    await claimed(db, await db.only())
+    await claim(db, await db.only())
     assert (await db.enqueue(note, "second", key="k", delay=7200)).added
     db.clock.forward(3600)
     await db.drain()
@@ -398,7 +398,7 @@ async def test_a_job_with_a_key_whose_worker_died_is_taken_over_though_another_t
 
 @everywhere
 async def test_a_worker_that_stops_lets_its_jobs_end(db: Rig) -> None:
-    await db.enqueue(held)
+    await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
         threading.Timer(0.05, go_on.set).start()
@@ -406,7 +406,7 @@ async def test_a_worker_that_stops_lets_its_jobs_end(db: Rig) -> None:
     assert db.kinds() == ["started", "succeeded"]
 
 
-@pytest.mark.parametrize("which", [held, held_async], ids=["sync", "async"])
+@pytest.mark.parametrize("which", [hold, hold_async], ids=["sync", "async"])
 @everywhere
 async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_begun(
     db: Rig, which: Any
@@ -416,7 +416,7 @@ async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_beg
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
     await db.until(lambda: bool(done))
-    assert done == ["lost" if which is held else "cancelled"]
+    assert done == ["lost" if which is hold else "cancelled"]
     record = await db.only()
     assert (record.id, record.state, record.attempts, record.lease) == (handle.id, "waiting", 0, None)
     go_on.set()
@@ -427,7 +427,7 @@ async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_beg
 @in_memory
 async def test_a_transactional_job_that_was_given_back_commits_nothing(db: Rig) -> None:
     await db.create(Tally(name="a"))
-    await db.enqueue(held_transactional, "a")
+    await db.enqueue(hold_in_transaction, "a")
     async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
@@ -445,5 +445,5 @@ async def test_a_lease_is_in_the_item_of_its_job(db: Rig) -> None:
     await db.enqueue(note)
     before = await db.only()
     layout = await discover(db.context)
-    taken = await claimed(db, before)
+    taken = await claim(db, before)
     assert locate_job(layout, taken) == locate_job(layout, before)

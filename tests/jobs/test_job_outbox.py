@@ -45,11 +45,11 @@ def change(tx: Any, name: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
 
 
-def interfering(db: Rig, *, times: int = 1) -> list[int]:
+def interfere(db: Rig, *, times: int = 1) -> list[int]:
     """Let another process change the tally just before each of the next commits; returns a list that they extend."""
     seen: list[int] = []
 
@@ -78,12 +78,12 @@ async def test_a_job_of_a_committed_transaction_is_run_once(db: Rig) -> None:
 
 @everywhere
 async def test_a_job_of_a_block_that_failed_does_not_exist(db: Rig) -> None:
-    def failing(tx: Any) -> None:
+    def fail(tx: Any) -> None:
         tx.enqueue(note, "never")
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await db.commit(failing)
+        await db.commit(fail)
     assert await db.jobs.list() == []
 
 
@@ -105,7 +105,7 @@ async def test_a_job_of_a_commit_that_was_refused_does_not_exist(db: Rig) -> Non
 @everywhere
 async def test_a_transaction_that_was_retried_leaves_one_job(db: Rig) -> None:
     await db.create(Tally(name="a"))
-    interfering(db)
+    interfere(db)
     handles: list[Any] = []
 
     async def body(tx: Any) -> None:
@@ -123,7 +123,7 @@ async def test_a_transaction_that_was_retried_leaves_one_job(db: Rig) -> None:
 @in_memory
 async def test_a_transaction_that_gave_up_leaves_no_job(db: Rig) -> None:
     await db.create(Tally(name="a"))
-    interfering(db, times=3)
+    interfere(db, times=3)
 
     async def body(tx: Any) -> None:
         (await tx.get_one(Tally, "a")).n += 1

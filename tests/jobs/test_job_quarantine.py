@@ -69,7 +69,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-async def malformed_item(db: Rig, case: str = "no name") -> dict[str, Any]:
+async def make_malformed_item(db: Rig, case: str = "no name") -> dict[str, Any]:
     item = await good_item(db)
     for name, attribute in MALFORMED[case][0].items():
         if attribute is None:
@@ -81,7 +81,7 @@ async def malformed_item(db: Rig, case: str = "no name") -> dict[str, Any]:
 
 @everywhere
 async def test_malformed_items_are_kept_among_the_dead_and_other_jobs_run(db: Rig) -> None:
-    raws = [await put(db, await malformed_item(db, case)) for case in MALFORMED]
+    raws = [await put(db, await make_malformed_item(db, case)) for case in MALFORMED]
     await db.enqueue(fine, 1)
     metrics = await db.drain()
     assert (metrics.succeeded, metrics.dead, done) == (1, len(MALFORMED), [1])
@@ -116,7 +116,7 @@ async def test_a_place_that_is_no_time_is_malformed_too(db: Rig) -> None:
 @everywhere
 async def test_a_list_shows_it_as_a_dead_job_and_writes_nothing(db: Rig) -> None:
     await db.enqueue(fine, 1)
-    raw = await put(db, await malformed_item(db))
+    raw = await put(db, await make_malformed_item(db))
     db.meddler.forget()
     waiting, dead = await db.jobs.list()
     assert (waiting.name, dead.raw, dead.state, dead.name) == (fine.name, raw, "dead", "malformed")
@@ -135,7 +135,7 @@ async def test_a_list_shows_it_as_a_dead_job_and_writes_nothing(db: Rig) -> None
 def test_a_change_of_one_job_moves_it_first(case: str) -> None:
     async def change(db: Rig) -> None:
         await db.enqueue(fine, 1)
-        await put(db, await malformed_item(db, case))
+        await put(db, await make_malformed_item(db, case))
         _, listed = await db.jobs.list()
         with pytest.raises(MalformedJobError):
             await db.jobs.retry(listed.id)
@@ -153,8 +153,8 @@ def test_a_change_of_one_job_moves_it_first(case: str) -> None:
 @in_memory
 async def test_purging_the_waiting_keeps_it(db: Rig) -> None:
     await db.enqueue(fine)
-    await put(db, await malformed_item(db, "half a lease") | {"job_attempts": {"S": "one"}})
-    await put(db, await malformed_item(db))
+    await put(db, await make_malformed_item(db, "half a lease") | {"job_attempts": {"S": "one"}})
+    await put(db, await make_malformed_item(db))
     assert await db.jobs.purge(state="waiting") == 1
     assert len(await db.dead()) == 1
 
@@ -193,7 +193,7 @@ async def test_an_item_that_is_repaired_meanwhile_stays_and_runs(db: Rig) -> Non
 async def test_one_that_cannot_be_moved_stays_and_stops_nobody(
     db: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    raw = await malformed_item(db)
+    raw = await make_malformed_item(db)
     raw["more"] = {
         "S": "x" * (409_500 - sum(map(len, raw)) - 300)
     }  # as large as an item may be: no room for a reason
@@ -206,7 +206,7 @@ async def test_one_that_cannot_be_moved_stays_and_stops_nobody(
 
 @in_memory
 async def test_a_retry_reads_it_again(db: Rig) -> None:
-    await put(db, await malformed_item(db))
+    await put(db, await make_malformed_item(db))
     await db.drain()
     (dead,) = await db.dead()
     with pytest.raises(MalformedJobError, match="'job_name' is missing"):
@@ -223,7 +223,7 @@ async def test_a_retry_reads_it_again(db: Rig) -> None:
 
 @in_one_colour
 async def test_the_reason_names_the_item(db: Rig) -> None:
-    await put(db, await malformed_item(db))
+    await put(db, await make_malformed_item(db))
     await db.drain()
     (dead,) = await db.dead()
     named = r"the item 'holdall#Job#default#.' / '.*' is not a job: 'job_name' is missing"

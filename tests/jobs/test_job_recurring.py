@@ -38,7 +38,7 @@ def elsewhere() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
 
 
@@ -132,7 +132,7 @@ async def test_an_occurrence_whose_write_has_no_reply_is_enqueued_once(db: Rig) 
 @everywhere
 async def test_a_worker_enqueues_and_runs_what_recurs_in_its_queues(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[tick, nightly, elsewhere]):
-        await db.until(_listed(db, 2))
+        await db.until(_expect_listed(db, 2))
         db.clock.forward(61)
         await db.until_told("succeeded")
     assert done == ["tick"]
@@ -143,14 +143,14 @@ async def test_a_worker_enqueues_and_runs_what_recurs_in_its_queues(db: Rig) -> 
 @everywhere
 async def test_two_workers_run_each_occurrence_once(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[tick]), db.run_worker(queues=[QUEUE], jobs=[tick]):
-        await db.until(_listed(db, 1))
+        await db.until(_expect_listed(db, 1))
         db.clock.forward(60)
         await db.until_told("succeeded")
     assert db.kinds().count("started") == len(done) == 1
     assert len(await db.jobs.list()) <= 1
 
 
-def _listed(db: Rig, count: int) -> Any:
+def _expect_listed(db: Rig, count: int) -> Any:
     async def are_listed() -> bool:
         return len(await db.jobs.list()) >= count
 
@@ -169,7 +169,7 @@ async def test_a_worker_goes_on_from_occurrence_to_occurrence(db: Rig) -> None:
 @in_memory
 async def test_a_worker_to_which_a_recurring_job_is_unknown_does_not_enqueue_it(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
-        await db.until(_listed(db, 1))
+        await db.until(_expect_listed(db, 1))
     assert (await db.only()).name == "recurring-nightly"
 
 
@@ -189,7 +189,7 @@ async def test_a_worker_outlasts_trouble_with_an_occurrence(db: Rig) -> None:
 
     db.meddler.before = meddle
     async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
-        await db.until(_listed(db, 1))
+        await db.until(_expect_listed(db, 1))
 
 
 @everywhere
@@ -198,7 +198,7 @@ async def test_of_many_who_ask_at_once_one_enqueues_the_occurrence(db: Rig) -> N
     due: list[datetime] = []
 
     def ask() -> None:
-        due.append(asyncio.run(_insisting(db)))
+        due.append(asyncio.run(_insist(db)))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -209,7 +209,7 @@ async def test_of_many_who_ask_at_once_one_enqueues_the_occurrence(db: Rig) -> N
     assert len(await db.jobs.list(name="recurring-tick")) == 1
 
 
-async def _insisting(db: Rig) -> datetime:
+async def _insist(db: Rig) -> datetime:
     while True:
         try:
             return await enqueue_next(db.other.aio._context, tick)

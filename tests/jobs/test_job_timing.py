@@ -24,13 +24,13 @@ async def urgent(word: Any) -> None:
 
 
 @job("timing-failing", retries=3, backoff=10)
-def failing() -> None:
+def fail() -> None:
     done.append("tried")
     raise ValueError("not today")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
 
 
@@ -123,7 +123,7 @@ async def test_jobs_of_one_shard_are_run_in_the_order_in_which_they_are_due(db: 
 
 @everywhere
 async def test_each_attempt_waits_about_twice_as_long_as_the_one_before(db: Rig) -> None:
-    await db.enqueue(failing)
+    await db.enqueue(fail)
     for attempt, longest in enumerate((10, 20, 40), start=1):
         await db.drain()
         record = await db.only()

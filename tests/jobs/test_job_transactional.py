@@ -43,15 +43,15 @@ async def bump_async(tx: AsyncTransaction, name: str, fails: bool = False) -> No
 
 
 @job("transactional-nothing", transactional=True)
-def nothing(tx: Transaction) -> None:
+def do_nothing(tx: Transaction) -> None:
     done.append("nothing")
 
 
 @job("transactional-next", transactional=True)
-def following(tx: Transaction, n: int) -> None:
+def follow(tx: Transaction, n: int) -> None:
     done.append(n)
     if n:
-        tx.enqueue(following, n - 1)
+        tx.enqueue(follow, n - 1)
 
 
 @job("transactional-handler", transactional=True, retries=1, backoff=60)
@@ -84,7 +84,7 @@ def once_again(tx: Transaction) -> None:
 
 
 @job("transactional-held", transactional=True, retries=0, timeout=0.05)
-def held(tx: Transaction, name: str) -> None:
+def hold(tx: Transaction, name: str) -> None:
     tx.get_one(Tally, name).n += 1
     begun.set()
     assert go_on.wait(30)
@@ -95,7 +95,7 @@ BOTH = pytest.mark.parametrize("which", [bump, bump_async], ids=["sync", "async"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     done.clear()
     begun.clear()
     go_on.clear()
@@ -170,7 +170,7 @@ async def test_contention_without_end_is_a_failure_that_is_tried_again_later(
 
 @everywhere
 async def test_a_job_that_writes_nothing_ends_like_any_other(db: Rig) -> None:
-    await db.enqueue(nothing)
+    await db.enqueue(do_nothing)
     assert (await db.drain()).succeeded == 1
     assert done == ["nothing"]
     assert await db.jobs.list() == []
@@ -178,7 +178,7 @@ async def test_a_job_that_writes_nothing_ends_like_any_other(db: Rig) -> None:
 
 @everywhere
 async def test_the_next_job_is_there_when_this_one_has_ended(db: Rig) -> None:
-    await db.enqueue(following, 3)
+    await db.enqueue(follow, 3)
     assert (await db.drain()).succeeded == 4
     assert done == [3, 2, 1, 0]
 
@@ -260,7 +260,7 @@ async def test_a_commit_of_unknown_fate_that_did_not_happen_is_made_up_for_after
 @in_memory
 async def test_a_job_that_took_too_long_commits_nothing_any_more(db: Rig) -> None:
     await db.create(Tally(name="a"))
-    await db.enqueue(held, "a")
+    await db.enqueue(hold, "a")
     await db.drain()
     assert db.kinds() == ["started", "dead"]
     go_on.set()
@@ -274,7 +274,7 @@ taking: list[Rig] = []
 
 
 @job("transactional-taken", transactional=True)
-def taken_meanwhile(tx: Transaction) -> None:
+def take_meanwhile(tx: Transaction) -> None:
     """Its worker is held up for longer than the lease: another takes the job and does the work."""
     done.append("ran")
     tx.get_one(Tally, "t").n += 1
@@ -289,7 +289,7 @@ def taken_meanwhile(tx: Transaction) -> None:
 async def test_a_worker_that_lost_its_lease_does_not_run_the_body_again(db: Rig) -> None:
     await db.create(Tally(name="t"))
     taking[:] = [db]
-    await db.enqueue(taken_meanwhile)
+    await db.enqueue(take_meanwhile)
     async with db.run_worker():
         await db.until_told("lost")
     assert done == ["ran"]

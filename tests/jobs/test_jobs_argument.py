@@ -65,7 +65,7 @@ SIMPLE = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, 
 NAMES = TEXT.filter(lambda name: name != "$holdall")
 
 
-def nested(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def nest(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.recursive(
         leaves,
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
@@ -73,7 +73,7 @@ def nested(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-@given(arguments=st.lists(nested(SIMPLE), max_size=4))
+@given(arguments=st.lists(nest(SIMPLE), max_size=4))
 def test_json_comes_back_as_it_was(context: Context, arguments: list[Any]) -> None:
     assert repr(back(context, *arguments)) == repr(arguments)
 
@@ -92,7 +92,7 @@ KEYS = st.builds(
 )
 
 
-@given(arguments=st.lists(nested(SIMPLE | KEYS), max_size=3))
+@given(arguments=st.lists(nest(SIMPLE | KEYS), max_size=3))
 def test_keys_come_back_wherever_they_are(context: Context, arguments: list[Any]) -> None:
     assert back(context, *arguments) == arguments
 

@@ -86,13 +86,13 @@ def plain(number: int) -> None:
 
 
 @holdall.job("crowd-counting", transactional=True, **PATIENT)
-def counting(tx: Transaction, order: Order) -> None:
+def count_order(tx: Transaction, order: Order) -> None:
     count(tx, "counting", order.number)
     fail_sometimes()
 
 
 @holdall.job("crowd-awaited", transactional=True, queue="other", **PATIENT)
-async def awaited(tx: AsyncTransaction, number: int) -> None:
+async def count_awaited(tx: AsyncTransaction, number: int) -> None:
     tally: Any = await tx.get(Tally.key(what="awaited", number=number), create_if_missing=True)
     tally.count += 1
     fail_sometimes()
@@ -132,8 +132,8 @@ def jobs_of(tx: Transaction, order: Order) -> None:
     """Enqueue the jobs of an order."""
     number = order.number
     tx.enqueue(plain, number)
-    tx.enqueue(counting, order)
-    tx.enqueue(awaited, number)
+    tx.enqueue(count_order, order)
+    tx.enqueue(count_awaited, number)
     tx.enqueue(link, number, CHAIN)
     group = group_of(number)
     for shared in (once, once_plain, while_waiting):
@@ -158,7 +158,7 @@ def predict_marks(orders: int) -> tuple[set[tuple[str, int]], set[tuple[str, int
 # --- the processes ---
 
 
-def opened(url: str, seed: str) -> Database:
+def open_db(url: str, seed: str) -> Database:
     """The database of this process, with faults."""
     random = at_work.random = Random(seed)
     plain = Database(url)
@@ -181,13 +181,13 @@ def enqueue(url: str, seed: str, first: int, last: int) -> None:
             return False
         return True
 
-    with opened(url, seed) as db:
+    with open_db(url, seed) as db:
         for number in range(first, last):
             until(lambda: is_made(number), f"order {number} was made {SEEDED}")  # noqa: B023
 
 
 async def work(url: str, seed: str) -> None:
-    async with opened(url, seed).aio as db:
+    async with open_db(url, seed).aio as db:
         print("ready", flush=True)
         await db.worker(
             queues=["other", "default"], concurrency=6, lease=LEASE, poll_interval=0.1, grace=0

@@ -67,7 +67,7 @@ class DyingBackend:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def opened(file: Path) -> Database:
+def open_db(file: Path) -> Database:
     return Database(f"embedded:{file}", durability="normal")
 
 
@@ -93,7 +93,7 @@ def work(db: Database, *queues: str, waiting: int = 0) -> None:
 
 def rescue(file: Path, scenario: Scenario, queues: Sequence[str], said: Sequence[dict[str, Any]]) -> None:
     """Do what is left, and tell what is found."""
-    with opened(file) as db:
+    with open_db(file) as db:
         at_work.db = db
         before = [state(db, scenario, queue) for queue in queues]
         if scenario.act is not None and scenario.waiting:

@@ -57,7 +57,7 @@ def leave_effect() -> None:
         tx.create(Effect, queue=holdall.current_job().queue, id=str(uuid4()))
 
 
-def counted(tx: Transaction, name: str) -> None:
+def count_name(tx: Transaction, name: str) -> None:
     tally: Any = tx.get(Tally, name, create_if_missing=True)
     tally.count += 1
 
@@ -75,7 +75,7 @@ def plain() -> None:
 
 
 @holdall.job("dying-awaited", backoff=BACKOFF)
-async def awaited() -> None:
+async def leave_effect_awaited() -> None:
     async with at_work.db.aio.transaction() as tx:
         tx.create(Effect, queue=holdall.current_job().queue, id=str(uuid4()))
 
@@ -96,7 +96,7 @@ def long() -> None:
 
 
 @holdall.job("dying-failing-once", backoff=BACKOFF)
-def failing_once() -> None:
+def fail_once() -> None:
     if is_first():
         raise ValueError("the first time is for nothing")
     leave_effect()
@@ -114,7 +114,7 @@ def once() -> None:
 
 @holdall.job("dying-once-failing", once_for=3600, backoff=BACKOFF)
 def once_failing() -> None:
-    failing_once()
+    fail_once()
 
 
 @holdall.job("dying-once-hopeless", once_for=3600, retries=1, backoff=BACKOFF)
@@ -123,42 +123,42 @@ def once_hopeless() -> None:
 
 
 @holdall.job("dying-counting", transactional=True, backoff=BACKOFF)
-def counting(tx: Transaction) -> None:
-    counted(tx, holdall.current_job().queue)
+def count_queue(tx: Transaction) -> None:
+    count_name(tx, holdall.current_job().queue)
 
 
 @holdall.job("dying-counting-awaited", transactional=True, backoff=BACKOFF)
-async def counting_awaited(tx: AsyncTransaction) -> None:
+async def count_awaited(tx: AsyncTransaction) -> None:
     tally: Any = await tx.get(Tally, holdall.current_job().queue, create_if_missing=True)
     tally.count += 1
 
 
 @holdall.job("dying-counting-failing", transactional=True, backoff=BACKOFF)
-def counting_failing(tx: Transaction) -> None:
-    counted(tx, holdall.current_job().queue)
+def count_and_fail(tx: Transaction) -> None:
+    count_name(tx, holdall.current_job().queue)
     if is_first():
         raise ValueError("the first time is for nothing")
 
 
 @holdall.job("dying-counting-once", transactional=True, once_for=3600, backoff=BACKOFF)
-def counting_once(tx: Transaction) -> None:
-    counted(tx, holdall.current_job().queue)
+def count_once(tx: Transaction) -> None:
+    count_name(tx, holdall.current_job().queue)
 
 
 @holdall.job("dying-link", transactional=True, backoff=BACKOFF)
 def link(tx: Transaction, more: int, keyed: bool) -> None:
     queue = holdall.current_job().queue
-    counted(tx, f"{queue} {more}")
+    count_name(tx, f"{queue} {more}")
     if more:
         tx.enqueue(link, more - 1, keyed, queue=queue, key=f"{queue} {more - 1}" if keyed else None)
 
 
 def declare_recurring(queue: str) -> Any:
     """A job of its own for a queue, which recurs, but not in our lifetime."""
-    return holdall.job(f"dying-recurring-{queue}", queue=queue, every=DECADES)(_nothing)
+    return holdall.job(f"dying-recurring-{queue}", queue=queue, every=DECADES)(_refuse)
 
 
-def _nothing() -> None:
+def _refuse() -> None:
     raise AssertionError("it was not due")
 
 
@@ -187,7 +187,7 @@ class Scenario:
     again: tuple[Any, bool] | None = None
 
 
-def _enqueued(job: Any, *arguments: Any, keyed: bool = False) -> Act:
+def _enqueue(job: Any, *arguments: Any, keyed: bool = False) -> Act:
     def enqueue(db: Database, queue: str) -> None:
         db.jobs.enqueue(job, *arguments, queue=queue, key=queue if keyed else None)
 
@@ -217,39 +217,39 @@ def _recur(db: Database, queue: str) -> None:
         until(lambda: db.jobs.counts(queue=queue)[queue].waiting, "a recurring job was enqueued")
 
 
-def _nothing_before(db: Database, queue: str) -> None:
+def _prepare_nothing(db: Database, queue: str) -> None:
     """There is nothing to prepare."""
 
 
 SCENARIOS = {
-    "success": Scenario(_enqueued(plain)),
-    "awaited success": Scenario(_enqueued(awaited)),
-    "heartbeat": Scenario(_enqueued(long)),
+    "success": Scenario(_enqueue(plain)),
+    "awaited success": Scenario(_enqueue(leave_effect_awaited)),
+    "heartbeat": Scenario(_enqueue(long)),
     "an order": Scenario(_about_an_order),
     "drop": Scenario(_about_nothing, effects=False),
-    "failure": Scenario(_enqueued(failing_once)),
-    "death": Scenario(_enqueued(hopeless), effects=False, dead=1),
-    "keyed": Scenario(_enqueued(plain, keyed=True), again=(plain, True)),
-    "keyed failure": Scenario(_enqueued(failing_once, keyed=True), again=(failing_once, True)),
-    "keyed death": Scenario(_enqueued(hopeless, keyed=True), effects=False, dead=1, again=(hopeless, True)),
-    "once": Scenario(_enqueued(once, keyed=True), again=(once, False)),
-    "once failing": Scenario(_enqueued(once_failing, keyed=True), again=(once_failing, False)),
+    "failure": Scenario(_enqueue(fail_once)),
+    "death": Scenario(_enqueue(hopeless), effects=False, dead=1),
+    "keyed": Scenario(_enqueue(plain, keyed=True), again=(plain, True)),
+    "keyed failure": Scenario(_enqueue(fail_once, keyed=True), again=(fail_once, True)),
+    "keyed death": Scenario(_enqueue(hopeless, keyed=True), effects=False, dead=1, again=(hopeless, True)),
+    "once": Scenario(_enqueue(once, keyed=True), again=(once, False)),
+    "once failing": Scenario(_enqueue(once_failing, keyed=True), again=(once_failing, False)),
     "once dying": Scenario(
-        _enqueued(once_hopeless, keyed=True), effects=False, dead=1, again=(once_hopeless, True)
+        _enqueue(once_hopeless, keyed=True), effects=False, dead=1, again=(once_hopeless, True)
     ),
-    "transactional": Scenario(_enqueued(counting), effects=False, tallies=("",)),
-    "transactional awaited": Scenario(_enqueued(counting_awaited), effects=False, tallies=("",)),
-    "transactional failure": Scenario(_enqueued(counting_failing), effects=False, tallies=("",)),
+    "transactional": Scenario(_enqueue(count_queue), effects=False, tallies=("",)),
+    "transactional awaited": Scenario(_enqueue(count_awaited), effects=False, tallies=("",)),
+    "transactional failure": Scenario(_enqueue(count_and_fail), effects=False, tallies=("",)),
     "transactional once": Scenario(
-        _enqueued(counting_once, keyed=True), effects=False, tallies=("",), again=(counting_once, False)
+        _enqueue(count_once, keyed=True), effects=False, tallies=("",), again=(count_once, False)
     ),
-    "chain": Scenario(_enqueued(link, 2, False), effects=False, tallies=(" 2", " 1", " 0")),
-    "keyed chain": Scenario(_enqueued(link, 2, True), effects=False, tallies=(" 2", " 1", " 0")),
-    "enqueuer": Scenario(_nothing_before, _order(plain, False), ordered=True),
-    "keyed enqueuer": Scenario(_nothing_before, _order(plain, True), ordered=True, again=(plain, True)),
+    "chain": Scenario(_enqueue(link, 2, False), effects=False, tallies=(" 2", " 1", " 0")),
+    "keyed chain": Scenario(_enqueue(link, 2, True), effects=False, tallies=(" 2", " 1", " 0")),
+    "enqueuer": Scenario(_prepare_nothing, _order(plain, False), ordered=True),
+    "keyed enqueuer": Scenario(_prepare_nothing, _order(plain, True), ordered=True, again=(plain, True)),
     "once enqueuer": Scenario(
-        _nothing_before, _order(counting_once, True), effects=False, tallies=("",), ordered=True
+        _prepare_nothing, _order(count_once, True), effects=False, tallies=("",), ordered=True
     ),
-    "repeating enqueuer": Scenario(_enqueued(plain, keyed=True), _order(plain, True), again=(plain, True)),
-    "recurring": Scenario(_nothing_before, _recur, effects=False, waiting=1),
+    "repeating enqueuer": Scenario(_enqueue(plain, keyed=True), _order(plain, True), again=(plain, True)),
+    "recurring": Scenario(_prepare_nothing, _recur, effects=False, waiting=1),
 }

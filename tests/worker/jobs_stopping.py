@@ -34,14 +34,14 @@ class Ended(Model):
 
 
 @holdall.job("stopping-called")
-def called(file: str) -> None:
+def end_called(file: str) -> None:
     wait(file)
     with Database(f"embedded:{file}") as db, db.transaction() as tx:
         tx.create(Ended, name="called", id=str(uuid4()))
 
 
 @holdall.job("stopping-awaited")
-async def awaited(file: str) -> None:
+async def end_awaited(file: str) -> None:
     while not Path(file).with_name("go").exists():
         await asyncio.sleep(0.01)
     with Database(f"embedded:{file}") as db, db.transaction() as tx:
@@ -49,7 +49,7 @@ async def awaited(file: str) -> None:
 
 
 @holdall.job("stopping-counted", transactional=True)
-def counted(tx: Transaction, file: str) -> None:
+def end_counted(tx: Transaction, file: str) -> None:
     wait(file)
     tx.create(Ended, name="counted", id=str(uuid4()))
 
@@ -62,7 +62,7 @@ def in_process(file: str) -> None:
         tx.create(Ended, name="in process", id=str(uuid4()))
 
 
-JOBS = (called, awaited, counted, in_process)
+JOBS = (end_called, end_awaited, end_counted, in_process)
 
 
 def wait(file: str) -> None:

@@ -25,7 +25,7 @@ def plain(name: str) -> None:
 
 
 @holdall.job("database-async", retries=0)
-async def awaiting(name: str) -> None:
+async def note_awaiting(name: str) -> None:
     db = current_job().database(AsyncDatabase)
     async with db.transaction() as tx:
         tx.create(Note, name=name)
@@ -37,7 +37,7 @@ async def awaiting(name: str) -> None:
 @everywhere
 async def test_each_kind_of_job_has_its_kind_of_database(db: Rig) -> None:
     await db.enqueue(plain, "plain")
-    await db.enqueue(awaiting, "async")
+    await db.enqueue(note_awaiting, "async")
     assert (await db.drain()).succeeded == 2
     assert (await db.get(Note, "plain")) is not None
     assert (await db.get(Note, "async")) is not None

@@ -26,7 +26,7 @@ def note(*words: Any) -> None:
 
 
 @job("events-failing", retries=1, backoff=60)
-async def failing(secret: str) -> None:
+async def fail(secret: str) -> None:
     raise ValueError(secret)
 
 
@@ -35,7 +35,7 @@ def ask() -> None:
     running = current_job()
     told.append((running.id, running.name, running.queue, running.attempt, running.lost))
     asked = []
-    thread = threading.Thread(target=lambda: asked.append(_refused(current_job)))
+    thread = threading.Thread(target=lambda: asked.append(_find_refusal(current_job)))
     thread.start()
     thread.join()
     told.extend(asked)
@@ -59,7 +59,7 @@ async def _same(running: Any) -> bool:
     return current_job() is running
 
 
-def _refused(function: Any) -> str:
+def _find_refusal(function: Any) -> str:
     try:
         function()
     except NoJobError as error:
@@ -68,7 +68,7 @@ def _refused(function: Any) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told_yet() -> None:
+def _start_afresh() -> None:
     told.clear()
 
 
@@ -92,7 +92,7 @@ async def test_hooks_are_told_of_each_step(db: Rig) -> None:
 
 @in_memory
 async def test_hooks_are_told_what_a_job_failed_of(db: Rig) -> None:
-    await db.enqueue(failing, "why")
+    await db.enqueue(fail, "why")
     await db.drain()
     db.clock.forward(120)
     await db.drain()
@@ -141,7 +141,7 @@ async def test_a_hook_that_fails_does_no_harm(db: Rig, caplog: pytest.LogCapture
 async def test_metrics_count_what_was_done(db: Rig) -> None:
     for _ in range(3):
         await db.enqueue(note)
-    await db.enqueue(failing, "x")
+    await db.enqueue(fail, "x")
     metrics = await db.drain()
     assert isinstance(metrics, WorkerMetrics)
     counts = metrics.as_dict()
@@ -216,7 +216,7 @@ async def _until(is_so: Callable[[], Any]) -> None:
 @in_memory
 async def test_the_log_has_names_and_counts_and_no_data(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "holdall")
-    await db.enqueue(failing, "a secret", key="secret key")
+    await db.enqueue(fail, "a secret", key="secret key")
     await db.enqueue(note, "a secret")
     await db.drain()
     lines = [record.getMessage() for record in caplog.records if record.name == "holdall.worker"]

@@ -14,7 +14,7 @@ ran = threading.Event()
 
 
 @holdall.job("strangers-known")
-def known() -> None:
+def run_known() -> None:
     ran.set()
 
 
@@ -34,10 +34,10 @@ async def test_strangers_are_read_once_and_not_at_every_look(db: Rig) -> None:
         queries = [request for request in db.meddler.requests if isinstance(request, Query)]
         return [query for query in queries if query.key.equals["S"].endswith("#a")]
 
-    async with db.run_worker(jobs=[known]):
+    async with db.run_worker(jobs=[run_known]):
         await db.until(lambda: len(looks()) >= 4)
         assert [query.start_after is None for query in looks()[:4]] == [True, False, False, False]
-        await db.enqueue(known)
+        await db.enqueue(run_known)
         await db.until(ran.is_set)
     assert len(await db.list_waiting()) == 20
 
@@ -51,10 +51,10 @@ async def test_what_a_clock_that_is_behind_puts_in_among_them_is_found(
     for _ in range(3):
         await db.enqueue("strangers-unknown")
         db.clock.forward(60)
-    async with db.run_worker(jobs=[known]) as worker:
+    async with db.run_worker(jobs=[run_known]) as worker:
         await db.until(lambda: worker.metrics.polls > 32)
         db.clock.forward(-150)
-        await db.enqueue(known)
+        await db.enqueue(run_known)
         db.clock.forward(150)
         await db.until(ran.is_set)
 
@@ -63,7 +63,7 @@ async def test_what_a_clock_that_is_behind_puts_in_among_them_is_found(
 async def test_fresh_strangers_are_not_passed_over(db: Rig) -> None:
     db.clock.shard = "a"
     await db.enqueue("strangers-unknown")
-    async with db.run_worker(jobs=[known]) as worker:
+    async with db.run_worker(jobs=[run_known]) as worker:
         await db.until(lambda: worker.metrics.polls > 48)
     queries = [request for request in db.meddler.requests if isinstance(request, Query)]
     assert all(query.start_after is None for query in queries)

@@ -46,7 +46,7 @@ told = Told()
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told() -> Iterator[None]:
+def _start_afresh() -> Iterator[None]:
     told.__init__()  # type: ignore[misc]
     yield
     told.over.set()
@@ -71,7 +71,7 @@ def long(name: str) -> None:
 
 
 @holdall.job("clocks-counting", retries=100, backoff=0.01, transactional=True)
-def counting(tx: Transaction, name: str) -> None:
+def count_and_fail(tx: Transaction, name: str) -> None:
     tally: Any = tx.get(Tally, name, create_if_missing=True)
     tally.count += 1
     if holdall.current_job().attempt == 1:
@@ -83,7 +83,7 @@ def monthly() -> None:
     """Is enqueued only."""
 
 
-JOBS: Any = [short, long, counting]
+JOBS: Any = [short, long, count_and_fail]
 
 
 @pytest.mark.parametrize("ahead", [DAY, -DAY], ids=["ahead", "behind"])
@@ -117,7 +117,7 @@ def test_clocks_that_are_apart_by_seconds_take_no_job_from_a_living_worker(clock
     apart = timedelta(seconds=20)
     pairs = {"a": (apart, RIGHT), "b": (-apart, RIGHT), "c": (RIGHT, apart), "d": (RIGHT, -apart)}
     holders, watchers = (
-        {queue: watching(clocks.database(pair[at]), queue) for queue, pair in pairs.items()} for at in (0, 1)
+        {queue: watch(clocks.database(pair[at]), queue) for queue, pair in pairs.items()} for at in (0, 1)
     )
     with ExitStack() as stack:
         for queue, holder in holders.items():
@@ -137,7 +137,7 @@ def test_clocks_that_are_apart_by_seconds_take_no_job_from_a_living_worker(clock
         assert seen.polls > 0
 
 
-def watching(db: Database, queue: str) -> WorkerThread:
+def watch(db: Database, queue: str) -> WorkerThread:
     return db.worker(queues=[queue], jobs=JOBS, lease=LONG_LEASE, poll_interval=0.1, grace=1)
 
 
@@ -187,7 +187,7 @@ def test_workers_whose_clocks_jump_by_hours_do_all_work_and_transactional_work_o
             jumping, enqueuing = random.choice(databases), random.choice(databases)
             clocks.set(jumping, timedelta(hours=random.uniform(-12, 12)))
             enqueuing.jobs.enqueue(short, name)
-            enqueuing.jobs.enqueue(counting, name, key=f"counting {name}")
+            enqueuing.jobs.enqueue(count_and_fail, name, key=f"counting {name}")
         for db in databases:  # in the end all of them have seen all times
             clocks.set(db, 2 * DAY)
         until_empty(clocks.right)

@@ -34,9 +34,9 @@ class Crowd:
 
     def __init__(self, url: str, random: Random) -> None:
         self._url, self._random = url, random
-        self.workers = [self._hired() for _ in range(WORKERS)]
+        self.workers = [self._hire() for _ in range(WORKERS)]
 
-    def _hired(self) -> Child:
+    def _hire(self) -> Child:
         return Child(SCRIPT, "work", self._url, self._random.randrange(2**32))
 
     def kill_one(self) -> None:
@@ -45,7 +45,7 @@ class Crowd:
         with self.workers[at] as worker:
             assert worker.line() == "ready"
             worker.kill()
-        self.workers[at] = self._hired()
+        self.workers[at] = self._hire()
 
     def __enter__(self) -> Crowd:
         return self
@@ -59,7 +59,7 @@ class Crowd:
             assert worker.alive, worker.account()
 
 
-def tortured(db: Database, url: str, orders: int, kills: int) -> None:
+def torture(db: Database, url: str, orders: int, kills: int) -> None:
     """Make orders, and have their jobs done by a crowd; workers are killed as the work goes on."""
     random = Random(f"{SEED} {url.partition(':')[0]}")
     db.table.create()
@@ -73,16 +73,16 @@ def tortured(db: Database, url: str, orders: int, kills: int) -> None:
         ]
         crowd = stack.enter_context(Crowd(url, random))
 
-        def done() -> int:
+        def count_done() -> int:
             return len(effects(db))
 
         for kill in range(kills):
             wanted = total * (kill + 1) // (kills + 2)
             until(
-                lambda: done() >= wanted,  # noqa: B023
+                lambda: count_done() >= wanted,  # noqa: B023
                 f"{wanted} of {total} were done",
                 pause=0.2,
-                progress=done,
+                progress=count_done,
             )
             crowd.kill_one()
         for enqueuer in enqueuers:
@@ -117,7 +117,7 @@ def test_a_crowd_of_killed_workers_on_one_file_does_all_work_and_transactional_w
     url = f"embedded:{file}?durability=normal"
     orders = 60 * ROUNDS
     with Database(url) as db:
-        tortured(db, url, orders, kills=2 * ROUNDS)
+        torture(db, url, orders, kills=2 * ROUNDS)
         assert_all_done(db, orders)
     audit(file, SEEDED)
 
@@ -131,7 +131,7 @@ def test_a_crowd_of_killed_workers_on_the_wire_does_all_work_and_transactional_w
     url = f"dynamodb://{table}?endpoint={start_server('ministack')}&manage_table=true"
     orders = 5 * ROUNDS
     with Database(url) as db:
-        tortured(db, url, orders, kills=ROUNDS)
+        torture(db, url, orders, kills=ROUNDS)
         assert_all_done(db, orders)
         db.table.delete()
 

@@ -84,22 +84,22 @@ def note() -> None:
 
 
 @holdall.job("heartbeats-called")
-def called() -> None:
+def block() -> None:
     note()
     while line.is_bad():
         time.sleep(0.005)
 
 
 @holdall.job("heartbeats-awaited")
-async def awaited() -> None:
+async def await_line() -> None:
     note()
     while line.is_bad():
         await asyncio.sleep(0.005)
 
 
 @holdall.job("heartbeats-failing", retries=0)
-def failing() -> None:
-    called()
+def block_and_fail() -> None:
+    block()
     raise ValueError("it does not work")
 
 
@@ -114,12 +114,12 @@ def transactional(tx: Transaction) -> None:
 
 @holdall.job("heartbeats-transactional-awaited", transactional=True)
 async def transactional_awaited(tx: AsyncTransaction) -> None:
-    await awaited()
+    await await_line()
     tally: Any = await tx.get(Tally, "awaited", create_if_missing=True)
     tally.count += 1
 
 
-JOBS: Any = (called, awaited, failing, transactional, transactional_awaited)
+JOBS: Any = (block, await_line, block_and_fail, transactional, transactional_awaited)
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["the reply is lost", "the request is lost"])
@@ -134,6 +134,8 @@ def test_a_heartbeat_that_nobody_heard_of_takes_no_job_from_its_worker(arrives: 
         assert runs == {(job.name, 1): 1 for job in JOBS}
         assert (metrics.succeeded, metrics.dead) == (len(JOBS) - 1, 1)
         assert (metrics.failed, metrics.lost) == (0, 0)
-        assert [(record.name, record.state) for record in leftovers(db).jobs] == [(failing.name, "dead")]
+        assert [(record.name, record.state) for record in leftovers(db).jobs] == [
+            (block_and_fail.name, "dead")
+        ]
         tallies = [db.get(Tally, name) for name in ("called", "awaited")]
         assert [tally is not None and tally.count for tally in tallies] == [1, 1]

@@ -62,7 +62,7 @@ def idle_job() -> None:
     """Has nothing to do."""
 
 
-def watched(store: WatchedBackend, db: Database) -> list[tuple[float, Request[Any]]]:
+def watch(store: WatchedBackend, db: Database) -> list[tuple[float, Request[Any]]]:
     """What a worker sends from its first request on, until each shard was asked several times."""
     store.sent = []
     with db.worker(queues=QUEUES, jobs=[idle_job], poll_interval=INTERVAL) as worker:
@@ -90,7 +90,7 @@ def assert_at_most_one_per_shard_and_interval(sent: list[tuple[float, Request[An
 def test_an_idle_worker_sends_at_most_one_request_per_shard_and_interval(store: WatchedBackend) -> None:
     with Database(backend=store) as db:
         db.table.create()
-        assert_at_most_one_per_shard_and_interval(watched(store, db))
+        assert_at_most_one_per_shard_and_interval(watch(store, db))
 
 
 def test_jobs_that_cannot_be_taken_make_an_idle_worker_no_dearer(store: WatchedBackend) -> None:
@@ -104,4 +104,4 @@ def test_jobs_that_cannot_be_taken_make_an_idle_worker_no_dearer(store: WatchedB
         for _ in range(20):
             db.jobs.enqueue(idle_job, delay=3600)
             db.jobs.enqueue("idle-unknown")
-        assert_at_most_one_per_shard_and_interval(watched(store, db))
+        assert_at_most_one_per_shard_and_interval(watch(store, db))

@@ -25,7 +25,7 @@ Told = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def deaths(tmp_path_factory: pytest.TempPathFactory) -> Told:
     """For each scenario, what became of each process that died in it."""
     directory = tmp_path_factory.mktemp("dying")
     names = [*SCENARIOS]
@@ -41,11 +41,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_process_that_dies_at_any_request_loses_no_job_and_leaves_nothing_stuck(
-    name: str, told: Told
+    name: str, deaths: Told
 ) -> None:
     scenario = SCENARIOS[name]
-    assert_died_everywhere(told[name])
-    for line in told[name]:
+    assert_died_everywhere(deaths[name])
+    for line in deaths[name]:
         said = f"{name}: killed {line['when']} request {line['step']}: {line} {SEEDED}"
         assert_job_is_there_iff_its_transaction_is(scenario, line["before"], said)
         assert_done(scenario, line["after"], said)

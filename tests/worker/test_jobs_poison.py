@@ -68,17 +68,17 @@ DOUBTFUL = {"LeaseLostError", "OutcomeUnknown"}
 
 
 @holdall.job("poison-called", **QUICK)
-def called(kind: str) -> None:
+def call_poison(kind: str) -> None:
     raise POISONS[kind]()
 
 
 @holdall.job("poison-awaited", **QUICK)
-async def awaited(kind: str) -> None:
+async def await_poison(kind: str) -> None:
     raise POISONS[kind]()
 
 
 @holdall.job("poison-awaited-later", **QUICK)
-async def awaited_later(kind: str) -> None:
+async def await_poison_later(kind: str) -> None:
     await asyncio.sleep(0)
     raise POISONS[kind]()
 
@@ -102,7 +102,7 @@ def antidote() -> None:
 
 @pytest.mark.parametrize(
     "job",
-    [called, awaited, awaited_later, transactional, transactional_awaited],
+    [call_poison, await_poison, await_poison_later, transactional, transactional_awaited],
     ids=lambda job: job.name,
 )
 def test_whatever_a_job_raises_is_its_own_failure_and_ends_no_worker(db: Database, job: AnyJob) -> None:
@@ -135,13 +135,13 @@ def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @holdall.job("poison-hidden", retries=0)
 @plainly
-async def hidden() -> None:
+async def run_hidden() -> None:
     raise AssertionError("it may well be run, but has to be seen to the end")
 
 
 @holdall.job("poison-hidden-transaction", retries=0, transactional=True)
 @plainly
-async def hidden_transaction(tx: AsyncTransaction) -> None:
+async def run_hidden_transaction(tx: AsyncTransaction) -> None:
     raise AssertionError("it may well be run, but has to be seen to the end")
 
 
@@ -151,7 +151,7 @@ def generator() -> Iterator[None]:
     yield
 
 
-@pytest.mark.parametrize("job", [hidden, hidden_transaction, generator], ids=lambda job: job.name)
+@pytest.mark.parametrize("job", [run_hidden, run_hidden_transaction, generator], ids=lambda job: job.name)
 def test_a_function_that_was_never_run_does_not_count_as_done(db: Database, job: AnyJob) -> None:
     db.jobs.enqueue(job)
     metrics = db.worker(jobs=[job]).drain()
@@ -174,7 +174,7 @@ held = Held()
 
 
 @pytest.fixture(autouse=True)
-def _nothing_held() -> Iterator[None]:
+def _start_afresh() -> Iterator[None]:
     held.__init__()  # type: ignore[misc]
     yield
     held.over.set()
@@ -197,7 +197,7 @@ async def stubborn() -> None:
 
 
 @holdall.job("poison-unmoved", timeout=0.5, **QUICK)
-async def unmoved() -> None:
+async def ignore_cancellation() -> None:
     held.runs.append(holdall.current_job().attempt)
     try:
         await asyncio.sleep(3600)
@@ -205,7 +205,7 @@ async def unmoved() -> None:
         return  # as if all were well
 
 
-@pytest.mark.parametrize("job", [deaf, stubborn, unmoved], ids=lambda job: job.name)
+@pytest.mark.parametrize("job", [deaf, stubborn, ignore_cancellation], ids=lambda job: job.name)
 def test_a_job_that_does_not_end_in_its_time_is_given_up_and_takes_no_others_place(
     db: Database, job: AnyJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_job_that_does_not_end_in_its_time_is_given_up_and_takes_no_others_pla
 
 
 @holdall.job("poison-blocking")
-async def blocking() -> None:
+async def block_loop() -> None:
     held.runs.append(holdall.current_job().attempt)
     if holdall.current_job().attempt == 1:
         held.over.wait()  # in the event loop itself: no heartbeat goes out
@@ -242,8 +242,8 @@ def test_a_job_that_blocks_its_worker_is_run_by_another_and_ended_once(db: Datab
 
         return hear
 
-    options: Any = {"jobs": [blocking, antidote], "lease": LEASE, "poll_interval": 0.02}
-    enqueued = db.jobs.enqueue(blocking)
+    options: Any = {"jobs": [block_loop, antidote], "lease": LEASE, "poll_interval": 0.02}
+    enqueued = db.jobs.enqueue(block_loop)
     with db.worker(**options, hooks=[hook("blocked")]) as blocked:
         until(lambda: held.runs, "it ran")
         with db.worker(**options, hooks=[hook("other")]):
@@ -293,7 +293,7 @@ def test_a_job_that_ends_its_own_process_takes_only_its_attempt_with_it(db: Data
 
 
 @holdall.job("poison-known")
-def known() -> None:
+def run_known() -> None:
     held.runs.append(1)
 
 
@@ -304,8 +304,8 @@ def test_thousands_of_jobs_that_nobody_knows_do_not_keep_others_from_running(db:
             for _ in range(100):
                 tx.enqueue("poison-from-the-future", "an argument")
     for _ in range(known_ones):
-        db.jobs.enqueue(known)
-    worker = db.worker(jobs=[known])
+        db.jobs.enqueue(run_known)
+    worker = db.worker(jobs=[run_known])
     assert worker.drain().succeeded == len(held.runs) == known_ones
     left = Counter((record.name, record.state, record.attempts) for record in leftovers(db).jobs)
     assert left == {("poison-from-the-future", "waiting", 0): count}, SEEDED

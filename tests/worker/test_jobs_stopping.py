@@ -49,7 +49,7 @@ def stop_with_all_jobs(worker: Child) -> None:
     assert worker.line() == "stopping"
 
 
-def ended(db: Database) -> Counter[str]:
+def count_ended(db: Database) -> Counter[str]:
     return Counter({name: len(db.query(Ended, name=name).all()) for name in NAMES})
 
 
@@ -64,7 +64,7 @@ def test_sigterm_lets_jobs_end_and_nothing_is_run_twice(file: Path) -> None:
         assert (delayed.state, delayed.attempts) == ("waiting", 0)
         assert leftovers(db).held == {}
         assert db.worker(jobs=JOBS).drain().started == 0
-        assert ended(db) == dict.fromkeys(NAMES, 1)
+        assert count_ended(db) == dict.fromkeys(NAMES, 1)
 
 
 def test_jobs_that_outlast_the_grace_are_given_back_and_run_elsewhere_at_once(file: Path) -> None:
@@ -75,10 +75,10 @@ def test_jobs_that_outlast_the_grace_are_given_back_and_run_elsewhere_at_once(fi
     with Database(f"embedded:{file}") as db:
         left = leftovers(db).jobs
         assert Counter((record.state, record.attempts) for record in left) == {("waiting", 0): len(JOBS) + 1}
-        assert ended(db) == dict.fromkeys(NAMES, 0)
+        assert count_ended(db) == dict.fromkeys(NAMES, 0)
         file.with_name("go").touch()
         assert db.worker(jobs=JOBS, lease=LEASE, processes=1).drain().succeeded == len(JOBS)
-        assert ended(db) == dict.fromkeys(NAMES, 1)
+        assert count_ended(db) == dict.fromkeys(NAMES, 1)
         assert leftovers(db).held == {}
 
 
@@ -97,12 +97,12 @@ held = Held()
 
 
 @pytest.fixture(autouse=True)
-def _nothing_held() -> None:
+def _start_afresh() -> None:
     held.__init__()  # type: ignore[misc]
 
 
 @holdall.job("stopping-held", retries=0)
-async def held_up() -> None:
+async def hold_up() -> None:
     held.runs.append(holdall.current_job().attempt)
     while not held.over:
         await asyncio.sleep(0.005)
@@ -110,28 +110,28 @@ async def held_up() -> None:
 
 def test_a_job_given_back_has_its_key_again() -> None:
     with Database("memory:") as db:
-        first = db.jobs.enqueue(held_up, key="it")
-        with db.worker(jobs=[held_up], poll_interval=0.02, grace=0):
+        first = db.jobs.enqueue(hold_up, key="it")
+        with db.worker(jobs=[hold_up], poll_interval=0.02, grace=0):
             until(lambda: held.runs, "it began")
-        assert not db.jobs.enqueue(held_up, key="it").added
+        assert not db.jobs.enqueue(hold_up, key="it").added
         left = leftovers(db)
         assert [record.id for record in left.jobs] == [*left.held.values()] == [first.id]
         held.over = True
-        assert db.worker(jobs=[held_up]).drain().succeeded == 1
+        assert db.worker(jobs=[hold_up]).drain().succeeded == 1
         assert leftovers(db) == ([], {}, {})
 
 
 def test_a_job_given_back_whose_key_another_has_taken_leaves_its_work_to_that() -> None:
     with Database("memory:") as db:
-        db.jobs.enqueue(held_up, key="it")
-        with db.worker(jobs=[held_up], poll_interval=0.02, concurrency=1, grace=0):
+        db.jobs.enqueue(hold_up, key="it")
+        with db.worker(jobs=[hold_up], poll_interval=0.02, concurrency=1, grace=0):
             until(lambda: held.runs, "it began")
-            second = db.jobs.enqueue(held_up, key="it")
+            second = db.jobs.enqueue(hold_up, key="it")
             assert second.added
         left = leftovers(db)
         assert [record.id for record in left.jobs] == [*left.held.values()] == [second.id]
         held.over = True
-        worker = db.worker(jobs=[held_up])
+        worker = db.worker(jobs=[hold_up])
         assert worker.drain().succeeded == 1
         assert worker.metrics.collisions == 0
         assert leftovers(db) == ([], {}, {})
@@ -162,10 +162,10 @@ class StoppingBackend:
 def test_a_job_taken_in_the_moment_of_the_stop_is_given_back_without_having_begun(key: str | None) -> None:
     store = StoppingBackend(EmbeddedBackend(None))
     with Database(backend=store) as db:
-        db.jobs.enqueue(held_up, key=key)
+        db.jobs.enqueue(hold_up, key=key)
 
         async def work() -> None:
-            worker = db.aio.worker(jobs=[held_up], poll_interval=0.02, grace=0)
+            worker = db.aio.worker(jobs=[hold_up], poll_interval=0.02, grace=0)
             store.stop = worker.stop
             await worker.run()
 
@@ -174,4 +174,4 @@ def test_a_job_taken_in_the_moment_of_the_stop_is_given_back_without_having_begu
         assert (record.state, record.attempts, held.runs) == ("waiting", 0, [])
         held.over = True
         store.stop = lambda: None
-        assert db.worker(jobs=[held_up]).drain().succeeded == 1
+        assert db.worker(jobs=[hold_up]).drain().succeeded == 1

@@ -45,7 +45,7 @@ async def countdown(tx: Any, n: int) -> None:
 
 
 @job("life-held")
-def held() -> None:
+def hold() -> None:
     begun.set()
     assert go_on.wait(30)
     done.append("held")
@@ -64,7 +64,7 @@ peaks: list[int] = []
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_yet() -> None:
+def _start_afresh() -> None:
     for seen in (done, crowded, peaks):
         seen.clear()
     begun.clear()
@@ -158,7 +158,7 @@ async def test_a_worker_hears_of_what_is_enqueued_while_it_asks_for_it(db: Rig) 
 
 @in_memory
 async def test_to_stop_lets_what_runs_end_and_takes_no_more(db: Rig) -> None:
-    await db.enqueue(held)
+    await db.enqueue(hold)
     async with db.run_worker(concurrency=1) as worker:
         await db.until(begun.is_set)
         await db.enqueue(note, "not any more")
@@ -215,7 +215,7 @@ def test_to_stop_a_worker_that_has_ended_is_harmless() -> None:
 def test_an_event_loop_goes_on_beside_its_worker() -> None:
     async def main() -> None:
         async with AsyncDatabase("memory:") as db, db.worker(poll_interval=0.02) as worker:
-            await db.jobs.enqueue(held)
+            await db.jobs.enqueue(hold)
             turns = 0
             while not done:
                 turns += 1
@@ -232,7 +232,7 @@ def test_an_event_loop_goes_on_beside_its_worker() -> None:
 def test_a_worker_that_is_cancelled_gives_its_jobs_back() -> None:
     async def main() -> None:
         async with AsyncDatabase("memory:") as db:
-            await db.jobs.enqueue(held)
+            await db.jobs.enqueue(hold)
             running = asyncio.create_task(db.worker(poll_interval=0.02).run())
             while not begun.is_set():
                 await asyncio.sleep(0.001)
@@ -355,20 +355,20 @@ def test_a_forked_process_can_work_on_the_same_file(tmp_path: Path, where: str) 
             with db.worker(queues=["parents"], poll_interval=0.02) as worker:
                 while not worker.metrics.succeeded:
                     time.sleep(0.001)
-                status = _forked(db)
+                status = _fork(db)
         else:
-            status = _forked(db)
+            status = _fork(db)
         assert status == 0
         assert (tmp_path / "done").read_text("utf-8") == "done"
         assert db.jobs.list(queue="childs") == []
 
 
 @job("life-forked")
-def forked(path: str) -> None:
+def leave_file(path: str) -> None:
     Path(path).write_text("done", "utf-8")
 
 
-def _forked(db: Database) -> int:
+def _fork(db: Database) -> int:
     """Drain the child's queue in a child; gives how that ended."""
     child = os.fork()
     if not child:
