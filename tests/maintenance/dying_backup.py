@@ -18,13 +18,13 @@ def main(act: str, database: str, directory: str, steps: str) -> None:
     def count_step(name: str) -> None:
         step = getattr(BlockingPort, name)
 
-        async def counted(*args: Any) -> Any:
+        async def count_step(*args: Any) -> Any:
             result = await step(*args)
             if next(numbers) == last:
                 os.kill(os.getpid(), signal.SIGKILL)
             return result
 
-        setattr(BlockingPort, name, counted)
+        setattr(BlockingPort, name, count_step)
 
     with Database(f"embedded:{database}") as db:
         for name in ("send", "offload"):

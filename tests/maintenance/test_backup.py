@@ -56,7 +56,7 @@ def source(tmp_path: Path) -> Iterator[Database]:
         yield db
 
 
-def restored(tmp_path: Path, backup: Path, name: str = "b") -> tuple[list[Any], dict[str, bytes]]:
+def restore(tmp_path: Path, backup: Path, name: str = "b") -> tuple[list[Any], dict[str, bytes]]:
     """What a backup has, restored into a new database, where every picture can be read."""
     with Database(f"embedded:{tmp_path / name}.db") as db:
         db.restore(backup)
@@ -76,7 +76,7 @@ def test_a_restored_backup_has_everything(source: Database, tmp_path: Path) -> N
     assert report.files == 6  # bytes and attributes of three objects
     fill(source, "eve")
     source.files.delete("notes/today")
-    assert restored(tmp_path, tmp_path / "backup") == before
+    assert restore(tmp_path, tmp_path / "backup") == before
 
 
 def test_backups_are_made_and_restored_in_async_programs(source: Database, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_backup_of_a_database_in_use_has_the_bytes_of_every_row(source: Databa
         enough.set()
         user.join()
     for number in range(3):
-        items, _ = restored(tmp_path, tmp_path / f"backup{number}", f"b{number}")
+        items, _ = restore(tmp_path, tmp_path / f"backup{number}", f"b{number}")
         assert items
 
 
@@ -166,7 +166,7 @@ def test_a_backup_that_is_killed_after_any_step_leaves_a_healthy_database(
         target = tmp_path / f"backup{step}"
         finished = run_until("backup", tmp_path / "a.db", target, step)
         if target.exists():
-            assert restored(tmp_path, target, f"r{step}") == before
+            assert restore(tmp_path, target, f"r{step}") == before
         for rest in tmp_path.glob(f"backup{step}.partial-*"):
             with Database(f"embedded:{tmp_path / 'c.db'}") as other, pytest.raises(InvalidOptionsError):
                 other.restore(rest)
@@ -229,7 +229,7 @@ def test_a_damaged_or_incomplete_backup_is_refused(source: Database, tmp_path: P
     (tmp_path / "backup" / "files" / "default" / "more").touch()
     refuse(IntegrityError, "more is not part of the backup")
     (tmp_path / "backup" / "files" / "default" / "more").unlink()
-    assert restored(tmp_path, tmp_path / "backup") == contents(source)
+    assert restore(tmp_path, tmp_path / "backup") == contents(source)
 
 
 def test_nothing_is_replaced(source: Database, tmp_path: Path) -> None:
@@ -268,11 +268,11 @@ def test_only_what_is_on_this_machine_is_backed_up(tmp_path: Path) -> None:
 def test_a_restore_that_died_while_it_copied_files_can_be_repeated(source: Database, tmp_path: Path) -> None:
     before = contents(source)
     source.backup(tmp_path / "backup")
-    assert restored(tmp_path, tmp_path / "backup") == before
+    assert restore(tmp_path, tmp_path / "backup") == before
     for path in tmp_path.glob("b.db*"):
         path.unlink()
     (note,) = [path for path in (tmp_path / "b-files").rglob("today") if path.is_file()]
     note.unlink()
     note.with_name("today~restoring").write_bytes(b"te")  # what a killed process leaves
-    assert restored(tmp_path, tmp_path / "backup") == before
+    assert restore(tmp_path, tmp_path / "backup") == before
     assert not note.with_name("today~restoring").exists()

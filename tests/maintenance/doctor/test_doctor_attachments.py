@@ -38,7 +38,7 @@ class Library(Patient):
 
 
 @contextmanager
-def opening(ward: Ward) -> Iterator[Library]:
+def open_library(ward: Ward) -> Iterator[Library]:
     with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
         db.table.create(models=[Album])
         with db.transaction() as tx:
@@ -129,12 +129,12 @@ FAULTS = {
 
 @pytest.mark.parametrize(("ward", "fault"), list_cases(FAULTS))
 def test_each_planted_fault_is_found_and_repaired_if_it_can_be(ward: Ward, fault: Fault) -> None:
-    with opening(ward) as library:
+    with open_library(ward) as library:
         finish(ward.colour, confirm_fault(library, fault))
 
 
 def test_a_repaired_slot_names_the_attachment_that_exists() -> None:
-    with opening(Ward("memory", "blocking")) as library:
+    with open_library(Ward("memory", "blocking")) as library:
         before = library.find(**SLOT)
         library.alter({"attachment_id": {"S": "x"}, "blob_id": {"S": "y"}}, **SLOT)
         library.db.doctor(models=[Album], repair=True)
@@ -146,7 +146,7 @@ def test_a_repaired_slot_names_the_attachment_that_exists() -> None:
 
 
 def test_the_job_of_an_intent_deletes_its_files_after_a_repair() -> None:
-    with opening(Ward("memory", "blocking")) as library:
+    with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         lose_job(library)
         assert db.doctor(models=[Album], repair=True).is_healthy
@@ -205,7 +205,7 @@ def make_thumb(db: Database) -> tuple[str, str]:
 
 
 def test_a_picture_whose_bytes_are_lost_is_made_again(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as library:
+    with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         source, thumb = make_thumb(db)
         assert db.doctor(models=[Album]).findings == ()
@@ -221,7 +221,7 @@ def test_a_picture_whose_bytes_are_lost_is_made_again(holdall_clock: Clock) -> N
 
 
 def test_a_picture_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as library:
+    with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         source, thumb = make_thumb(db)
         key = db.blobs.find(thumb).key
@@ -247,7 +247,7 @@ def test_a_picture_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holda
 
 
 def test_a_claim_is_released_once_its_put_must_be_dead(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as library:
+    with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         db.files.put("stored", b"bytes")
         (service,) = db._services.urls

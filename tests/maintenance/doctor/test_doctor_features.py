@@ -68,7 +68,7 @@ class Clinic(Patient):
 
 
 @contextmanager
-def opening(ward: Ward) -> Iterator[Clinic]:
+def open_clinic(ward: Ward) -> Iterator[Clinic]:
     with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
         db.table.create(models=MODELS)
         fill(db)
@@ -98,7 +98,7 @@ def fill(db: Database) -> None:
         db.artifacts.put("site", Path(folder))
 
 
-everywhere = run_in(list_wards, opening)
+everywhere = run_in(list_wards, open_clinic)
 
 
 @everywhere
@@ -332,12 +332,12 @@ FAULTS = {
 
 @pytest.mark.parametrize(("ward", "fault"), list_cases(FAULTS))
 def test_each_planted_fault_is_found_and_repaired_if_it_can_be(ward: Ward, fault: Fault) -> None:
-    with opening(ward) as clinic:
+    with open_clinic(ward) as clinic:
         finish_in(ward.colour, confirm_fault(clinic, fault))
 
 
 def test_an_alias_without_its_note_can_be_changed_after_a_repair(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         clinic.delete(META, "alias#prod")
         with pytest.raises(HoldallError):
             clinic.db.artifacts.put_alias("app", "prod", version=2)
@@ -347,7 +347,7 @@ def test_an_alias_without_its_note_can_be_changed_after_a_repair(holdall_clock: 
 
 
 def test_a_rollout_goes_on_after_a_repair(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         db = clinic.db
         clinic.forget(**JOBS, job_name="holdall.rollout")
         holdall_clock.advance(10 * 3600)
@@ -364,7 +364,7 @@ def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:
     def often() -> None:
         """Does nothing."""
 
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         db, context = clinic.db, clinic.db._context
         run(enqueue_next(context, often))
         for _ in range(3):
@@ -387,7 +387,7 @@ def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:
 
 
 def test_what_only_the_whole_table_shows_is_found_once_with_segments() -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         clinic.forget(_type="holdall.Queue")
         clinic.forget(**JOBS, job_key="two")
         report = clinic.db.doctor(models=MODELS, segments=5)
@@ -424,7 +424,7 @@ def test_the_jobs_of_keys_are_not_looked_up_one_by_one(most: int, monkeypatch: p
 
 
 def test_files_that_nothing_refers_to_are_found_once_they_are_old(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         db = clinic.db
         db.blobs.create_and_upload(b"never attached", filename="a.bin")
         clinic.forget(_type="DoctorDiary", pk="DoctorDiary#ada")
@@ -466,7 +466,7 @@ def test_artifacts_in_a_table_of_their_own_are_checked() -> None:
 
 
 def test_work_in_progress_has_no_findings(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         db, context = clinic.db, clinic.db._context
         db.blobs.create_before_direct_upload(
             filename="a.bin", byte_size=3, checksum="rL0Y20zC+Fzt72VPzMSk2A=="
@@ -482,7 +482,7 @@ def test_work_in_progress_has_no_findings(holdall_clock: Clock) -> None:
 
 
 def test_a_purge_that_is_about_to_end_is_not_a_finding(holdall_clock: Clock) -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         db = clinic.db
         db.artifacts.put("brief", b"x")
         db.artifacts.purge("brief")
@@ -527,7 +527,7 @@ def test_files_in_use_have_no_findings(tmp_path: Path) -> None:
 
 
 def test_a_feature_that_cannot_be_checked_is_a_finding() -> None:
-    with opening(Ward("memory", "blocking")) as clinic:
+    with open_clinic(Ward("memory", "blocking")) as clinic:
         clinic.alter({"as_service_name": {"S": "attic"}}, as_entity="Blob")
         (finding,) = clinic.db.doctor(models=MODELS).findings
         assert finding.check == "blobs"

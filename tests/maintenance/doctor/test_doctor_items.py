@@ -175,13 +175,13 @@ def db() -> Iterator[Database]:
         yield found
 
 
-def found(report: DoctorReport, check: str) -> list[tuple[str, str]]:
+def list_findings(report: DoctorReport, check: str) -> list[tuple[str, str]]:
     return [(each.subject, each.message) for each in report.findings if each.check == check]
 
 
 def test_missing_tables_are_found_and_not_created(db: Database) -> None:
     report = db.doctor(models=[Person, Passing])
-    assert found(report, "tables") == [
+    assert list_findings(report, "tables") == [
         ("table holdall", "it does not exist; DoctorPerson cannot be used"),
         ("table doctor-passing", "it does not exist; Passing cannot be used"),
     ]
@@ -191,7 +191,7 @@ def test_missing_tables_are_found_and_not_created(db: Database) -> None:
 def test_a_missing_index_is_found_and_created(db: Database) -> None:
     db.table.create()
     report = db.doctor(models=[Person])
-    ((subject, message),) = found(report, "tables")
+    ((subject, message),) = list_findings(report, "tables")
     assert subject == "index gsi1 of table holdall"
     assert message.startswith("it does not exist, but DoctorPerson needs it")
     assert db.doctor(models=[Person], repair=True).is_healthy
@@ -200,7 +200,7 @@ def test_a_missing_index_is_found_and_created(db: Database) -> None:
 
 def test_expiry_that_is_off_is_found_and_turned_on(db: Database) -> None:
     db.send(CreateTable(TableSchema("doctor-passing", KeyAttribute("_id", "N"))))
-    ((subject, message),) = found(db.doctor(models=[Passing]), "tables")
+    ((subject, message),) = list_findings(db.doctor(models=[Passing]), "tables")
     assert (subject, message) == ("table doctor-passing", "items should expire by until, but expiry is off")
     assert db.doctor(models=[Passing], repair=True).is_healthy
     assert db.doctor(models=[Passing]).findings == ()
@@ -209,20 +209,20 @@ def test_expiry_that_is_off_is_found_and_turned_on(db: Database) -> None:
 def test_a_table_that_expires_items_by_another_attribute_is_found(db: Database) -> None:
     db.send(CreateTable(TableSchema("doctor-passing", KeyAttribute("_id", "N"))))
     db.send(SetTtl("doctor-passing", "other"))
-    ((_, message),) = found(db.doctor(models=[Passing]), "tables")
+    ((_, message),) = list_findings(db.doctor(models=[Passing]), "tables")
     assert message == "items expire by other, but Passing needs until"
 
 
 def test_a_table_with_wrong_keys_is_found(db: Database) -> None:
     db.send(CreateTable(TableSchema("doctor-passing", KeyAttribute("id", "N"))))
-    ((subject, _),) = found(db.doctor(models=[Passing]), "tables")
+    ((subject, _),) = list_findings(db.doctor(models=[Passing]), "tables")
     assert subject == "table doctor-passing"
 
 
 def test_a_file_service_that_is_not_configured_is_found(db: Database) -> None:
     db.table.create(models=[Letter])
     report = db.doctor(models=[Letter])
-    assert found(report, "configuration") == [
+    assert list_findings(report, "configuration") == [
         ("DoctorLetter.scan", "its files belong in the file service attic, which is not configured")
     ]
 

@@ -72,20 +72,20 @@ def service(url: str, prefix: str) -> S3Service:
 
 
 @pytest.fixture(scope="module")
-def everything() -> Iterator[Guarded]:
+def server_scene() -> Iterator[Guarded]:
     """A database with two tables, indexes, items and files."""
     server = start_server("ministack")
     bucket_service("").close()  # makes the bucket
     name, prefix = f"doctor-{uuid4()}", uuid4().hex
     with serve_denials(server) as guard:
 
-        def opened(url: str) -> Database:
+        def open_at(url: str) -> Database:
             address = (
                 f"dynamodb://{name}?region={ENVIRONMENT['AWS_REGION']}&endpoint={url}&table_prefix={prefix}-"
             )
             return Database(address, credentials=sign_in, files=service(url, prefix))
 
-        with opened(guard.url) as db, opened(server) as direct:
+        with open_at(guard.url) as db, open_at(server) as direct:
             direct.table.create(models=[*MODELS, Ledger])
             direct.create(Ledger, number=1, part=b"x")
             direct.files.put("a", b"1")
@@ -93,25 +93,25 @@ def everything() -> Iterator[Guarded]:
 
 
 @pytest.fixture
-def guarded(everything: Guarded) -> Iterator[Guarded]:
-    yield everything
-    everything.guard.permit_all()
-    everything.guard.seen.clear()
+def scene(server_scene: Guarded) -> Iterator[Guarded]:
+    yield server_scene
+    server_scene.guard.permit_all()
+    server_scene.guard.seen.clear()
 
 
 def examine(guarded: Guarded, **options: Any) -> Any:
     return guarded.db.doctor(only=["permissions"], models=[*MODELS, Ledger], **options)
 
 
-def test_with_all_permissions_nothing_is_found_and_nothing_is_changed(guarded: Guarded) -> None:
-    before = guarded.read_all()
-    report = examine(guarded)
+def test_with_all_permissions_nothing_is_found_and_nothing_is_changed(scene: Guarded) -> None:
+    before = scene.read_all()
+    report = examine(scene)
     assert (report.findings, report.untried) == ((), ())
-    report = examine(guarded, features=[*TABLE_ACTIONS])
+    report = examine(scene, features=[*TABLE_ACTIONS])
     assert report.findings == ()
-    assert untried_in(report).keys() == UNTRIED.keys() - {"kms:GenerateDataKey"}
-    assert set(ACTIONS) <= {action for action, _ in guarded.guard.seen}, "they were not tried"
-    assert guarded.read_all() == before
+    assert list_untried(report).keys() == UNTRIED.keys() - {"kms:GenerateDataKey"}
+    assert set(ACTIONS) <= {action for action, _ in scene.guard.seen}, "they were not tried"
+    assert scene.read_all() == before
 
 
 def features_of(message: str) -> set[str]:
@@ -122,13 +122,13 @@ def features_of(message: str) -> set[str]:
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_an_action_that_is_denied_is_found_with_the_features_that_need_it(
-    guarded: Guarded, action: str
+    scene: Guarded, action: str
 ) -> None:
-    before = guarded.read_all()
-    guarded.guard.denied.add(action)
-    report = examine(guarded, features=[*TABLE_ACTIONS])
-    guarded.guard.permit_all()
-    assert guarded.read_all() == before
+    before = scene.read_all()
+    scene.guard.denied.add(action)
+    report = examine(scene, features=[*TABLE_ACTIONS])
+    scene.guard.permit_all()
+    assert scene.read_all() == before
     assert report.findings
     kind, _, name = action.partition(":")
     policies = TABLE_ACTIONS if kind == "dynamodb" else OBJECT_ACTIONS
@@ -137,53 +137,53 @@ def test_an_action_that_is_denied_is_found_with_the_features_that_need_it(
         assert finding.check == "permissions"
         assert finding.message.startswith(f"{action} is denied"), finding
     first = report.findings[0]
-    table = guarded.db.table.name
+    table = scene.db.table.name
     assert first.subject.startswith(f"table {table}" if kind == "dynamodb" else "file service default (s3://")
     assert features_of(first.message) == users
 
 
 @pytest.mark.parametrize("feature", TABLE_ACTIONS)
-def test_the_policy_of_a_feature_is_enough_for_it(guarded: Guarded, feature: PolicyFeature) -> None:
+def test_the_policy_of_a_feature_is_enough_for_it(scene: Guarded, feature: PolicyFeature) -> None:
     tables, objects = TABLE_ACTIONS[feature], OBJECT_ACTIONS.get(feature, ())
-    guarded.guard.allowed = {*(f"dynamodb:{each}" for each in tables), *(f"s3:{each}" for each in objects)}
-    guarded.guard.allowed.add("dynamodb:DescribeTable")
-    report = examine(guarded, features=[feature])
+    scene.guard.allowed = {*(f"dynamodb:{each}" for each in tables), *(f"s3:{each}" for each in objects)}
+    scene.guard.allowed.add("dynamodb:DescribeTable")
+    report = examine(scene, features=[feature])
     assert report.findings == ()
-    assert {each.action for each in report.untried} == guarded.guard.allowed & UNTRIED.keys()
+    assert {each.action for each in report.untried} == scene.guard.allowed & UNTRIED.keys()
 
 
-def found_in(report: Any) -> list[tuple[str, str]]:
+def list_findings(report: Any) -> list[tuple[str, str]]:
     return [(each.subject, each.message.partition(" is denied")[0]) for each in report.findings]
 
 
-def untried_in(report: Any) -> dict[str, str]:
+def list_untried(report: Any) -> dict[str, str]:
     return {each.action: each.reason for each in report.untried}
 
 
-def test_each_table_and_each_index_is_tried(guarded: Guarded) -> None:
-    own = guarded.own_table
+def test_each_table_and_each_index_is_tried(scene: Guarded) -> None:
+    own = scene.own_table
     put, query = ("dynamodb:PutItem", own), ("dynamodb:Query", f"{own}/index/by_size")
-    guarded.guard.denied |= {put, query}
-    report = examine(guarded)
-    assert found_in(report) == [(f"table {own}", put[0]), (f"index by_size of table {own}", query[0])]
+    scene.guard.denied |= {put, query}
+    report = examine(scene)
+    assert list_findings(report) == [(f"table {own}", put[0]), (f"index by_size of table {own}", query[0])]
     assert features_of(report.findings[0].message).isdisjoint({"jobs", "attachments", "artifacts"})
 
 
-def test_without_its_description_nothing_else_of_a_table_can_be_tried(guarded: Guarded) -> None:
-    own = guarded.own_table
-    guarded.guard.denied.add(("dynamodb:DescribeTable", own))
-    report = examine(guarded, features=["reads"])
-    assert found_in(report) == [(f"table {own}", "dynamodb:DescribeTable")]
+def test_without_its_description_nothing_else_of_a_table_can_be_tried(scene: Guarded) -> None:
+    own = scene.own_table
+    scene.guard.denied.add(("dynamodb:DescribeTable", own))
+    report = examine(scene, features=["reads"])
+    assert list_findings(report) == [(f"table {own}", "dynamodb:DescribeTable")]
     assert {(each.action, each.subject) for each in report.untried} == {
         (f"dynamodb:{name}", f"table {own}") for name in ("GetItem", "BatchGetItem", "Query")
     }
 
 
 @pytest.mark.parametrize("naming", [False, True])
-def test_without_permission_to_list_a_missing_object_seems_forbidden(guarded: Guarded, naming: bool) -> None:
-    guarded.guard.denied.add("s3:ListBucket")
-    guarded.guard.naming = naming
-    report = examine(guarded, features=["files"])
+def test_without_permission_to_list_a_missing_object_seems_forbidden(scene: Guarded, naming: bool) -> None:
+    scene.guard.denied.add("s3:ListBucket")
+    scene.guard.naming = naming
+    report = examine(scene, features=["files"])
     (finding,) = report.findings
     assert (
         finding.message
@@ -191,47 +191,47 @@ def test_without_permission_to_list_a_missing_object_seems_forbidden(guarded: Gu
     )
     reason = "the request needs s3:ListBucket, too"
     tried = ("GetObject", "GetObjectTagging", "DeleteObject", "PutObjectTagging")
-    assert untried_in(report) == {f"s3:{each}": reason for each in tried}
+    assert list_untried(report) == {f"s3:{each}": reason for each in tried}
 
 
-def test_conditions_on_objects_need_permission_to_read(guarded: Guarded) -> None:
-    guarded.guard.denied.add("s3:GetObject")
-    report = examine(guarded, features=["files"])
-    assert [action for _, action in found_in(report)] == ["s3:GetObject"]
+def test_conditions_on_objects_need_permission_to_read(scene: Guarded) -> None:
+    scene.guard.denied.add("s3:GetObject")
+    report = examine(scene, features=["files"])
+    assert [action for _, action in list_findings(report)] == ["s3:GetObject"]
     reason = "the request needs s3:GetObject, too"
-    assert untried_in(report) == {"s3:DeleteObject": reason, "s3:PutObjectTagging": reason}
+    assert list_untried(report) == {"s3:DeleteObject": reason, "s3:PutObjectTagging": reason}
 
 
-def test_a_key_that_may_not_be_used_is_named(guarded: Guarded) -> None:
-    guarded.guard.encrypted = guarded.guard.naming = True
-    guarded.guard.denied.add("kms:Decrypt")
-    report = examine(guarded, features=["archive"])
+def test_a_key_that_may_not_be_used_is_named(scene: Guarded) -> None:
+    scene.guard.encrypted = scene.guard.naming = True
+    scene.guard.denied.add("kms:Decrypt")
+    report = examine(scene, features=["archive"])
     (finding,) = report.findings
     assert finding.message == "kms:Decrypt is denied on the key that encrypts its data; archive needs it"
-    assert untried_in(report) == {"s3:GetObject": "the request needs kms:Decrypt, too"}
+    assert list_untried(report) == {"s3:GetObject": "the request needs kms:Decrypt, too"}
 
 
 def test_the_url_of_a_service_says_what_else_it_needs(
-    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+    scene: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    options = f"endpoint={guarded.guard.url}&acl=private&encryption=aws:kms&kms_key=k"
-    guarded.guard.naming = True
+    options = f"endpoint={scene.guard.url}&acl=private&encryption=aws:kms&kms_key=k"
+    scene.guard.naming = True
     with Database("memory:", files=f"s3://{BUCKET}/{uuid4().hex}?{options}") as db:
         db.table.create()
         permitted = db.doctor(only=["permissions"], features=["files"])
-        guarded.guard.denied.add("s3:PutObjectAcl")
+        scene.guard.denied.add("s3:PutObjectAcl")
         denied = db.doctor(only=["permissions"], features=["files"])
         assert list(db.files.list()) == []
     assert permitted.findings == ()
-    assert untried_in(permitted).keys() == {"kms:Decrypt", "kms:GenerateDataKey"}
-    assert [action for _, action in found_in(denied)] == ["s3:PutObjectAcl"]
+    assert list_untried(permitted).keys() == {"kms:Decrypt", "kms:GenerateDataKey"}
+    assert [action for _, action in list_findings(denied)] == ["s3:PutObjectAcl"]
 
 
-def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(guarded: Guarded) -> None:
-    guarded.guard.refused = "InvalidAccessKeyId"
-    report = guarded.db.doctor(only=["configuration", "permissions"], features=["files"])
+def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(scene: Guarded) -> None:
+    scene.guard.refused = "InvalidAccessKeyId"
+    report = scene.db.doctor(only=["configuration", "permissions"], features=["files"])
     (finding,) = report.findings
     assert (finding.check, finding.subject) == ("configuration", "file service default")
     assert "InvalidAccessKeyId" in finding.message
@@ -240,71 +240,71 @@ def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(guarded: G
 
 @pytest.mark.parametrize("code", ["InvalidAccessKeyId", "InternalError"])
 def test_a_service_that_answers_nothing_is_asked_only_once(
-    guarded: Guarded, code: str, monkeypatch: pytest.MonkeyPatch
+    scene: Guarded, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    guarded.guard.refused = code
-    url = f"s3://{BUCKET}?endpoint={guarded.guard.url}&max_attempts=1"
+    scene.guard.refused = code
+    url = f"s3://{BUCKET}?endpoint={scene.guard.url}&max_attempts=1"
     with Database("memory:", files=url) as db:
         db.table.create()
         report = db.doctor(only=["permissions"], features=["archive"])
-    assert guarded.guard.seen == {("s3:ListBucket", BUCKET)}
-    assert untried_in(report).keys() == {f"s3:{each}" for each in OBJECT_ACTIONS["archive"]}
+    assert scene.guard.seen == {("s3:ListBucket", BUCKET)}
+    assert list_untried(report).keys() == {f"s3:{each}" for each in OBJECT_ACTIONS["archive"]}
 
 
-def test_a_key_that_kms_refuses_is_reported(guarded: Guarded) -> None:
-    guarded.guard.refused = "KMS.DisabledException"
-    report = examine(guarded, features=["archive"])
+def test_a_key_that_kms_refuses_is_reported(scene: Guarded) -> None:
+    scene.guard.refused = "KMS.DisabledException"
+    report = examine(scene, features=["archive"])
     words = "KMS refuses to use the key that encrypts its data (KMS.DisabledException); archive needs it"
     assert {each.message for each in report.findings} == {words}
 
 
-def test_the_table_of_artifacts_is_tried(guarded: Guarded) -> None:
+def test_the_table_of_artifacts_is_tried(scene: Guarded) -> None:
     name = f"artifacts-{uuid4()}"
     options: dict[str, Any] = {"credentials": sign_in, "artifacts": f"table={name}"}
-    with Database(guarded.db._context.settings.url, **options, files="memory:") as db:
+    with Database(scene.db._context.settings.url, **options, files="memory:") as db:
         db.send(CreateTable(TableSchema(name, KeyAttribute("pk"), KeyAttribute("sk"))))
-        guarded.guard.denied.add(("dynamodb:UpdateItem", name))
+        scene.guard.denied.add(("dynamodb:UpdateItem", name))
         report = db.doctor(only=["permissions"])
-    assert found_in(report) == [(f"table {name}", "dynamodb:UpdateItem")]
+    assert list_findings(report) == [(f"table {name}", "dynamodb:UpdateItem")]
     assert features_of(report.findings[0].message) == {"artifacts"}
 
 
-def test_a_check_that_reads_tables_needs_permissions_itself(guarded: Guarded) -> None:
-    guarded.guard.denied.add("dynamodb:Scan")
-    assert examine(guarded, features=["models"]).findings == ()
-    report = guarded.db.doctor(features=["models"])
+def test_a_check_that_reads_tables_needs_permissions_itself(scene: Guarded) -> None:
+    scene.guard.denied.add("dynamodb:Scan")
+    assert examine(scene, features=["models"]).findings == ()
+    report = scene.db.doctor(features=["models"])
     (finding,) = report.findings
     assert finding.message == "dynamodb:Scan is denied; doctor needs it"
     assert report.scanned == 0
 
 
-def test_without_permission_to_scan_one_table_the_others_are_read(guarded: Guarded) -> None:
-    guarded.guard.denied.add(("dynamodb:Scan", guarded.own_table))
-    report = guarded.db.doctor(models=[*MODELS, Ledger], store_figures=False)
-    assert found_in(report) == [(f"table {guarded.own_table}", "dynamodb:Scan")]
+def test_without_permission_to_scan_one_table_the_others_are_read(scene: Guarded) -> None:
+    scene.guard.denied.add(("dynamodb:Scan", scene.own_table))
+    report = scene.db.doctor(models=[*MODELS, Ledger], store_figures=False)
+    assert list_findings(report) == [(f"table {scene.own_table}", "dynamodb:Scan")]
     assert [each.model for each in report.figures] == ["DoctorPerson", "DoctorVisit"]
 
 
-def test_without_permission_to_describe_the_table_that_is_all_that_is_found(guarded: Guarded) -> None:
-    guarded.guard.denied.add("dynamodb:DescribeTable")
-    report = guarded.db.doctor()
-    assert found_in(report) == [(f"table {guarded.db.table.name}", "dynamodb:DescribeTable")]
+def test_without_permission_to_describe_the_table_that_is_all_that_is_found(scene: Guarded) -> None:
+    scene.guard.denied.add("dynamodb:DescribeTable")
+    report = scene.db.doctor()
+    assert list_findings(report) == [(f"table {scene.db.table.name}", "dynamodb:DescribeTable")]
 
 
-def test_figures_that_may_not_be_stored_are_a_notice(guarded: Guarded) -> None:
-    guarded.guard.denied.add("dynamodb:BatchWriteItem")
-    report = guarded.db.doctor(models=MODELS, only=["items"])
+def test_figures_that_may_not_be_stored_are_a_notice(scene: Guarded) -> None:
+    scene.guard.denied.add("dynamodb:BatchWriteItem")
+    report = scene.db.doctor(models=MODELS, only=["items"])
     (finding,) = report.findings
     assert (finding.severity, finding.subject) == ("notice", "figures")
     assert len(report.figures) == 2
 
 
-def test_permissions_are_checked_from_async_programs(guarded: Guarded) -> None:
-    guarded.guard.denied.add("s3:PutObject")
-    report = asyncio.run(guarded.db.aio.doctor(only=["permissions"], features=["archive"]))
-    assert [action for _, action in found_in(report)] == ["s3:PutObject"]
+def test_permissions_are_checked_from_async_programs(scene: Guarded) -> None:
+    scene.guard.denied.add("s3:PutObject")
+    report = asyncio.run(scene.db.aio.doctor(only=["permissions"], features=["archive"]))
+    assert [action for _, action in list_findings(report)] == ["s3:PutObject"]
 
 
 @pytest.mark.parametrize("url", ["memory:", "embedded:"])
