@@ -123,7 +123,7 @@ class Tidy(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _tidied(cls, name: str) -> str:
+    def _strip(cls, name: str) -> str:
         return name.strip()
 
 

@@ -55,7 +55,7 @@ class Strange:
 USED = (Annotated, Any, Callable, ClassVar, Ge, Index, Literal, Optional, datetime)
 
 
-def defined(statement: str, *, as_text: bool = False) -> dict[str, Any]:
+def define(statement: str, *, as_text: bool = False) -> dict[str, Any]:
     """Run a class statement, its annotations evaluated at once or kept as text."""
     flags = __future__.annotations.compiler_flag if as_text else 0
     names = dict(globals())
@@ -68,7 +68,7 @@ def statement(body: str, *, head: str = "Model") -> str:
 
 
 @contextmanager
-def refused(message: str) -> Iterator[None]:
+def refuse(message: str) -> Iterator[None]:
     with pytest.raises(ModelDefinitionError, match=f"^{re.escape(message)}"):
         yield
 
@@ -115,8 +115,8 @@ FIELDS = [
 @pytest.mark.parametrize("as_text", [False, True], ids=["evaluated", "text"])
 @pytest.mark.parametrize(("body", "message"), FIELDS, ids=[body for body, _ in FIELDS])
 def test_a_field_that_cannot_work_is_refused_by_name(body: str, message: str, as_text: bool) -> None:
-    with refused(message):
-        defined(statement(body), as_text=as_text)
+    with refuse(message):
+        define(statement(body), as_text=as_text)
 
 
 @pytest.mark.parametrize("as_text", [False, True], ids=["evaluated", "text"])
@@ -127,8 +127,8 @@ def test_a_field_that_cannot_work_is_refused_by_name(body: str, message: str, as
 def test_a_key_that_is_not_outermost_is_refused(annotation: str, as_text: bool) -> None:
     # as a plain field it would leave the model with a random id in place of its key
     kind = "SortKey" if "SortKey" in annotation else "Key"
-    with refused(f"Thing.x: {kind} must be the outermost part of the annotation"):
-        defined(statement(f"x: {annotation}"), as_text=as_text)
+    with refuse(f"Thing.x: {kind} must be the outermost part of the annotation"):
+        define(statement(f"x: {annotation}"), as_text=as_text)
 
 
 @pytest.mark.parametrize(
@@ -138,17 +138,17 @@ def test_a_key_that_is_not_outermost_is_refused(annotation: str, as_text: bool) 
 @pytest.mark.parametrize("kind", ["Key", "SortKey"])
 def test_a_key_whose_values_are_stored_in_several_ways_is_refused(kind: str, annotation: str) -> None:
     # 1 and "1" have the same text
-    with refused("Thing.x: its values have different stored types, so it cannot be part of a key"):
-        defined(statement(f"k: Key[str]\nx: {kind}[{annotation}]"))
+    with refuse("Thing.x: its values have different stored types, so it cannot be part of a key"):
+        define(statement(f"k: Key[str]\nx: {kind}[{annotation}]"))
 
 
 def test_an_index_over_values_that_are_stored_in_several_ways_is_refused() -> None:
-    with refused("Thing: the index 'by_x': the values of x have different stored types"):
-        defined(statement("x: int | str", head="Model, indexes=[Index('by_x', key=['x'])]"))
+    with refuse("Thing: the index 'by_x': the values of x have different stored types"):
+        define(statement("x: int | str", head="Model, indexes=[Index('by_x', key=['x'])]"))
 
 
 def test_a_table_of_its_own_tells_a_number_from_its_text() -> None:
-    thing = defined(statement("k: Key[int | str]", head="Model, table='Things'"))["Thing"]
+    thing = define(statement("k: Key[int | str]", head="Model, table='Things'"))["Thing"]
     assert thing.key(1).encoded != thing.key("1").encoded
 
 
@@ -156,21 +156,21 @@ def test_a_table_of_its_own_tells_a_number_from_its_text() -> None:
     "annotation", ["Parent", "list[Parent]", "Parent | None", "dict[str, Parent]", "'Thing'"]
 )
 def test_a_model_inside_of_another_is_refused(annotation: str) -> None:
-    with refused("Thing.x: a field cannot hold another model, such as "):
-        defined(statement(f"x: {annotation}"))
+    with refuse("Thing.x: a field cannot hold another model, such as "):
+        define(statement(f"x: {annotation}"))
 
 
 @pytest.mark.parametrize("annotation", ["'Nowhere'", "'Nowhere.more'", "'int['", "'list[Nowhere]'"])
 def test_an_annotation_that_cannot_be_evaluated_is_refused(annotation: str) -> None:
-    with refused("Thing.x: its annotation"):
-        defined(statement(f"x: {annotation}"))
+    with refuse("Thing.x: its annotation"):
+        define(statement(f"x: {annotation}"))
 
 
 @pytest.mark.parametrize("as_text", [False, True], ids=["evaluated", "text"])
 @pytest.mark.parametrize("name", ["key", "is_new", "to_dict", "json_schema", "field", "before_commit"])
 def test_names_that_every_model_has_are_no_fields(name: str, as_text: bool) -> None:
-    with refused(f"Thing.{name}: a field cannot have this name, because every model has"):
-        defined(statement(f"{name}: int"), as_text=as_text)
+    with refuse(f"Thing.{name}: a field cannot have this name, because every model has"):
+        define(statement(f"{name}: int"), as_text=as_text)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_names_that_every_model_has_are_no_fields(name: str, as_text: bool) -> N
     ],
 )
 def test_a_hook_that_cannot_be_called_is_refused(body: str, problem: str) -> None:
-    with refused(f"Thing.{problem}"):
-        defined(statement(body))
+    with refuse(f"Thing.{problem}"):
+        define(statement(body))
 
 
 @pytest.mark.parametrize(
@@ -203,20 +203,20 @@ def test_a_hook_that_cannot_be_called_is_refused(body: str, problem: str) -> Non
     ],
 )
 def test_a_hook_can_have_any_signature_that_fits(body: str) -> None:
-    defined(statement(body))
+    define(statement(body))
 
 
 def test_a_field_cannot_hide_a_method_of_a_base() -> None:
-    with refused("Thing.shout: it hides an attribute of Parent"):
-        defined(statement("shout: str", head="Parent"))
+    with refuse("Thing.shout: it hides an attribute of Parent"):
+        define(statement("shout: str", head="Parent"))
 
 
 @pytest.mark.parametrize(
     "body", ["def name(self): ...", "@property\ndef name(self): ...", "@classmethod\ndef name(cls): ..."]
 )
 def test_a_method_cannot_have_the_name_of_an_inherited_field(body: str) -> None:
-    with refused("Thing.name: a method or property has the same name as a field"):
-        defined(statement(body, head="Parent"))
+    with refuse("Thing.name: a method or property has the same name as a field"):
+        define(statement(body, head="Parent"))
 
 
 HEADS = [
@@ -245,14 +245,14 @@ HEADS = [
     ("head", "body", "message"), HEADS, ids=[f"{head}: {body}" for head, body, _ in HEADS]
 )
 def test_a_class_that_cannot_work_is_refused_by_name(head: str, body: str, message: str) -> None:
-    with refused(message):
-        defined(statement(body, head=head))
+    with refuse(message):
+        define(statement(body, head=head))
 
 
 def test_a_class_whose_name_is_no_models_needs_another() -> None:
-    with refused("_Hidden: '_Hidden' cannot be the name of a model"):
-        defined("class _Hidden(Model):\n    x: int")
-    hidden = defined("class _Hidden(Model, name='Hidden'):\n    x: int")["_Hidden"]
+    with refuse("_Hidden: '_Hidden' cannot be the name of a model"):
+        define("class _Hidden(Model):\n    x: int")
+    hidden = define("class _Hidden(Model, name='Hidden'):\n    x: int")["_Hidden"]
     assert hidden._schema.name == "Hidden"
 
 
@@ -282,13 +282,13 @@ SUBCLASSES = [
 
 @pytest.mark.parametrize(("body", "message"), SUBCLASSES, ids=[body for body, _ in SUBCLASSES])
 def test_a_subclass_of_a_model_cannot_change_its_key(body: str, message: str) -> None:
-    with refused(message):
-        defined(statement(body, head="Parent"))
+    with refuse(message):
+        define(statement(body, head="Parent"))
 
 
 def test_an_unknown_class_keyword_is_refused() -> None:
     with pytest.raises(TypeError, match="tabel"):
-        defined(statement("x: int", head="Model, tabel='Things'"))
+        define(statement("x: int", head="Model, tabel='Things'"))
 
 
 # --- what is understood ---------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_annotations_are_the_same_evaluated_and_as_text(as_text: bool) -> None:
         "y: Colour | None",
     )
     body = "\n".join(lines)
-    thing = defined(statement(body), as_text=as_text)["Thing"]
+    thing = define(statement(body), as_text=as_text)["Thing"]
     assert list(thing._schema.fields) == ["k", "s", "x", "y"]
     with pytest.raises(InvalidFieldError, match=r"Thing\.x: .*greater than or equal to 0"):
         thing(k="a", x=-1)
@@ -404,7 +404,7 @@ def test_a_field_can_be_called_like_its_type() -> None:
 
 
 def test_a_name_that_only_type_checkers_see_is_explained() -> None:
-    with refused(
+    with refuse(
         "Thing.x: its annotation 'Sequence[int]' cannot be evaluated: name 'Sequence' is not defined"
     ):
 
@@ -535,7 +535,7 @@ def test_abstract_is_not_inherited() -> None:
     ],
 )
 def test_a_subclass_can_have_another_default_for_a_sort_key(body: str) -> None:
-    child = defined(statement(body, head="Parent"))["Thing"]
+    child = define(statement(body, head="Parent"))["Thing"]
     assert child(region="eu").number == 8
     assert child.key("eu").encoded == Parent.key(region="eu", number=8).encoded
     with pytest.raises(InvalidFieldError, match=r"Parent\.number: the value is missing"):

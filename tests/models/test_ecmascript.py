@@ -244,7 +244,7 @@ def differences(
     return [(question, ours(question), text) for question, text in pairs if ours(question) != text]
 
 
-def telling_floats(chance: random.Random) -> list[float]:
+def pick_floats(chance: random.Random) -> list[float]:
     """Doubles of every size, and those next to where the spelling changes or rounding is hard."""
     edges = [2.0**power for power in range(-1074, 1024)] + [float(f"1e{power}") for power in range(-323, 309)]
     edges += [math.nextafter(edge, toward) for edge in edges for toward in (0, math.inf)]
@@ -258,7 +258,7 @@ def telling_floats(chance: random.Random) -> list[float]:
 
 @needs_node
 def test_node_gives_every_number_the_same_text() -> None:
-    numbers = telling_floats(random.Random(SEED))
+    numbers = pick_floats(random.Random(SEED))
     texts = ask_node(
         'bits => String(Buffer.from(bits, "hex").readDoubleBE())',
         [struct.pack(">d", number).hex() for number in numbers],
@@ -266,18 +266,18 @@ def test_node_gives_every_number_the_same_text() -> None:
     assert differences(number_text, texts, numbers) == []
 
 
-def telling_value(chance: random.Random, depth: int = 3) -> object:
+def pick_value(chance: random.Random, depth: int = 3) -> object:
     kind = chance.randrange(7 if depth else 5)
     if kind == 5:
-        return [telling_value(chance, depth - 1) for _ in range(chance.randrange(4))]
+        return [pick_value(chance, depth - 1) for _ in range(chance.randrange(4))]
     if kind == 6:
-        return {telling_text(chance): telling_value(chance, depth - 1) for _ in range(chance.randrange(6))}
+        return {pick_text(chance): pick_value(chance, depth - 1) for _ in range(chance.randrange(6))}
     if kind > 2:
-        return telling_text(chance)
+        return pick_text(chance)
     return chance.choice([None, True, False, chance.randrange(2**53), chance.uniform(-1e3, 1e3), 1e-7, 1e21])
 
 
-def telling_text(chance: random.Random) -> str:
+def pick_text(chance: random.Random) -> str:
     pool = [
         "1",
         "10",
@@ -311,7 +311,7 @@ STABLE = """function stable(value) {
 @needs_node
 def test_node_gives_every_value_the_same_json() -> None:
     chance = random.Random(SEED)
-    values = [telling_value(chance) for _ in range(3_000)]
+    values = [pick_value(chance) for _ in range(3_000)]
     assert differences(stable_json, ask_node(STABLE, values), values) == []
 
 

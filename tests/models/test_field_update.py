@@ -204,10 +204,10 @@ UPDATES: dict[str, st.SearchStrategy[FieldUpdate]] = {
 }
 
 
-def expected(update: FieldUpdate, value: Any) -> Any:
+def expect(update: FieldUpdate, value: Any) -> Any:
     """What an update makes of a value, in plain Python; an error if it cannot be."""
     if update.inside:
-        return _expected_inside(update, value)
+        return _expect_inside(update, value)
     match update.verb:
         case "increment_by":
             return value + update.value
@@ -220,7 +220,7 @@ def expected(update: FieldUpdate, value: Any) -> Any:
     raise AssertionError(update.verb)
 
 
-def _expected_inside(update: FieldUpdate, value: Any) -> Any:
+def _expect_inside(update: FieldUpdate, value: Any) -> Any:
     first, *rest = update.inside
     place: Any = rest[0] if rest else None
     if isinstance(value, Address):
@@ -261,7 +261,7 @@ def test_the_stores_action_and_the_computed_value_are_what_python_would_do(
     start = update.field.absent_value() if value is None else value
     try:
         assert start is not ABSENT
-        wanted = expected(update, start)
+        wanted = expect(update, start)
         if wanted is not None:
             wanted = update.field.validate(wanted)
     except (InvalidFieldError, TypeError, KeyError, IndexError):
@@ -269,21 +269,21 @@ def test_the_stores_action_and_the_computed_value_are_what_python_would_do(
             update.apply(stored)
         wanted = ABSENT
     else:
-        assert decoded(update, update.apply(stored)) == wanted
+        assert decode(update, update.apply(stored)) == wanted
     item = {} if stored is None else {update.field.stored: stored}
     if all(holds(demand, item) for demand in update.demands()):
         after = apply_update(Update((update.action(),)), item)
-        assert decoded(update, after.get(update.field.stored)) == wanted
+        assert decode(update, after.get(update.field.stored)) == wanted
 
 
-def decoded(update: FieldUpdate, attribute: Attribute | None) -> Any:
+def decode(update: FieldUpdate, attribute: Attribute | None) -> Any:
     return update.field.absent_value() if attribute is None else update.field.decode(attribute)
 
 
 def test_updates_of_several_members_are_made_of_what_is_stored_and_checked_together() -> None:
     def after(*updates: FieldUpdate, **start: Any) -> Any:
         field = updates[0].field
-        return decoded(updates[0], apply_all(updates, field.codec.encode(start[field.name])))
+        return decode(updates[0], apply_all(updates, field.codec.encode(start[field.name])))
 
     assert after(col(Thing.log)[0].remove(), col(Thing.log)[1].remove(), log=["a", "b", "c", "d"]) == [
         "c",

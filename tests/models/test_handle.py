@@ -40,7 +40,7 @@ class Keeper:
         self.told.append("change")
 
 
-def kept(**attributes: Any) -> Count:
+def build_kept(**attributes: Any) -> Count:
     """An item that a keeper would write."""
     marks = Marks(Keeper())
     item: Count = build_instance(Count, {"name": {"S": "a"}, "total": {"N": "5"}, **attributes}, marks, None)
@@ -86,7 +86,7 @@ def test_an_increment_of_a_detached_item_is_an_assignment_of_the_sum(
 
 
 def test_an_increment_of_a_kept_item_is_marked_as_one_and_adds_up() -> None:
-    item = kept()
+    item = build_kept()
     item.field("total").increment_by(2)
     item.field("total").increment_by(1)
     assert item.total == 8
@@ -95,7 +95,7 @@ def test_an_increment_of_a_kept_item_is_marked_as_one_and_adds_up() -> None:
 
 
 def test_an_increment_tells_the_keeper() -> None:
-    item = kept()
+    item = build_kept()
     item.field("total").increment_by(2)
     keeper = marks_of(item).keeper
     assert isinstance(keeper, Keeper)
@@ -103,7 +103,7 @@ def test_an_increment_tells_the_keeper() -> None:
 
 
 def test_an_assignment_swallows_increments_before_and_after_it() -> None:
-    item = kept()
+    item = build_kept()
     item.field("total").increment_by(2)
     item.total = 1
     item.field("total").increment_by(3)
@@ -113,7 +113,7 @@ def test_an_assignment_swallows_increments_before_and_after_it() -> None:
 
 
 def test_a_field_that_others_are_derived_from_is_assigned_rather_than_incremented() -> None:
-    item = kept(mail={"N": "1"})
+    item = build_kept(mail={"N": "1"})
     item.field("mail").increment_by(1)
     assert item.mail == 2
     assert (marks_of(item).increments, marks_of(item).written) == ({}, frozenset({"mail"}))
@@ -121,7 +121,7 @@ def test_a_field_that_others_are_derived_from_is_assigned_rather_than_incremente
 
 @pytest.mark.parametrize("amount", [6, -6])
 def test_an_increment_beyond_the_bounds_is_refused_and_changes_nothing(amount: int) -> None:
-    for item in (kept(), Count(name="a", total=5)):
+    for item in (build_kept(), Count(name="a", total=5)):
         with pytest.raises(InvalidFieldError, match=r"^Count\.total: "):
             item.field("total").increment_by(amount)
         assert item.total == 5
@@ -145,7 +145,7 @@ def test_an_increment_beyond_the_bounds_is_refused_and_changes_nothing(amount: i
     ],
 )
 def test_what_cannot_be_added_is_refused(name: str, amount: Any, message: str) -> None:
-    for item in (Count(name="a"), kept()):
+    for item in (Count(name="a"), build_kept()):
         before = item.to_dict()
         with pytest.raises(InvalidFieldError, match=rf"^Count\.{name}: {message}"):
             item.field(name).increment_by(amount)
@@ -163,7 +163,7 @@ def test_a_frozen_item_cannot_be_incremented() -> None:
 
 
 def test_validate_looks_inside_of_values_and_marks_nothing() -> None:
-    item = kept(words={"L": [{"S": "x"}]})
+    item = build_kept(words={"L": [{"S": "x"}]})
     item.field("words").validate()
     assert vars(item) == {}
     item.words.append(3)  # type: ignore[arg-type]
@@ -173,11 +173,11 @@ def test_validate_looks_inside_of_values_and_marks_nothing() -> None:
 
 def test_validate_finds_a_stored_value_that_does_not_fit() -> None:
     with pytest.raises(InvalidFieldError, match=r"^Count\.total: the stored value"):
-        kept(total={"N": "11"}).field("total").validate()
+        build_kept(total={"N": "11"}).field("total").validate()
 
 
 def test_accessed_tells_what_was_read_or_written() -> None:
-    item = kept()
+    item = build_kept()
     assert not item.field("total").accessed
     assert item.total == 5
     assert item.field("total").accessed
@@ -187,7 +187,7 @@ def test_accessed_tells_what_was_read_or_written() -> None:
 
 
 def test_changed_tells_what_differs_from_what_was_stored() -> None:
-    item = kept(words={"L": [{"S": "x"}]})
+    item = build_kept(words={"L": [{"S": "x"}]})
     for name in ("total", "words", "share", "maybe"):
         assert not item.field(name).changed
     item.total = 5
@@ -203,7 +203,7 @@ def test_changed_tells_what_differs_from_what_was_stored() -> None:
 
 
 def test_looking_at_changed_marks_nothing() -> None:
-    item = kept()
+    item = build_kept()
     assert not item.field("total").changed
     assert vars(item) == {}
 
@@ -213,7 +213,7 @@ def test_everything_about_a_new_item_is_changed() -> None:
 
 
 def test_the_repair_of_a_value_that_did_not_fit_is_a_change() -> None:
-    item = kept(total={"S": "five"})
+    item = build_kept(total={"S": "five"})
     assert not item.field("total").changed
     item.total = 5
     assert item.field("total").changed

@@ -281,7 +281,7 @@ def once(db: Database, body: Callable[[Transaction], None]) -> None:
         body(tx)
 
 
-def refused(db: Database, body: Callable[[Transaction], None]) -> str:
+def find_refusal(db: Database, body: Callable[[Transaction], None]) -> str:
     """Why its one attempt did not commit."""
     with pytest.raises(TransactionFailedError) as caught:
         once(db, body)
@@ -300,7 +300,7 @@ def test_when_both_change_a_field_ours_loses_to_theirs(js: Javascript, db: Datab
         tx.get_one(Guest, "race-1").visits += 10
         js("change", **guest("race-1"), read=["visits"], set={"visits": 2})
 
-    assert "visits is 2" in refused(db, ours)
+    assert "visits is 2" in find_refusal(db, ours)
     assert js("get", **guest("race-1"))["visits"] == 2
 
 
@@ -351,7 +351,7 @@ def test_two_that_each_read_what_the_other_writes_exclude_each_other(
         with pytest.raises(JavascriptError, match="Too much contention"):
             js("commit", **theirs)
     else:
-        assert "visits is 0" in refused(db, ours)
+        assert "visits is 0" in find_refusal(db, ours)
     assert sum(js("get", **guest(email))["visits"] for email in (one, two)) == 1
 
 
@@ -372,7 +372,7 @@ def test_an_item_that_one_side_deletes_the_other_cannot_change(js: Javascript, d
         tx.get_one(Guest, "gone-1").note = "late"
         js("delete", **guest("gone-1"))
 
-    assert "does not exist" in refused(db, ours)
+    assert "does not exist" in find_refusal(db, ours)
     js("open", transaction="gone", items=[guest("gone-2")])
     with db.transaction() as tx:
         tx.delete(tx.get_one(Guest, "gone-2"))
@@ -390,7 +390,7 @@ def test_an_item_that_one_side_changed_the_other_does_not_delete_unseen(js: Java
             tx.delete(guest)
         js("change", model="Guest", key={"email": "kept"}, read=["visits"], set={"visits": 2})
 
-    assert "visits is 2" in refused(db, ours)
+    assert "visits is 2" in find_refusal(db, ours)
     js("open", transaction="kept", items=[guest("kept")])
     with db.transaction() as tx:
         tx.get_one(Guest, "kept").visits = 3
@@ -415,7 +415,7 @@ def test_what_was_read_as_missing_has_to_stay_so(js: Javascript, db: Database) -
         tx.create(Guest, email="because-missing-1")
         js("create", model="Guest", values={"email": "missing-1"})
 
-    assert "exists now" in refused(db, ours)
+    assert "exists now" in find_refusal(db, ours)
     assert js("get", **guest("because-missing-1")) is None
     js("open", transaction="missing", items=[guest("missing-2")])
     with db.transaction() as tx:

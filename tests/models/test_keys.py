@@ -447,7 +447,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-def named(model: Any, values: dict[str, Any]) -> dict[str, Any]:
+def translate(model: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Values by our names, of values by the stored ones."""
     names = {known.stored: name for name, known in model._schema.fields.items()}
     return {names[stored]: value for stored, value in values.items()}
@@ -460,7 +460,7 @@ def named(model: Any, values: dict[str, Any]) -> dict[str, Any]:
 )
 def test_keys_of_an_own_table_are_as_the_other_library_has_them(vector: dict[str, Any]) -> None:
     model = MODELS[vector["key"]]
-    partition, sort = model.key(**named(model, vector["in"])).encoded
+    partition, sort = model.key(**translate(model, vector["in"])).encoded
     assert (partition, sort) == (vector["out"]["_id"], vector["out"].get("_sk"))
     assert isinstance(partition, str) == isinstance(vector["out"]["_id"], str)
 
@@ -474,7 +474,7 @@ def test_items_of_an_own_table_are_as_the_other_library_has_them(vector: dict[st
     model = MODELS[vector["item"]]
     expected = {name: value for name, value in vector["out"].items() if not name.startswith("_c_")}
     with Database("memory:") as db:
-        db.run(lambda tx: tx.create(model, **named(model, vector["in"])))
+        db.run(lambda tx: tx.create(model, **translate(model, vector["in"])))
         (item,) = db.send(Scan(model._schema.table)).items
         assert item == expected
         key = {name: vector["in"][name] for name in ("player", "admin")}

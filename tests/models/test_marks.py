@@ -44,14 +44,14 @@ class Keeper:
 STORED: Item = {"k": {"S": "a"}, "s": {"N": "1"}, "x": {"N": "5"}}
 
 
-def kept(keeper: Keeper, **attributes: Any) -> tuple[Thing, Marks]:
+def build_kept(keeper: Keeper, **attributes: Any) -> tuple[Thing, Marks]:
     marks = Marks(keeper)
     return build_instance(Thing, {**STORED, **attributes}, marks, None), marks
 
 
 def test_the_first_look_at_a_field_is_told_once() -> None:
     keeper = Keeper()
-    item, marks = kept(keeper)
+    item, marks = build_kept(keeper)
     assert (keeper.told, marks.held) == ([], False)
     assert item.sum() == 6
     assert item.x == 5
@@ -61,14 +61,14 @@ def test_the_first_look_at_a_field_is_told_once() -> None:
 
 def test_reading_the_key_is_no_look() -> None:
     keeper = Keeper()
-    item, _ = kept(keeper)
+    item, _ = build_kept(keeper)
     assert (item.k, item.s, item.key.components) == ("a", 1, {"k": "a", "s": 1})
     assert keeper.told == []
 
 
 def test_showing_comparing_and_peeking_are_no_looks() -> None:
     keeper = Keeper()
-    item, marks = kept(keeper)
+    item, marks = build_kept(keeper)
     shown = repr(item), item.to_dict(), item.to_dict(initial=True), hash(item), item == Thing(k="a", s=1)
     assert shown[-1]
     assert item.field("x").changed is False
@@ -78,7 +78,7 @@ def test_showing_comparing_and_peeking_are_no_looks() -> None:
 
 def test_an_assignment_is_told_before_it_happens_and_marked() -> None:
     keeper = Keeper()
-    item, marks = kept(keeper)
+    item, marks = build_kept(keeper)
     item.x = 7
     item.maybe = None
     assert keeper.told == ["change", "touched", "change"]
@@ -88,7 +88,7 @@ def test_an_assignment_is_told_before_it_happens_and_marked() -> None:
 
 def test_a_refused_change_leaves_no_mark() -> None:
     keeper = Keeper(refuses=True)
-    item, marks = kept(keeper)
+    item, marks = build_kept(keeper)
     with pytest.raises(FrozenItemError):
         item.x = 7
     with pytest.raises(FrozenItemError):
@@ -98,14 +98,14 @@ def test_a_refused_change_leaves_no_mark() -> None:
 
 def test_a_value_that_does_not_fit_is_not_even_told() -> None:
     keeper = Keeper()
-    item, marks = kept(keeper)
+    item, marks = build_kept(keeper)
     with pytest.raises(ValueError, match=r"Thing\.x"):
         item.x = "seven"  # type: ignore[assignment]
     assert (keeper.told, marks.written, vars(item)) == ([], frozenset(), {})
 
 
 def test_a_default_that_can_be_changed_in_place_is_remembered_as_it_was_shown() -> None:
-    item, marks = kept(Keeper())
+    item, marks = build_kept(Keeper())
     assert item.words == ["a"]
     item.words.append("b")
     assert item.maybe is None
@@ -113,7 +113,7 @@ def test_a_default_that_can_be_changed_in_place_is_remembered_as_it_was_shown() 
 
 
 def test_a_stored_value_is_not_remembered_twice() -> None:
-    item, marks = kept(Keeper(), words={"L": []})
+    item, marks = build_kept(Keeper(), words={"L": []})
     assert item.words == []
     assert marks.shown == {}
 

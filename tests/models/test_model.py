@@ -50,7 +50,7 @@ STORED: Item = {
 }
 
 
-def stored(**attributes: Any) -> Order:
+def load_stored(**attributes: Any) -> Order:
     """A loaded item, as one that was read outside a transaction."""
     item: Order = build_instance(Order, {**STORED, **attributes}, FROZEN, None)
     return item
@@ -247,7 +247,7 @@ def test_a_read_only_field_changed_in_place_is_caught_at_commit() -> None:
 
 
 def test_a_loaded_item_decodes_a_field_when_it_is_read() -> None:
-    order = stored()
+    order = load_stored()
     assert vars(order) == {}
     assert order.quantity == 5
     assert vars(order) == {"quantity": 5}
@@ -255,12 +255,12 @@ def test_a_loaded_item_decodes_a_field_when_it_is_read() -> None:
 
 
 def test_a_later_read_gives_the_same_object() -> None:
-    order = stored()
+    order = load_stored()
     assert order.tags is order.tags
 
 
 def test_a_missing_attribute_shows_none_or_the_default() -> None:
-    order = stored()
+    order = load_stored()
     assert (order.note, order.extra, order.address, order.placed_at) == (
         None,
         {"a": [1]},
@@ -268,7 +268,7 @@ def test_a_missing_attribute_shows_none_or_the_default() -> None:
         NOON,
     )
     order.extra["b"] = 1
-    assert stored().extra == {"a": [1]}
+    assert load_stored().extra == {"a": [1]}
 
 
 def test_a_missing_attribute_of_a_field_that_may_be_none_is_none_whatever_the_default() -> None:
@@ -281,9 +281,9 @@ def test_a_missing_attribute_of_a_field_that_may_be_none_is_none_whatever_the_de
 
 
 def test_a_stored_null_is_none_where_none_is_allowed() -> None:
-    assert stored(note={"NULL": True}).note is None
+    assert load_stored(note={"NULL": True}).note is None
     with pytest.raises(InvalidFieldError, match=r"^Order\.quantity: the stored value"):
-        stored(quantity={"NULL": True}).quantity  # noqa: B018
+        load_stored(quantity={"NULL": True}).quantity  # noqa: B018
 
 
 def test_a_missing_attribute_without_a_default_fails_when_it_is_touched() -> None:
@@ -296,7 +296,7 @@ def test_a_missing_attribute_without_a_default_fails_when_it_is_touched() -> Non
 
 
 def test_a_stored_value_that_does_not_fit_fails_only_when_touched_and_is_shown_raw() -> None:
-    order = stored(quantity={"S": "many"})
+    order = load_stored(quantity={"S": "many"})
     assert order.product == "tea"
     with pytest.raises(
         InvalidFieldError, match=r"^Order\.quantity: the stored value of .* does not fit.*\{'S': 'many'\}"
@@ -308,15 +308,15 @@ def test_a_stored_value_that_does_not_fit_fails_only_when_touched_and_is_shown_r
 
 def test_a_stored_value_out_of_bounds_does_not_fit_either() -> None:
     with pytest.raises(InvalidFieldError, match=r"^Order\.quantity: the stored value"):
-        stored(quantity={"N": "-1"}).quantity  # noqa: B018
+        load_stored(quantity={"N": "-1"}).quantity  # noqa: B018
 
 
 def test_attributes_that_no_field_knows_are_left_alone() -> None:
-    assert "colour" not in stored(colour={"S": "red"}).to_dict()
+    assert "colour" not in load_stored(colour={"S": "red"}).to_dict()
 
 
 def test_an_item_that_was_read_outside_of_a_transaction_is_frozen() -> None:
-    order = stored()
+    order = load_stored()
     with pytest.raises(FrozenItemError, match="was read outside a transaction"):
         order.quantity = 1
     with pytest.raises(InvalidFieldError, match="valid integer"):  # what does not fit is told first
@@ -328,7 +328,7 @@ def test_an_item_that_was_read_outside_of_a_transaction_is_frozen() -> None:
 
 
 def test_to_dict_has_every_value_and_marks_nothing_as_read() -> None:
-    order = stored()
+    order = load_stored()
     found = order.to_dict()
     assert found == {
         "customer": "ada",
@@ -345,7 +345,7 @@ def test_to_dict_has_every_value_and_marks_nothing_as_read() -> None:
 
 
 def test_dict_of_an_item_is_the_same() -> None:
-    order = stored()
+    order = load_stored()
     assert dict(order) == order.to_dict()
     assert vars(order) == {}
 
@@ -389,7 +389,7 @@ def test_items_are_equal_by_class_and_key() -> None:
 
     assert new() == new(quantity=9)
     assert hash(new()) == hash(new(quantity=9))
-    assert new() == stored()
+    assert new() == load_stored()
     assert new() != new(number=2)
     assert new() != Special(customer="ada", number=1, product="tea")
     assert new() != "ada"
@@ -397,8 +397,8 @@ def test_items_are_equal_by_class_and_key() -> None:
 
 
 def test_comparing_marks_nothing_as_read() -> None:
-    order = stored()
-    assert order == stored()
+    order = load_stored()
+    assert order == load_stored()
     assert vars(order) == {}
 
 
@@ -420,7 +420,7 @@ def test_a_long_repr_is_cut() -> None:
 
 
 def test_a_pickle_is_a_detached_item_with_the_same_values() -> None:
-    for order in (new(tags=["x"]), stored()):
+    for order in (new(tags=["x"]), load_stored()):
         again = pickle.loads(pickle.dumps(order))
         assert type(again) is Order
         assert again == order
@@ -432,7 +432,7 @@ def test_a_pickle_is_a_detached_item_with_the_same_values() -> None:
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_a_copy_is_detached_and_shares_nothing(copied: Any) -> None:
-    order = stored()
+    order = load_stored()
     assert order.tags == ["x"]
     twin = copied(order)
     twin.quantity = 3

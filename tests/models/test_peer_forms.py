@@ -242,19 +242,19 @@ async def test_ranges_and_conditions_compare_the_stored_form_exactly(db: Db) -> 
         db, *(Visit(user="a", at=at, page="p", seen=at, until=at + timedelta(days=9999)) for at in millis)
     )
 
-    async def found(**query: Any) -> list[int]:
+    async def find(**query: Any) -> list[int]:
         return [visit.at.microsecond // 1000 async for visit in db.query(Visit, user="a", **query)]
 
-    assert await found(sort=Visit.at >= millis[1]) == [1, 2, 3]
-    assert await found(sort=Visit.at >= millis[1] + half) == [2, 3]
-    assert await found(sort=Visit.at < millis[1] + half) == [0, 1]
-    assert await found(sort=Visit.at == millis[1] + half) == [1]
-    assert await found(where=col(Visit.seen) > millis[2]) == [3]
-    assert await found(where=col(Visit.seen) == millis[2].astimezone(timezone(timedelta(hours=2)))) == [2]
+    assert await find(sort=Visit.at >= millis[1]) == [1, 2, 3]
+    assert await find(sort=Visit.at >= millis[1] + half) == [2, 3]
+    assert await find(sort=Visit.at < millis[1] + half) == [0, 1]
+    assert await find(sort=Visit.at == millis[1] + half) == [1]
+    assert await find(where=col(Visit.seen) > millis[2]) == [3]
+    assert await find(where=col(Visit.seen) == millis[2].astimezone(timezone(timedelta(hours=2)))) == [2]
     until = NOON + timedelta(days=9999)
-    assert await found(where=col(Visit.until) < until + timedelta(milliseconds=1)) == [0, 1, 2, 3]
-    assert await found(where=col(Visit.until) < until) == []
-    assert await found(where=col(Visit.done) == False) == [0, 1, 2, 3]  # noqa: E712
+    assert await find(where=col(Visit.until) < until + timedelta(milliseconds=1)) == [0, 1, 2, 3]
+    assert await find(where=col(Visit.until) < until) == []
+    assert await find(where=col(Visit.done) == False) == [0, 1, 2, 3]  # noqa: E712
     by_page = db.query(Visit, index="by_page", page="p", sort=col(Visit.seen) <= millis[1])
     assert [visit.at async for visit in by_page] == millis[:2]
 
@@ -268,16 +268,16 @@ async def test_a_template_pads_seconds_and_sorts_times_of_pynamodb(db: Db) -> No
     assert raw["sk"] == {"S": f"AT#{SECONDS:012d}#2026-01-02T12:00:00.000000+0000"}
     assert (raw["at"], raw["by_daysk"]) == ({"N": str(SECONDS)}, {"S": "2026-01-02T12:00:00.000000+0000"})
 
-    async def found(sort: Any) -> list[datetime]:
+    async def find(sort: Any) -> list[datetime]:
         return [stage.at async for stage in db.query(Stage, name="a", sort=sort)]
 
     later = days[1] + timedelta(milliseconds=1)
-    assert await found(Stage.at > days[1]) == days[2:]
-    assert await found(Stage.at >= later) == days[2:]
-    assert await found(Stage.at < later) == days[:2]
-    assert await found(Stage.at <= later) == days[:2]
-    assert await found(Stage.at.between(later, days[3])) == days[2:]
-    assert await found((Stage.at == days[1]) & (Stage.day >= NOON)) == [days[1]]
+    assert await find(Stage.at > days[1]) == days[2:]
+    assert await find(Stage.at >= later) == days[2:]
+    assert await find(Stage.at < later) == days[:2]
+    assert await find(Stage.at <= later) == days[:2]
+    assert await find(Stage.at.between(later, days[3])) == days[2:]
+    assert await find((Stage.at == days[1]) & (Stage.day >= NOON)) == [days[1]]
 
 
 @in_memory

@@ -193,14 +193,14 @@ async def test_sort_keys_of_every_type_have_ranges(db: Db) -> None:
 async def test_an_index_is_the_tables_own(db: Db) -> None:
     await arrange(db, *(Product(sku=n, kind="tea", price=n) for n in range(4)), Product(sku=9))
 
-    async def found(sort: Any = None) -> list[int]:
+    async def find(sort: Any = None) -> list[int]:
         return [p.sku async for p in db.query(Product, index="by_kind", kind="tea", sort=sort)]
 
-    assert await found() == [0, 1, 2, 3]
-    assert await found(col(Product.price).between(1, 2)) == [1, 2]
+    assert await find() == [0, 1, 2, 3]
+    assert await find(col(Product.price).between(1, 2)) == [1, 2]
     async with db.transaction() as tx:
         (await tx.get_one(Product, 2)).kind = None
-    assert await found() == [0, 1, 3]
+    assert await find() == [0, 1, 3]
 
 
 @everywhere

@@ -74,7 +74,7 @@ class OwnKeeper(Model, table="Keepers"):
 # --- records ----------------------------------------------------------------------------------------------
 
 
-def stored(item: Model) -> dict[str, Any]:
+def store(item: Model) -> dict[str, Any]:
     """An item as it is stored."""
     with Database("memory:") as db:
         with db.transaction() as tx:
@@ -129,7 +129,7 @@ def record(
 def as_answered(lambdas: Mapping[str, Any]) -> dict[str, Any]:
     """The same record as boto3 gives it: bytes as bytes, a datetime, and no word of the table."""
 
-    def shaped(value: Any) -> Any:
+    def shape(value: Any) -> Any:
         if isinstance(value, Mapping) and len(value) == 1:
             ((kind, content),) = value.items()
             if kind == "B" and isinstance(content, str):
@@ -137,11 +137,11 @@ def as_answered(lambdas: Mapping[str, Any]) -> dict[str, Any]:
             if kind == "BS" and isinstance(content, list):
                 return {kind: [b64decode(each) for each in content]}
         if isinstance(value, Mapping):
-            return {name: shaped(each) for name, each in value.items()}
-        return [shaped(each) for each in value] if isinstance(value, list) else value
+            return {name: shape(each) for name, each in value.items()}
+        return [shape(each) for each in value] if isinstance(value, list) else value
 
     told = lambdas["dynamodb"]
-    images = {name: shaped(told[name]) for name in ("Keys", "OldImage", "NewImage") if name in told}
+    images = {name: shape(told[name]) for name in ("Keys", "OldImage", "NewImage") if name in told}
     moment = datetime.fromtimestamp(told["ApproximateCreationDateTime"], timezone(timedelta(hours=1)))
     rest = {name: value for name, value in lambdas.items() if name not in ("eventSourceARN", "userIdentity")}
     identity = lambdas.get("userIdentity")
@@ -163,7 +163,7 @@ def only(changes: list[StreamChange[Any]]) -> StreamChange[Any]:
 
 @both_forms
 def test_a_record_becomes_a_change_of_its_model(form: Any) -> None:
-    before = stored(Animal(zoo="bern", number=7, name="Ulla", marks={b"a", b"\xff"}))
+    before = store(Animal(zoo="bern", number=7, name="Ulla", marks={b"a", b"\xff"}))
     after = {**before, "name": {"S": "Björk"}, "diet": {"M": {"raw": {"L": [{"B": "AP8="}]}}}}
     records = [record("INSERT", None, before), record("MODIFY", before, after), record("REMOVE", after)]
     made, changed, gone = stream_changes({"Records": [form(each) for each in records]}, Animal)
@@ -185,7 +185,7 @@ def test_a_record_becomes_a_change_of_its_model(form: Any) -> None:
 
 
 def test_changes_can_also_be_had_from_the_records_and_one_by_one() -> None:
-    inserts = [record("INSERT", None, stored(Animal(zoo="bern", number=number))) for number in range(3)]
+    inserts = [record("INSERT", None, store(Animal(zoo="bern", number=number))) for number in range(3)]
     assert [change.key.components["number"] for change in stream_changes(inserts, Animal)] == [0, 1, 2]
     assert stream_changes(iter(inserts), Animal) == stream_changes({"Records": inserts}, Animal)
     assert stream_change(inserts[1], Animal) == stream_changes(inserts, Animal)[1]
@@ -195,7 +195,7 @@ def test_changes_can_also_be_had_from_the_records_and_one_by_one() -> None:
 def test_what_is_of_no_model_that_was_asked_for_is_left_out() -> None:
     guard = {"pk": {"S": "holdall#Unique#Animal#tag#x"}, "sk": {"S": "#"}, "_type": {"S": "holdall.Unique"}}
     foreign = {"pk": {"S": "Animal#bern"}, "sk": {"S": "x"}, "anything": {"NULL": True}}
-    other = stored(Keeper(id=UUID(int=5)))
+    other = store(Keeper(id=UUID(int=5)))
     records = [record("INSERT", None, item) for item in (guard, foreign, other)]
     assert [stream_change(each, Animal) for each in records] == [None, None, None]
     assert [change.model for change in stream_changes(records, Animal, Keeper)] == [Keeper]
@@ -203,7 +203,7 @@ def test_what_is_of_no_model_that_was_asked_for_is_left_out() -> None:
 
 def test_each_item_is_of_the_class_that_it_names() -> None:
     records = [
-        record("INSERT", None, stored(model(zoo="bern", number=number)))
+        record("INSERT", None, store(model(zoo="bern", number=number)))
         for number, model in enumerate((Animal, Bird))
     ]
     assert [type(change.new) for change in stream_changes(records, Animal)] == [Animal, Bird]
@@ -213,7 +213,7 @@ def test_each_item_is_of_the_class_that_it_names() -> None:
 
 def test_an_item_can_become_one_of_another_class() -> None:
     change = stream_change(
-        record("MODIFY", stored(Animal(zoo="a", number=1)), stored(Bird(zoo="a", number=1))), Animal
+        record("MODIFY", store(Animal(zoo="a", number=1)), store(Bird(zoo="a", number=1))), Animal
     )
     assert change is not None
     assert (type(change.old), type(change.new), change.model) == (Animal, Bird, Bird)
@@ -229,13 +229,13 @@ def test_an_abstract_model_stands_for_those_derived_from_it() -> None:
     class Cheese(Dated):
         id: Key[str]
 
-    records = [record("INSERT", None, stored(model(id="a"))) for model in (Wine, Cheese)]
+    records = [record("INSERT", None, store(model(id="a"))) for model in (Wine, Cheese)]
     assert [change.model for change in stream_changes(records, Dated)] == [Wine, Cheese]
 
 
 @both_forms
 def test_items_of_a_change_cannot_be_changed(form: Any) -> None:
-    item = stored(Animal(zoo="bern", number=7, name="Ulla"))
+    item = store(Animal(zoo="bern", number=7, name="Ulla"))
     change = stream_change(form(record("MODIFY", item, item)), Animal)
     assert change is not None
     for animal in (change.old, change.new):
@@ -247,7 +247,7 @@ def test_items_of_a_change_cannot_be_changed(form: Any) -> None:
 
 
 def test_a_field_that_does_not_fit_any_more_fails_when_it_is_read() -> None:
-    broken = {**stored(Animal(zoo="bern", number=7)), "name": {"N": "5"}}
+    broken = {**store(Animal(zoo="bern", number=7)), "name": {"N": "5"}}
     change = stream_change(record("INSERT", None, broken), Animal)
     assert change is not None
     assert change.new is not None
@@ -263,7 +263,7 @@ def test_items_of_an_older_version_are_brought_up_to_date() -> None:
         place: str = field(default="", aliases=["tree"])
 
     old = encode_item({"pk": "Nest#a", "sk": "#", "_type": "Nest", "id": "a", "eggs": 2, "tree": "oak"})
-    change = stream_change(record("MODIFY", old, stored(Nest(id="a", eggs=4, place="elm"))), Nest)
+    change = stream_change(record("MODIFY", old, store(Nest(id="a", eggs=4, place="elm"))), Nest)
     assert change is not None
     assert change.old is not None
     assert change.new is not None
@@ -291,7 +291,7 @@ def test_a_removal_by_the_store_itself_is_told_from_others(
     form: Any, event: str, identity: Any, expired: bool
 ) -> None:
     more = {} if identity is None else {"userIdentity": identity}
-    made = form(record(event, stored(Animal(zoo="bern", number=7)), **more))
+    made = form(record(event, store(Animal(zoo="bern", number=7)), **more))
     change = stream_change(made, Animal)
     assert change is not None
     assert change.expired is expired
@@ -302,7 +302,7 @@ def test_a_removal_by_the_store_itself_is_told_from_others(
 
 @both_forms
 def test_an_own_table_is_known_by_its_name(form: Any) -> None:
-    item = stored(OwnAnimal(zoo="bern", kind="bear", name="Ulla"))
+    item = store(OwnAnimal(zoo="bern", kind="bear", name="Ulla"))
     change = stream_change(form(record("INSERT", None, item, table="Animals")), OwnAnimal)
     assert change is not None
     assert (change.model, change.key) == (OwnAnimal, OwnAnimal.key(zoo="bern", kind="bear"))
@@ -313,7 +313,7 @@ def test_an_own_table_is_known_by_its_name(form: Any) -> None:
 
 
 def test_a_prefix_of_tables_is_part_of_their_names() -> None:
-    made = record("INSERT", None, stored(OwnKeeper(id=5)), table="test-Keepers")
+    made = record("INSERT", None, store(OwnKeeper(id=5)), table="test-Keepers")
     assert stream_change(made, OwnKeeper) is None
     change = stream_change(made, OwnKeeper, table_prefix="test-")
     assert change is not None
@@ -322,10 +322,10 @@ def test_a_prefix_of_tables_is_part_of_their_names() -> None:
 
 def test_the_class_is_told_by_the_default_of_its_sort_key() -> None:
     records = [
-        record("INSERT", None, stored(model(zoo="bern")), table="Animals")
+        record("INSERT", None, store(model(zoo="bern")), table="Animals")
         for model in (OwnAnimal, OwnBird, OwnFish, Ticket)
     ]
-    bear = record("INSERT", None, stored(OwnAnimal(zoo="bern", kind="bear")), table="Animals")
+    bear = record("INSERT", None, store(OwnAnimal(zoo="bern", kind="bear")), table="Animals")
     models = [change.model for change in stream_changes([*records, bear], OwnAnimal, Ticket)]
     assert models == [OwnAnimal, OwnBird, OwnFish, Ticket, OwnAnimal]
     assert [change.model for change in stream_changes([*records, bear], Ticket, OwnAnimal)][:4] == models[:4]
@@ -339,22 +339,22 @@ def test_a_key_that_is_no_key_of_the_model_is_somebody_elses() -> None:
 
 def test_models_of_both_layouts_are_told_apart() -> None:
     records = [
-        record("INSERT", None, stored(Animal(zoo="bern", number=1))),
-        record("INSERT", None, stored(OwnAnimal(zoo="bern")), table="Animals"),
-        record("INSERT", None, stored(OwnKeeper(id=1)), table="Keepers"),
+        record("INSERT", None, store(Animal(zoo="bern", number=1))),
+        record("INSERT", None, store(OwnAnimal(zoo="bern")), table="Animals"),
+        record("INSERT", None, store(OwnKeeper(id=1)), table="Keepers"),
     ]
     models = (OwnKeeper, Animal, OwnAnimal)
     assert [change.model for change in stream_changes(records, *models)] == [Animal, OwnAnimal, OwnKeeper]
 
 
 def test_where_a_record_does_not_say_its_table_the_key_may() -> None:
-    keeper = as_answered(record("INSERT", None, stored(OwnKeeper(id=1))))
-    animal = as_answered(record("INSERT", None, stored(OwnAnimal(zoo="bern"))))
+    keeper = as_answered(record("INSERT", None, store(OwnKeeper(id=1))))
+    animal = as_answered(record("INSERT", None, store(OwnAnimal(zoo="bern"))))
     assert [change.model for change in stream_changes([keeper, animal], OwnKeeper, OwnAnimal)] == [
         OwnKeeper,
         OwnAnimal,
     ]
-    other = as_answered(record("INSERT", None, stored(Animal(zoo="bern", number=1))))
+    other = as_answered(record("INSERT", None, store(Animal(zoo="bern", number=1))))
     assert only(stream_changes([other], Animal, OwnAnimal)).model is Animal
 
 
@@ -362,7 +362,7 @@ def test_a_table_that_cannot_be_told_has_to_be_named() -> None:
     class Visitor(Model, table="Visitors"):
         id: Key[int]
 
-    made = as_answered(record("INSERT", None, stored(OwnKeeper(id=1))))
+    made = as_answered(record("INSERT", None, store(OwnKeeper(id=1))))
     with pytest.raises(InvalidOptionsError, match="it fits several"):
         stream_change(made, OwnKeeper, Visitor)
     assert only(stream_changes([made], OwnKeeper, Visitor, table="Visitors")).model is Visitor
@@ -371,7 +371,7 @@ def test_a_table_that_cannot_be_told_has_to_be_named() -> None:
 
 
 def test_an_own_table_with_another_key_is_an_error() -> None:
-    made = record("INSERT", None, stored(Animal(zoo="bern", number=1)), table="Animals")
+    made = record("INSERT", None, store(Animal(zoo="bern", number=1)), table="Animals")
     with pytest.raises(InvalidRequestError, match="the key of OwnAnimal is not pk, sk"):
         stream_change(made, OwnAnimal)
 
@@ -394,7 +394,7 @@ def test_a_change_has_what_the_view_of_its_stream_has(
     form: Any, layout: type[Any], view: str, olds: list[bool], news: list[bool]
 ) -> None:
     animal = layout(zoo="bern", number=7) if layout is Animal else layout(zoo="bern")
-    item = stored(animal)
+    item = store(animal)
     table = layout._schema.table or "zoo"
     events = [("INSERT", None, item), ("MODIFY", item, item), ("REMOVE", item, None)]
     records = [form(record(*event, table=table, view=view)) for event in events]
@@ -413,14 +413,14 @@ class Tag(Model, collection="zoo"):
 
 
 def test_a_collection_is_known_by_its_sort_key() -> None:
-    made = record("REMOVE", stored(Tag(zoo="bern", text="a#b")), view="KEYS_ONLY")
+    made = record("REMOVE", store(Tag(zoo="bern", text="a#b")), view="KEYS_ONLY")
     change = stream_change(made, Animal, Tag)
     assert change is not None
     assert change.key == Tag.key(zoo="bern", text="a#b")
 
 
 def test_by_its_key_alone_an_item_is_of_the_model_that_keys_begin_with() -> None:
-    made = record("REMOVE", stored(Bird(zoo="bern", number=7)), view="KEYS_ONLY")
+    made = record("REMOVE", store(Bird(zoo="bern", number=7)), view="KEYS_ONLY")
     for asked in (Animal, Bird):
         change = stream_change(made, asked)
         assert change is not None
@@ -457,16 +457,16 @@ def test_a_partition_key_can_be_called_something_else() -> None:
         left: Key[str]
         right: SortKey[str]
 
-    def renamed(pair: Pair) -> dict[str, Any]:
-        made = record("REMOVE", stored(pair), view="KEYS_ONLY")
+    def rename_keys(pair: Pair) -> dict[str, Any]:
+        made = record("REMOVE", store(pair), view="KEYS_ONLY")
         keys = made["dynamodb"]["Keys"]
         made["dynamodb"]["Keys"] = {"range": keys["sk"], "hash": keys["pk"]}
         return made
 
     plain = Pair(left="a", right="b")
-    assert only(stream_changes([renamed(plain)], Pair)).key == plain.key
+    assert only(stream_changes([rename_keys(plain)], Pair)).key == plain.key
     tricky = Pair(left="a", right="Pair#b")  # which could be the key of another item
-    made = renamed(tricky)
+    made = rename_keys(tricky)
     with pytest.raises(InvalidOptionsError, match="'range' or 'hash' could be the partition key"):
         stream_change(made, Pair)
     assert only(stream_changes([made], Pair, partition_key="hash")).key == tricky.key
@@ -474,14 +474,14 @@ def test_a_partition_key_can_be_called_something_else() -> None:
 
 # --- what is no record ------------------------------------------------------------------------------------
 
-SOUND = record("INSERT", None, stored(Animal(zoo="secret", number=1)))
+SOUND = record("INSERT", None, store(Animal(zoo="secret", number=1)))
 
 
 def spoilt(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in {**SOUND, **changes}.items() if value is not None}
 
 
-def told(**changes: Any) -> dict[str, Any]:
+def tell(**changes: Any) -> dict[str, Any]:
     return spoilt(dynamodb={**SOUND["dynamodb"], **changes})
 
 
@@ -501,17 +501,17 @@ def told(**changes: Any) -> dict[str, Any]:
             "its eventSourceARN is not the ARN of a table's stream",
         ),
         (spoilt(eventSourceARN=5), "its eventSourceARN is not the ARN of a table's stream"),
-        (told(Keys=None), "a record has no Keys"),
-        (told(Keys={}), "its Keys are not attributes"),
-        (told(NewImage="secret"), "its NewImage are not attributes"),
-        (told(NewImage={"zoo": "secret"}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"S": "secret", "N": "1"}}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"L": ["secret"]}}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"L": 5}}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"M": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"B": 5}}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"Z": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
-        (told(NewImage={"zoo": {"S": 5}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(Keys=None), "a record has no Keys"),
+        (tell(Keys={}), "its Keys are not attributes"),
+        (tell(NewImage="secret"), "its NewImage are not attributes"),
+        (tell(NewImage={"zoo": "secret"}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"S": "secret", "N": "1"}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"L": ["secret"]}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"L": 5}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"M": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"B": 5}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"Z": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
+        (tell(NewImage={"zoo": {"S": 5}}), "its NewImage are not in DynamoDB's JSON form"),
     ],
     ids=range(21),
 )
@@ -566,7 +566,7 @@ values = st.recursive(
 )
 def test_what_was_written_comes_out_of_the_stream(**given_values: Any) -> None:
     animal = Animal(**given_values)
-    item = stored(animal)
+    item = store(animal)
     for form in (record("INSERT", None, item), as_answered(record("INSERT", None, item))):
         change = stream_change(form, Animal)
         assert change is not None
@@ -608,13 +608,13 @@ structured: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
-def keyed(partition: Any, sort: Any) -> type[Model]:
+def make_keyed(partition: Any, sort: Any) -> type[Model]:
     names = {"first": Key[str], "second": Key[partition], "place": SortKey[sort], "last": SortKey[str]}
     return type("Thing", (Model,), {"__annotations__": names, "__module__": __name__})
 
 
 THINGS = [
-    (keyed(kind, other), seconds, others)
+    (make_keyed(kind, other), seconds, others)
     for kind, seconds in (*scalars, *structured)
     for other, others in scalars
 ]

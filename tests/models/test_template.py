@@ -297,14 +297,14 @@ async def test_first_parts_are_fixed_and_the_next_one_compared(db: Db) -> None:
         *(Event(tenant="Ada", day=day, kind=kind) for day in DAYS[:3] for kind in ("In", "out", "overdue")),
     )
 
-    async def found(sort: Any = None) -> list[tuple[int, str]]:
+    async def find(sort: Any = None) -> list[tuple[int, str]]:
         return [(e.day.day, e.kind) async for e in db.query(Event, tenant="Ada", sort=sort)]
 
-    assert len(await found()) == 9
-    assert await found(Event.day > DAYS[1]) == [(3, "In"), (3, "out"), (3, "overdue")]
-    assert await found(Event.day <= DAYS[0]) == [(1, "In"), (1, "out"), (1, "overdue")]
-    assert await found((Event.day == DAYS[1]) & Event.kind.begins_with("o")) == [(2, "out"), (2, "overdue")]
-    assert await found((Event.day == DAYS[1]) & (Event.kind > "out")) == [(2, "overdue")]
+    assert len(await find()) == 9
+    assert await find(Event.day > DAYS[1]) == [(3, "In"), (3, "out"), (3, "overdue")]
+    assert await find(Event.day <= DAYS[0]) == [(1, "In"), (1, "out"), (1, "overdue")]
+    assert await find((Event.day == DAYS[1]) & Event.kind.begins_with("o")) == [(2, "out"), (2, "overdue")]
+    assert await find((Event.day == DAYS[1]) & (Event.kind > "out")) == [(2, "overdue")]
 
 
 @in_memory
