@@ -21,7 +21,7 @@ R = TypeVar("R")
 UNMANAGED: dict[str, Any] = {"table_name": "app", "manage_table": False}
 
 
-def staged(*schemas: TableSchema) -> Staged:
+def stage(*schemas: TableSchema) -> Staged:
     store = Staged()
     for schema in schemas:
         store.send_blocking(CreateTable(schema))
@@ -32,7 +32,7 @@ STRINGS = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
 
 
 def test_the_layout_is_asked_for_once() -> None:
-    store = staged(STRINGS)
+    store = stage(STRINGS)
     with Database(backend=store, **UNMANAGED) as db:
         layouts = {id(db.table.layout()) for _ in range(5)}
         assert len(layouts) == 1
@@ -40,14 +40,14 @@ def test_the_layout_is_asked_for_once() -> None:
 
 
 def test_nothing_is_asked_before_it_is_needed() -> None:
-    store = staged(STRINGS)
+    store = stage(STRINGS)
     with Database(backend=store, **UNMANAGED) as db:
         assert db.table.name == "app"
         assert store.sent["DescribeTable"] == 0
 
 
 def test_a_failure_is_not_kept() -> None:
-    store = staged(STRINGS)
+    store = stage(STRINGS)
     store.play(DescribeTable, ServiceUnavailableError("down"))
     with Database(backend=store, **UNMANAGED) as db:
         with pytest.raises(ServiceUnavailableError):
@@ -56,7 +56,7 @@ def test_a_failure_is_not_kept() -> None:
 
 
 def test_without_management_a_missing_table_is_refused_and_not_made() -> None:
-    store = staged()
+    store = stage()
     with Database(backend=store, **UNMANAGED) as db:
         with pytest.raises(ConfigurationError, match="there is no table app"):
             db.table.layout()
@@ -66,7 +66,7 @@ def test_without_management_a_missing_table_is_refused_and_not_made() -> None:
 
 
 def test_without_management_a_missing_index_is_refused_and_not_made() -> None:
-    store = staged(TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")))
+    store = stage(TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")))
     with Database(backend=store, **UNMANAGED) as db:
         with pytest.raises(ConfigurationError, match="needs the index"):
             db.table.layout()
@@ -95,7 +95,7 @@ def test_create_and_delete_make_the_layout_be_found_anew() -> None:
 
 
 def test_the_twins_share_what_was_found() -> None:
-    store = staged(STRINGS)
+    store = stage(STRINGS)
     with Database(backend=store, **UNMANAGED) as db:
         found = db.table.layout()
         assert asyncio.run(db.aio.table.layout()) is found
@@ -214,7 +214,7 @@ def test_event_loops_do_not_wait_for_each_other() -> None:
     gate = Gate()
     db = AsyncDatabase(backend=gate, **UNMANAGED)
 
-    async def nested() -> str:
+    async def nest() -> str:
         task = asyncio.create_task(db.table.layout())
         await asyncio.to_thread(gate.entered.wait, 30)
         gate.open.set()
@@ -223,7 +223,7 @@ def test_event_loops_do_not_wait_for_each_other() -> None:
         assert db.sync.table.layout().mode == other.mode
         return (await task).mode
 
-    assert asyncio.run(nested()) == "A"
+    assert asyncio.run(nest()) == "A"
 
 
 def test_what_was_asked_before_a_change_is_not_kept_after_it() -> None:

@@ -44,7 +44,7 @@ WIDE = TableSchema(
 )
 
 
-def exported(**options: Any) -> dict[str, Any]:
+def export(**options: Any) -> dict[str, Any]:
     with Database("memory:", table_name="app") as db:
         found: dict[str, Any] = json.loads(db.table.export(**options))
         return found
@@ -65,12 +65,12 @@ def test_the_template_has_the_very_table_that_create_makes(mode: Any) -> None:
 
 
 def test_the_table_outlives_its_stack() -> None:
-    table = exported()["Resources"]["Table"]
+    table = export()["Resources"]["Table"]
     assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
 
 
 def test_the_policy_permits_what_the_features_do_on_table_and_indexes() -> None:
-    tables, indexes = exported()["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
+    tables, indexes = export()["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
     assert set(tables["Action"]) == set(ACTIONS)
     assert "dynamodb:ConditionCheckItem" in ACTIONS
     assert not [
@@ -96,7 +96,7 @@ def test_exporting_asks_nobody_anything() -> None:
             pass
 
     with Database(backend=Silent(), table_name="app") as db:
-        assert json.loads(db.table.export()) == exported()
+        assert json.loads(db.table.export()) == export()
 
 
 def test_an_existing_table_is_exported_with_all_it_has() -> None:
@@ -179,7 +179,7 @@ def test_with_models_the_template_has_the_very_tables_that_create_makes() -> Non
 
 
 def test_the_policy_is_for_all_tables_and_their_indexes() -> None:
-    template = exported(models=MODELS)
+    template = export(models=MODELS)
     statements = template["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
     tables = [name for name in template["Resources"] if name != "TableAccess"]
     assert [statement["Resource"] for statement in statements] == [
@@ -193,13 +193,13 @@ def test_the_policy_is_for_all_tables_and_their_indexes() -> None:
 
 
 def test_models_change_nothing_about_the_database_table_when_they_need_nothing_of_it() -> None:
-    assert exported(models=[Number])["Resources"]["Table"] == exported()["Resources"]["Table"]
+    assert export(models=[Number])["Resources"]["Table"] == export()["Resources"]["Table"]
 
 
 def test_resources_have_the_same_names_whatever_the_prefix() -> None:
     with Database("memory:", table_prefix="other-") as db:
         other = json.loads(db.table.export(models=MODELS))["Resources"]
-    assert other.keys() == exported(models=MODELS)["Resources"].keys()
+    assert other.keys() == export(models=MODELS)["Resources"].keys()
 
 
 class Named:
@@ -214,7 +214,7 @@ class Named:
 
 @given(st.lists(st.text("aA-._1", min_size=3, max_size=5), unique=True, max_size=6))
 def test_every_table_has_a_resource_of_its_own(names: list[str]) -> None:
-    template = exported(models=[Named(name) for name in names])
+    template = export(models=[Named(name) for name in names])
     tables = [name for name, part in template["Resources"].items() if part["Type"].endswith("::Table")]
     assert len(tables) == len(names) + 1
     assert all(re.fullmatch("[A-Za-z0-9]+", name) for name in tables)
@@ -226,7 +226,7 @@ def test_every_table_has_a_resource_of_its_own(names: list[str]) -> None:
     ids=["none", "one", "two"],
 )
 def test_the_description_counts_the_tables_of_models(models: list[NeedsTable], words: str) -> None:
-    assert words in exported(models=models)["Description"]
+    assert words in export(models=models)["Description"]
 
 
 def test_existing_tables_of_models_are_exported_as_they_are() -> None:
@@ -242,7 +242,7 @@ def test_existing_tables_of_models_are_exported_as_they_are() -> None:
 
 def test_no_template_has_models_in_a_table_of_mode_b() -> None:
     with pytest.raises(ConfigurationError, match="so it cannot hold Order"):
-        exported(models=MODELS, mode="B")
+        export(models=MODELS, mode="B")
 
 
 def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:

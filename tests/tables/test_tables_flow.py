@@ -196,11 +196,11 @@ def test_a_creation_whose_reply_is_lost_is_looked_at() -> None:
     staged = Staged()
     table, _ = table_on(staged)
 
-    def lost(request: CreateTable) -> None:
+    def lose_reply(request: CreateTable) -> None:
         staged.inner.send_blocking(request)
         raise OutcomeUnknown("no reply")
 
-    staged.play(CreateTable, OutcomeUnknown("no reply, and not done"), lost)
+    staged.play(CreateTable, OutcomeUnknown("no reply, and not done"), lose_reply)
     assert table.create().status == "ACTIVE"
     assert staged.sent["CreateTable"] == 2
     staged.close()
@@ -401,11 +401,11 @@ def test_a_deletion_whose_reply_is_lost_is_looked_at_and_not_repeated() -> None:
     table, _ = table_on(staged)
     table.create()
 
-    def lost(request: DeleteTable) -> None:
+    def lose_reply(request: DeleteTable) -> None:
         staged.inner.send_blocking(request)
         raise OutcomeUnknown("no reply")
 
-    staged.play(DeleteTable, OutcomeUnknown("no reply, and not done"), lost)
+    staged.play(DeleteTable, OutcomeUnknown("no reply, and not done"), lose_reply)
     with pytest.raises(OutcomeUnknown):
         table.delete()
     assert table.exists() is True

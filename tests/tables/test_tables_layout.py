@@ -134,12 +134,12 @@ def test_h_and_r_are_read_back_as_they_were_written(layout: Layout, h: str, r: s
     prefix=st.text("ab#", max_size=2),
 )
 def test_both_modes_store_and_list_the_same(rows: set[tuple[str, str]], prefix: str) -> None:
-    found = [_listed(mode, rows, prefix) for mode in ("A", "B")]
+    found = [_list_ids(mode, rows, prefix) for mode in ("A", "B")]
     expected = sorted(r for h, r in rows if h == "x" and r.startswith(prefix))
     assert found == [expected, expected]
 
 
-def _listed(mode: Any, rows: set[tuple[str, str]], prefix: str) -> list[str]:
+def _list_ids(mode: Any, rows: set[tuple[str, str]], prefix: str) -> list[str]:
     with Database("memory:", table_name="app") as db:
         db.table.create(mode=mode)
         layout = db.table.layout()

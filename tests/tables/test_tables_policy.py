@@ -19,12 +19,12 @@ def statements(db: Database, *features: Any, **options: Any) -> list[dict[str, A
     return found
 
 
-def opened(**settings: Any) -> Database:
+def open_db(**settings: Any) -> Database:
     return Database("dynamodb://app?region=eu-west-1", table_prefix="test-", **settings)
 
 
 def test_the_policy_names_the_table_and_allows_only_queries_on_its_indexes() -> None:
-    with opened() as db:
+    with open_db() as db:
         table, indexes = statements(db, "reads", account="123456789012")
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/app"
     assert table["Resource"] == [arn]
@@ -33,27 +33,27 @@ def test_the_policy_names_the_table_and_allows_only_queries_on_its_indexes() -> 
 
 
 def test_the_policy_names_the_tables_of_models() -> None:
-    with opened() as db:
+    with open_db() as db:
         table, _ = statements(db, "models", models=MODELS)
     names = [arn.rpartition("/")[2] for arn in table["Resource"]]
     assert names == ["app", "test-my-app.payouts", "test-Numbers"]
 
 
 def test_features_are_combined() -> None:
-    with opened() as db:
+    with open_db() as db:
         table, _ = statements(db, "plan", "scan")
     wanted = {*TABLE_ACTIONS["plan"], *TABLE_ACTIONS["scan"]}
     assert table["Action"] == sorted(f"dynamodb:{action}" for action in wanted)
 
 
 def test_a_policy_without_queries_does_not_name_the_indexes() -> None:
-    with opened() as db:
+    with open_db() as db:
         assert len(statements(db, "plan")) == 1
 
 
 def test_the_policy_names_each_bucket_with_its_prefix() -> None:
     files = {"default": "s3://one/a/b?region=eu-west-1", "second": "s3://two?acl=private", "here": "memory:"}
-    with opened(files=files) as db:
+    with open_db(files=files) as db:
         found = statements(db, "files")
     assert [each["Resource"] for each in found] == [
         ["arn:aws:s3:::one/a/b/*"],
@@ -76,13 +76,13 @@ def test_the_policy_names_each_bucket_with_its_prefix() -> None:
     ],
 )
 def test_the_policy_allows_the_key_that_encrypts_objects(key: str, arns: list[str]) -> None:
-    with opened(files=f"s3://one?encryption=aws:kms&kms_key={key}") as db:
+    with open_db(files=f"s3://one?encryption=aws:kms&kms_key={key}") as db:
         found = [each for each in statements(db, "files") if each["Action"][0].startswith("kms:")]
     assert [arn for each in found for arn in each["Resource"]] == arns
 
 
 def test_the_policy_of_artifacts_names_their_own_table() -> None:
-    with opened(files="s3://one", artifacts="table=versioned") as db:
+    with open_db(files="s3://one", artifacts="table=versioned") as db:
         table, indexes, *_ = statements(db, "artifacts")
         assert len(statements(db, "models")[0]["Resource"]) == 1
     arn = "arn:aws:dynamodb:eu-west-1:*:table/versioned"
@@ -99,9 +99,9 @@ def test_arns_have_the_partition_of_the_region(region: str, partition: str) -> N
 
 
 def test_the_policy_that_creates_tables_also_creates_the_buckets_that_there_are() -> None:
-    with opened() as db:
+    with open_db() as db:
         assert len(statements(db, "create")) == 1
-    with opened(files="s3://one/a?acl=private&kms_key=k") as db:
+    with open_db(files="s3://one/a?acl=private&kms_key=k") as db:
         _, bucket = statements(db, "create")
         _, _, objects, whole, _ = statements(db, "create", "archive")
     arn = "arn:aws:s3:::one"
@@ -111,7 +111,7 @@ def test_the_policy_that_creates_tables_also_creates_the_buckets_that_there_are(
 
 
 def test_the_exported_policy_is_that_of_the_features() -> None:
-    with opened(files="s3://one") as db:
+    with open_db(files="s3://one") as db:
         template = json.loads(db.table.export(policy=["archive"]))
         expected = statements(db, "archive")
     found = template["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]

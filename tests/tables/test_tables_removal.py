@@ -118,7 +118,7 @@ def test_async_code_removes_an_index_in_the_same_way() -> None:
 # --- beside other processes -------------------------------------------------------------------------------
 
 
-def staged_table() -> Staged:
+def stage_table() -> Staged:
     staged = Staged()
     schema = plan_schema(settings())
     staged.inner.send_blocking(CreateTable(TableSchema(schema.name, schema.partition, schema.sort, (SPARE,))))
@@ -126,7 +126,7 @@ def staged_table() -> Staged:
 
 
 def test_a_change_of_the_table_by_another_process_is_waited_for() -> None:
-    staged = staged_table()
+    staged = stage_table()
     table, port = table_on(staged)
     staged.play(RemoveIndex, TableExistsError("being updated"))
     assert table.remove_index("spare") == SPARE
@@ -136,7 +136,7 @@ def test_a_change_of_the_table_by_another_process_is_waited_for() -> None:
 
 
 def test_two_processes_can_remove_the_same_index() -> None:
-    staged = staged_table()
+    staged = stage_table()
     table, _ = table_on(staged)
 
     def overtaken(request: RemoveIndex) -> None:
@@ -150,14 +150,14 @@ def test_two_processes_can_remove_the_same_index() -> None:
 
 
 def test_an_unknown_outcome_is_looked_up_and_the_removal_is_not_repeated() -> None:
-    staged = staged_table()
+    staged = stage_table()
     table, _ = table_on(staged)
 
-    def happened(request: RemoveIndex) -> None:
+    def lose_reply(request: RemoveIndex) -> None:
         staged.inner.send_blocking(request)
         raise OutcomeUnknown("the reply was lost")
 
-    staged.play(RemoveIndex, happened)
+    staged.play(RemoveIndex, lose_reply)
     assert table.remove_index("spare") == SPARE
     staged.inner.send_blocking(AddIndex("app", SPARE))
     staged.play(RemoveIndex, OutcomeUnknown("the request was lost"))

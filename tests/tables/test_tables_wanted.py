@@ -189,10 +189,10 @@ def test_a_joined_projection_covers_both_and_no_more(one: Projection, other: Pro
 
 @given(projections, projections)
 def test_covering_is_what_it_says(one: Projection, other: Projection) -> None:
-    def held(projection: Projection) -> set[str]:
+    def list_held(projection: Projection) -> set[str]:
         return {*"abcd", "the rest"} if projection.kind == "ALL" else {*projection.names}
 
-    assert one.covers(other) == (held(one) >= held(other))
+    assert one.covers(other) == (list_held(one) >= list_held(other))
 
 
 def test_an_index_that_two_models_share_holds_what_either_wants() -> None:

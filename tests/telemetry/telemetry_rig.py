@@ -53,13 +53,13 @@ class Told:
         """The spans that have ended, in the order of their ends."""
         return list(self.exporter.get_finished_spans())
 
-    def named(self, *names: str) -> list[ReadableSpan]:
+    def find_spans(self, *names: str) -> list[ReadableSpan]:
         """The spans whose names begin so."""
         return [span for span in self.spans if span.name.startswith(names)]
 
     def one(self, name: str) -> ReadableSpan:
         """The only span whose name begins so."""
-        (span,) = self.named(name)
+        (span,) = self.find_spans(name)
         return span
 
     def children(self, parent: ReadableSpan) -> list[str]:
@@ -119,8 +119,8 @@ def ran(colour: str, db: Database, body: Callable[[Any], Any], **options: Any) -
     if colour == "blocking":
         return db.run(body, **QUICK, **options)
 
-    async def awaited(tx: Any) -> Any:
+    async def await_body(tx: Any) -> Any:
         return body(tx)
 
-    awaited.__qualname__ = body.__qualname__
-    return asyncio.run(db.aio.run(awaited, **QUICK, **options))
+    await_body.__qualname__ = body.__qualname__
+    return asyncio.run(db.aio.run(await_body, **QUICK, **options))

@@ -19,7 +19,7 @@ def open_account(tx: Any) -> None:
     tx.create(Account, owner="ada")
 
 
-def counted(told: Told, name: str, attribute: str) -> dict[Any, float]:
+def count_values(told: Told, name: str, attribute: str) -> dict[Any, float]:
     """How often each value of an attribute was measured, or for a counter how much."""
     found: dict[Any, float] = {}
     for attributes, point in told.points(name):
@@ -38,11 +38,11 @@ def test_requests_are_counted_timed_and_billed_by_operation(colour: str, traces:
                 db.get(Account, "ada")
             else:
                 asyncio.run(db.aio.get(Account, "ada"))
-        assert counted(told, "db.client.operation.duration", "db.operation.name") == {
+        assert count_values(told, "db.client.operation.duration", "db.operation.name") == {
             "PutItem": 1,
             "GetItem": 3,
         }
-        billed = counted(told, "holdall.consumed_capacity", "db.operation.name")
+        billed = count_values(told, "holdall.consumed_capacity", "db.operation.name")
         assert billed["GetItem"] == 3.0
         assert billed["PutItem"] > 0
         attributes, point = told.points("db.client.operation.duration")[0]
@@ -58,7 +58,7 @@ def test_errors_are_counted_by_their_codes() -> None:
         with pytest.raises(ServiceUnavailableError):
             db.send(GetItem("holdall", KEY))
         db.send(GetItem("holdall", KEY))
-        assert counted(told, "db.client.operation.duration", "error.type") == {
+        assert count_values(told, "db.client.operation.duration", "error.type") == {
             "service-unavailable": 1,
             None: 1,
         }
@@ -78,7 +78,7 @@ def test_attempts_retries_and_outcomes_of_transactions_are_counted(colour: str, 
             for attributes, point in told.points("holdall.transaction.attempts")
         }
         assert outcomes == {"committed": (1, 3), "failed": (1, 1)}
-        assert counted(told, "holdall.transaction.retries", "error.type") == {"throttled": 2}
+        assert count_values(told, "holdall.transaction.retries", "error.type") == {"throttled": 2}
 
 
 def test_contention_is_counted() -> None:
@@ -92,7 +92,7 @@ def test_contention_is_counted() -> None:
     with faulty() as (db, _), set_up_telemetry() as told:
         db.run(open_account)
         db.run(body, initial_backoff=0.0)
-        assert counted(told, "holdall.transaction.retries", "error.type") == {"contention": 1}
+        assert count_values(told, "holdall.transaction.retries", "error.type") == {"contention": 1}
 
 
 def test_spans_alone_need_no_measurements() -> None:

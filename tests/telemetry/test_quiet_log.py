@@ -95,7 +95,7 @@ def busy(db: Database, backend: FaultyBackend) -> None:
     with pytest.raises(OutcomeUnknown):
         db.run(treat)
     with pytest.raises(AfterCommitError, match=MARK):
-        db.run(handled)
+        db.run(handle)
     with pytest.raises(InvalidFieldError, match=str(-NUMBER)):
         db.run(lambda tx: setattr(treat(tx), "weight", -NUMBER))
     with pytest.raises(KeyError, match=MARK):
@@ -105,7 +105,7 @@ def busy(db: Database, backend: FaultyBackend) -> None:
     look(db)
 
 
-def handled(tx: Any) -> None:
+def handle(tx: Any) -> None:
     patient = treat(tx)
     tx.after_commit(lambda: {}[patient.illness])
 
@@ -162,7 +162,7 @@ def whole(record: logging.LogRecord) -> str:
     return f"{logging.Formatter().format(record)} {record.__dict__}"
 
 
-def everything(told: Told) -> str:
+def dump_telemetry(told: Told) -> str:
     """All that OpenTelemetry could pass on."""
     data = told.reader.get_metrics_data()
     assert data is not None
@@ -174,7 +174,7 @@ def test_nothing_of_the_data_reaches_the_log_or_opentelemetry(caplog: pytest.Log
     with ward() as (db, backend), set_up_telemetry() as told:
         busy(db, backend)
         asyncio.run(busy_awaiting(db, backend))
-        texts = [*map(whole, caplog.records), everything(told)]
+        texts = [*map(whole, caplog.records), dump_telemetry(told)]
     found = {mark for mark in MARKS for text in texts if mark in text}
     assert found == set()
     assert len(told.spans) > 50
@@ -209,7 +209,7 @@ def test_the_log_hears_of_what_was_retried_given_up_throttled_or_is_unknown(
         ("DEBUG", "transaction treat: attempt 2 failed with service-unavailable, the next begins in 0.000 s"),
         ("WARNING", "transaction treat: gave up after attempt 1 (throttled)"),
         ("WARNING", "transaction treat: it is unknown whether it was committed (outcome-unknown)"),
-        ("WARNING", "transaction handled: committed, but a step after the commit failed (after-commit)"),
+        ("WARNING", "transaction handle: committed, but a step after the commit failed (after-commit)"),
         ("DEBUG", f"transaction {BUSY}.<lambda>: gave up after attempt 1 (invalid-field)"),
         ("DEBUG", "transaction unlucky: gave up after attempt 1 (KeyError)"),
         ("DEBUG", "transaction in a with block: gave up after attempt 1 (KeyError)"),

@@ -41,7 +41,7 @@ PUT, GET = PutItem(TABLE, KEY), GetItem(TABLE, KEY)
 OTHER = TableSchema("other", KeyAttribute("pk", "S"))
 
 
-def sent(colour: str, db: Database, request: Request[Any]) -> Any:
+def send(colour: str, db: Database, request: Request[Any]) -> Any:
     return db.send(request) if colour == "blocking" else asyncio.run(db.aio.send(request))
 
 
@@ -85,7 +85,7 @@ def test_a_span_names_operation_and_table_and_says_what_it_cost(
     request_: Request[Any], name: str, more: dict[str, Any], colour: str
 ) -> None:
     with faulty() as (db, _), set_up_telemetry() as told:
-        capacity = sent(colour, db, request_).capacity
+        capacity = send(colour, db, request_).capacity
     (span,) = told.spans
     assert span.name == name
     assert span.kind is SpanKind.INTERNAL  # no other process is asked
@@ -148,7 +148,7 @@ def test_an_error_is_told_by_its_code_alone(colour: str) -> None:
     with faulty() as (db, _):
         db.send(PUT)
         with set_up_telemetry() as told, pytest.raises(ConditionFailedError):
-            sent(colour, db, PutItem(TABLE, KEY, NotExists(path("pk"))))
+            send(colour, db, PutItem(TABLE, KEY, NotExists(path("pk"))))
     (span,) = told.spans
     assert span.attributes is not None
     assert span.attributes["error.type"] == "condition-failed"
@@ -199,8 +199,8 @@ def test_a_read_from_the_backend_for_reads_says_so() -> None:
 def test_requests_are_children_of_what_the_program_was_doing(colour: str) -> None:
     with faulty() as (db, _), set_up_telemetry() as told:
         with told.tracer.start_as_current_span("handle a request"):
-            sent(colour, db, GET)
-        sent(colour, db, GET)
+            send(colour, db, GET)
+        send(colour, db, GET)
     outer = told.one("handle a request")
     assert told.children(outer) == ["GetItem holdall"]
     assert told.spans[-1].parent is None
@@ -238,7 +238,7 @@ def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None
         async def send_awaiting(self, request: Request[Any]) -> Any:
             await asyncio.Event().wait()
 
-    async def cancelled(db: Database) -> None:
+    async def cancel(db: Database) -> None:
         task = asyncio.ensure_future(db.aio.send(GET))
         await asyncio.sleep(0)
         task.cancel()
@@ -246,7 +246,7 @@ def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None
             await task
 
     with set_up_telemetry() as told, Database(backend=Slow(None)) as db:
-        asyncio.run(cancelled(db))
+        asyncio.run(cancel(db))
     (span,) = told.spans
     assert span.status.status_code is StatusCode.UNSET
     assert span.attributes is not None

@@ -51,7 +51,7 @@ sys.meta_path.insert(0, Absent)
 """
 
 
-def printed(script: str) -> str:
+def print_from(script: str) -> str:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return ended.stdout.strip()
 
@@ -62,11 +62,11 @@ with Database("memory:") as db:
     assert work(db) == 1
     print(db.port._backend is db._backend)
 """
-    assert printed(script) == "True"
+    assert print_from(script) == "True"
 
 
-def loaded_by(statement: str) -> set[str]:
-    modules = printed(
+def find_loaded(statement: str) -> set[str]:
+    modules = print_from(
         f"import sys\nbefore = set(sys.modules)\n{statement}\nprint(*set(sys.modules) - before)"
     )
     return {name.partition(".")[0] for name in modules.split()}
@@ -76,17 +76,17 @@ def loaded_by(statement: str) -> set[str]:
     "statement", ["import holdall", "from holdall import AsyncDatabase, Database, Model"]
 )
 def test_importing_loads_nothing_to_tell_things_with(statement: str) -> None:
-    assert not {"opentelemetry"} & loaded_by(statement)
+    assert not {"opentelemetry"} & find_loaded(statement)
 
 
 def test_where_it_is_installed_and_nobody_uses_it_it_is_not_loaded() -> None:
-    assert "opentelemetry" not in loaded_by(f"{WORK}\nwith Database('memory:') as db: work(db)")
+    assert "opentelemetry" not in find_loaded(f"{WORK}\nwith Database('memory:') as db: work(db)")
 
 
 def test_logging_is_not_loaded_for_the_sake_of_a_message_for_nobody() -> None:
     script = "from holdall.core.telemetry import debug, warn\ndebug('room', 'a message')"
-    assert "logging" not in loaded_by(script)
-    assert "logging" in loaded_by(f"{script}\nwarn('room', 'a message')")
+    assert "logging" not in find_loaded(script)
+    assert "logging" in find_loaded(f"{script}\nwarn('room', 'a message')")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -103,7 +103,7 @@ db.close()
 print(*(span.name.partition(" ")[0] for span in kept.get_finished_spans()))
 """
     block = "GetItem UpdateItem holdall.transaction"
-    assert printed(script) == f"PutItem holdall.transaction {block} GetItem"
+    assert print_from(script) == f"PutItem holdall.transaction {block} GetItem"
 
 
 def test_a_provider_that_the_environment_names_is_found() -> None:
@@ -118,7 +118,7 @@ with Database("memory:") as db:
     work(db)
 print(type(instruments().tracer).__module__)
 """
-    assert printed(script) == "opentelemetry.sdk.trace"
+    assert print_from(script) == "opentelemetry.sdk.trace"
 
 
 def test_the_stand_ins_of_opentelemetry_itself_count_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from holdall.testing import Fault
 NAME = "holdall.transaction"
 
 
-def said(found: ReadableSpan) -> dict[str, Any]:
+def read_attributes(found: ReadableSpan) -> dict[str, Any]:
     """What is said of a transaction: attempts, outcome and error."""
     attributes = found.attributes or {}
     names = ("holdall.transaction.attempts", "holdall.transaction.outcome", "error.type")
@@ -42,7 +42,7 @@ def test_a_run_is_a_span_and_its_requests_are_the_children(colour: str) -> None:
     with faulty() as (db, _), set_up_telemetry() as told:
         ran(colour, db, open_account)
     found = told.one(NAME)
-    assert said(found) == {"attempts": 1, "outcome": "committed"}
+    assert read_attributes(found) == {"attempts": 1, "outcome": "committed"}
     assert (found.attributes or {})["code.function.name"] == "open_account"
     assert (found.attributes or {})["holdall.transaction.read_only"] is False
     assert told.children(found) == ["PutItem holdall"]
@@ -88,7 +88,7 @@ def test_a_block_is_a_span_from_its_beginning_to_its_end(colour: str) -> None:
             asyncio.run(block())
         assert trace.get_current_span() is trace.INVALID_SPAN
     found = told.one(NAME)
-    assert said(found) == {"attempts": 1, "outcome": "committed"}
+    assert read_attributes(found) == {"attempts": 1, "outcome": "committed"}
     assert "code.function.name" not in (found.attributes or {})
     # what was found missing is demanded as well, so that there are two actions
     assert told.children(found) == ["GetItem holdall", "TransactWriteItems holdall"]
@@ -100,7 +100,7 @@ def test_each_attempt_that_was_not_the_last_is_an_event(colour: str) -> None:
         backend.inject(Fault.THROTTLE, Fault.UNAVAILABLE)
         ran(colour, db, open_account)
     found = told.one(NAME)
-    assert said(found) == {"attempts": 3, "outcome": "committed"}
+    assert read_attributes(found) == {"attempts": 3, "outcome": "committed"}
     assert [(event.name, dict(event.attributes or {})) for event in found.events] == [
         ("retry", {"holdall.transaction.attempt": 1, "error.type": "throttled"}),
         ("retry", {"holdall.transaction.attempt": 2, "error.type": "service-unavailable"}),
@@ -115,7 +115,7 @@ def test_one_that_is_given_up_has_failed(colour: str) -> None:
         with pytest.raises(TransactionFailedError):
             ran(colour, db, open_account, retries=1)
     found = told.one(NAME)
-    assert said(found) == {"attempts": 2, "outcome": "failed", "type": "transaction-failed"}
+    assert read_attributes(found) == {"attempts": 2, "outcome": "failed", "type": "transaction-failed"}
     assert (found.status.status_code, found.status.description) == (StatusCode.ERROR, "transaction-failed")
 
 
@@ -125,7 +125,7 @@ def test_whether_it_was_committed_may_be_unknown(colour: str) -> None:
         backend.inject(Fault.LOST_AFTER)
         with pytest.raises(OutcomeUnknown):
             ran(colour, db, open_account)
-    assert said(told.one(NAME)) == {"attempts": 1, "outcome": "unknown", "type": "outcome-unknown"}
+    assert read_attributes(told.one(NAME)) == {"attempts": 1, "outcome": "unknown", "type": "outcome-unknown"}
 
 
 @pytest.mark.parametrize("colour", COLOURS)
@@ -136,7 +136,7 @@ def test_one_whose_handler_failed_is_committed(colour: str) -> None:
 
     with faulty() as (db, _), set_up_telemetry() as told, pytest.raises(AfterCommitError):
         ran(colour, db, body)
-    assert said(told.one(NAME)) == {"attempts": 1, "outcome": "committed", "type": "after-commit"}
+    assert read_attributes(told.one(NAME)) == {"attempts": 1, "outcome": "committed", "type": "after-commit"}
 
 
 @pytest.mark.parametrize("colour", COLOURS)
@@ -150,8 +150,8 @@ def test_an_error_of_the_programs_is_told_by_its_class(colour: str) -> None:
     with faulty() as (db, _), set_up_telemetry() as told, pytest.raises(Unhappy):
         ran(colour, db, body)
     found = told.one(NAME)
-    assert said(found)["outcome"] == "failed"
-    assert said(found)["type"].endswith("Unhappy")
+    assert read_attributes(found)["outcome"] == "failed"
+    assert read_attributes(found)["type"].endswith("Unhappy")
     assert "about ada" not in found.to_json()
 
 
@@ -176,7 +176,7 @@ def test_a_block_that_is_left_by_an_error_has_failed(colour: str) -> None:
                         raise KeyError("ada")
 
             asyncio.run(blocks())
-    assert [said(found) for found in told.named(NAME)] == [
+    assert [read_attributes(found) for found in told.find_spans(NAME)] == [
         {"attempts": 1, "outcome": "failed", "type": "model-already-exists"},
         {"attempts": 1, "outcome": "failed", "type": "KeyError"},
     ]
@@ -185,7 +185,7 @@ def test_a_block_that_is_left_by_an_error_has_failed(colour: str) -> None:
 def test_a_run_inside_of_a_run_is_its_child() -> None:
     with faulty() as (db, _), set_up_telemetry() as told:
         db.run(lambda tx: db.run(open_account))
-    inner, outer = told.named(NAME)
+    inner, outer = told.find_spans(NAME)
     assert told.children(outer) == [NAME]
     assert told.children(inner) == ["PutItem holdall"]
 
@@ -202,7 +202,7 @@ def test_runs_side_by_side_in_tasks_have_their_own_children() -> None:
 
     with faulty() as (db, _), set_up_telemetry() as told:
         asyncio.run(both(told, db.aio))
-    found = told.named(NAME)
+    found = told.find_spans(NAME)
     assert len(found) == 3
     for each in found:
         assert told.children(each) == ["GetItem holdall", "GetItem holdall", "TransactWriteItems holdall"]
@@ -225,8 +225,8 @@ def test_runs_side_by_side_in_threads_have_their_own_children() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    found = told.named(NAME)
-    assert [said(each)["outcome"] for each in found] == ["committed"] * 3
+    found = told.find_spans(NAME)
+    assert [read_attributes(each)["outcome"] for each in found] == ["committed"] * 3
     for each in found:
         assert told.children(each) == ["GetItem holdall", "PutItem holdall"]
 
@@ -245,7 +245,7 @@ def test_reads_side_by_side_in_one_transaction_are_its_children() -> None:
 
 
 def test_one_that_is_cancelled_after_its_commit_was_sent_is_committed_or_unknown_but_ended() -> None:
-    async def cancelled(adb: Any) -> None:
+    async def cancel(adb: Any) -> None:
         async def body(tx: Any) -> None:
             tx.create(Account, owner="ada")
             asyncio.get_running_loop().call_soon(task.cancel)
@@ -255,9 +255,9 @@ def test_one_that_is_cancelled_after_its_commit_was_sent_is_committed_or_unknown
             await task
 
     with faulty() as (db, _), set_up_telemetry() as told:
-        asyncio.run(cancelled(db.aio))
+        asyncio.run(cancel(db.aio))
         found = told.one(NAME)
-        assert said(found)["type"] == "asyncio.exceptions.CancelledError"
+        assert read_attributes(found)["type"] == "asyncio.exceptions.CancelledError"
         assert told.children(found) == ["PutItem holdall"]
 
 
@@ -268,7 +268,7 @@ def test_a_block_may_begin_in_one_context_and_end_in_another(caplog: pytest.LogC
         contextvars.copy_context().run(tx.__enter__)
         tx.create(Account, owner="ada")
         contextvars.copy_context().run(tx.__exit__, None, None, None)
-    assert said(told.one(NAME)) == {"attempts": 1, "outcome": "committed"}
+    assert read_attributes(told.one(NAME)) == {"attempts": 1, "outcome": "committed"}
     assert [record.getMessage() for record in caplog.records] == []
 
 
@@ -289,11 +289,11 @@ def test_whatever_takes_a_while_can_have_a_span(colour: str) -> None:
         else:
 
             async def job() -> None:
-                async def awaited(tx: Any) -> None:
+                async def await_work(tx: Any) -> None:
                     work(tx)
 
                 with span("holdall.job", {"holdall.job.name": "greet"}) as found:
-                    await db.aio.run(awaited, **QUICK)
+                    await db.aio.run(await_work, **QUICK)
                     found.set("holdall.job.attempt", 2)
                     found.event("heartbeat", {})
 

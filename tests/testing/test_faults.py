@@ -49,7 +49,7 @@ def real() -> Iterator[EmbeddedBackend]:
     backend.close()
 
 
-def stored(backend: EmbeddedBackend) -> Any:
+def read_stored(backend: EmbeddedBackend) -> Any:
     item = backend.send_blocking(CONSISTENT).item
     return None if item is None else item["n"]["N"]
 
@@ -70,11 +70,11 @@ def test_a_fault_does_what_it_says_in_both_colours(
     faulty.inject(fault)
     with pytest.raises(error):
         faulty.send_blocking(put(1))
-    assert stored(real) == ("1" if happened else None)
+    assert read_stored(real) == ("1" if happened else None)
     faulty.inject(fault)
     with pytest.raises(error):
         asyncio.run(AwaitingPort(faulty).send(put(2)))
-    assert stored(real) == ("2" if happened else None)
+    assert read_stored(real) == ("2" if happened else None)
     assert faulty.injected == {fault: 2}
 
 
@@ -108,7 +108,7 @@ def test_a_lost_transaction_resent_with_its_token_happens_once(real: EmbeddedBac
         with pytest.raises(OutcomeUnknown):
             faulty.send_blocking(request)
     faulty.send_blocking(request)
-    assert stored(real) == "1"
+    assert read_stored(real) == "1"
 
 
 def test_what_is_delivered_twice_happens_once_by_its_stamp_or_its_token(real: EmbeddedBackend) -> None:
@@ -118,9 +118,9 @@ def test_what_is_delivered_twice_happens_once_by_its_stamp_or_its_token(real: Em
     faulty.inject(Fault.TWICE, Fault.TWICE, Fault.TWICE)
     faulty.send_blocking(create)
     faulty.send_blocking(TransactWrite((count,), "token"))
-    assert stored(real) == "2"
+    assert read_stored(real) == "2"
     faulty.send_blocking(count)
-    assert stored(real) == "4", "a plain write has neither"
+    assert read_stored(real) == "4", "a plain write has neither"
 
 
 def test_the_same_seed_draws_the_same_faults(real: EmbeddedBackend) -> None:

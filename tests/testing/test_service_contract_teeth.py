@@ -93,7 +93,7 @@ def end_is_an_error(request: GetObject, answer: Answer) -> Any:
     return found
 
 
-def kept_all_the_same(request: PutObject, answer: Answer) -> Any:
+def keep_all_the_same(request: PutObject, answer: Answer) -> Any:
     try:
         return answer(request)
     except IntegrityError:
@@ -104,7 +104,7 @@ def kept_all_the_same(request: PutObject, answer: Answer) -> Any:
 _start = threading.Barrier(8)
 
 
-def looked_before_it_leapt(request: PutObject, answer: Answer) -> Any:
+def look_before_leaping(request: PutObject, answer: Answer) -> Any:
     if request.if_absent is None:
         return answer(request)
     try:
@@ -115,7 +115,7 @@ def looked_before_it_leapt(request: PutObject, answer: Answer) -> Any:
     raise PreconditionFailedError("there is one")
 
 
-def looked_before_it_replaced(request: PutObject, answer: Answer) -> Any:
+def look_before_replacing(request: PutObject, answer: Answer) -> Any:
     if request.if_match is None:
         return answer(request)
     if answer(HeadObject(request.service, request.key)).etag != request.if_match:
@@ -138,21 +138,21 @@ def tags_as_they_are_sent(request: GetTags, answer: Answer) -> Any:
     return {name: value.replace(" ", "+") for name, value in answer(request).items()}
 
 
-def missing_has_no_tags(request: GetTags, answer: Answer) -> Any:
+def find_no_tags_if_missing(request: GetTags, answer: Answer) -> Any:
     try:
         return answer(request)
     except ObjectNotFoundError:
         return {}
 
 
-def untagged(request: CopyObject, answer: Answer) -> Any:
+def drop_tags(request: CopyObject, answer: Answer) -> Any:
     found = answer(GetObject(request.service, request.source, if_match=request.if_match))
     return answer(
         PutObject(request.service, request.key, found.body, found.info.headers, if_absent=request.if_absent)
     )
 
 
-def left_tags(request: PutObject, answer: Answer) -> Any:
+def leave_tags(request: PutObject, answer: Answer) -> Any:
     """A put without tags leaves those that were there."""
     try:
         before = answer(GetTags(request.service, request.key))
@@ -191,7 +191,7 @@ def by_position(request: ListObjects, answer: Answer) -> Any:
     return replace(page, objects=page.objects[start:end], next=more)
 
 
-def missing_is_an_error(request: DeleteObject, answer: Answer) -> Any:
+def refuse_missing(request: DeleteObject, answer: Answer) -> Any:
     answer(HeadObject(request.service, request.key))
     return answer(request)
 
@@ -224,11 +224,11 @@ def caseless(request: Any, answer: Answer) -> Any:
     return answer(replace(request, key=request.key.lower()))
 
 
-def normalised(request: Any, answer: Answer) -> Any:
+def normalise(request: Any, answer: Answer) -> Any:
     return answer(replace(request, key=unicodedata.normalize("NFC", request.key)))
 
 
-def sized_etag(request: Any, answer: Answer) -> Any:
+def make_etag_of_size(request: Any, answer: Answer) -> Any:
     info = answer(request)
     return replace(info, etag=f"of {info.size} bytes")
 
@@ -242,7 +242,7 @@ def round_and_round(request: ListObjects, answer: Answer) -> Any:
     return replace(page, next=request.after or "the beginning")
 
 
-def seen_too_early(request: UploadPart, answer: Answer) -> Any:
+def show_too_early(request: UploadPart, answer: Answer) -> Any:
     part = answer(request)
     answer(PutObject(request.service, request.upload.key, request.body))
     return part
@@ -257,11 +257,11 @@ def only_the_first_part(request: CompleteUpload, answer: Answer) -> Any:
     return answer(replace(request, parts=request.parts[:1]))
 
 
-def nothing_done(request: AbortUpload, answer: Answer) -> Any:
+def do_nothing(request: AbortUpload, answer: Answer) -> Any:
     return Done()
 
 
-def gone_is_an_error(request: AbortUpload, answer: Answer) -> Any:
+def refuse_gone(request: AbortUpload, answer: Answer) -> Any:
     answer(ListParts(request.service, request.upload))
     return answer(request)
 
@@ -280,24 +280,24 @@ def whole_source(request: CopyPart, answer: Answer) -> Any:
 
 CASES = (
     Case("objects: a range has the requested bytes", GetObject, whole_object),
-    Case("objects: the etag changes however quickly the bytes do", PutObject, sized_etag),
+    Case("objects: the etag changes however quickly the bytes do", PutObject, make_etag_of_size),
     Case("objects: a range beyond the end is empty", GetObject, end_is_an_error, ObjectNotFoundError),
     Case("objects: a read of an object that changed is refused", GetObject, without(if_match=None)),
     Case("headers: headers come back with the object", PutObject, without(headers=ObjectHeaders())),
     Case("headers: metadata can be any text", PutObject, ascii_metadata),
     Case("digests: bytes with other digests are not stored", PutObject, without(md5=None)),
     Case("digests: bytes with other digests are not stored", PutObject, without(sha256=None)),
-    Case("digests: bytes with other digests replace nothing", PutObject, kept_all_the_same),
+    Case("digests: bytes with other digests replace nothing", PutObject, keep_all_the_same),
     Case("digests: digests that a service reports are those of the bytes", HeadObject, wrong_digest),
     Case("creation: a second creation is refused and changes nothing", PutObject, without(if_absent=None)),
-    Case("creation: of many creations at once one wins", PutObject, looked_before_it_leapt),
+    Case("creation: of many creations at once one wins", PutObject, look_before_leaping),
     Case("creation: a creation leaves its id", HeadObject, never_any_id),
     Case("creation: of many uploads that create one wins", CompleteUpload, without(if_absent=None)),
     Case("replacement: a put with an old etag replaces nothing", PutObject, without(if_match=None)),
     Case(
         "replacement: a put with an etag does not create a missing object", PutObject, matches_what_is_missing
     ),
-    Case("replacement: of many replacements at once one wins", PutObject, looked_before_it_replaced),
+    Case("replacement: of many replacements at once one wins", PutObject, look_before_replacing),
     Case(
         "replacement: an upload with an old etag replaces nothing",
         CompleteUpload,
@@ -318,16 +318,16 @@ CASES = (
     Case(
         "deletion: deleting a missing object by its etag is not an error",
         DeleteObject,
-        missing_is_an_error,
+        refuse_missing,
         ObjectNotFoundError,
     ),
     Case("tags: tags are kept with the object", PutObject, without(tags={})),
     Case("tags: tags are kept with the object", GetTags, tags_as_they_are_sent),
-    Case("tags: the tags of a missing object are not found", GetTags, missing_has_no_tags),
-    Case("tags: a replacement without tags has none", PutObject, left_tags),
-    Case("tags: a copy has the tags of its source", CopyObject, untagged),
-    Case("tags: a copy that creates has the tags of its source", CopyObject, untagged),
-    Case("tags: a copy onto itself keeps its tags", CopyObject, untagged),
+    Case("tags: the tags of a missing object are not found", GetTags, find_no_tags_if_missing),
+    Case("tags: a replacement without tags has none", PutObject, leave_tags),
+    Case("tags: a copy has the tags of its source", CopyObject, drop_tags),
+    Case("tags: a copy that creates has the tags of its source", CopyObject, drop_tags),
+    Case("tags: a copy onto itself keeps its tags", CopyObject, drop_tags),
     Case("tags: an object made of parts has the tags of its upload", BeginUpload, without(tags={})),
     Case("tags: invalid tags are refused", PutObject, without(tags={})),
     Case(
@@ -339,7 +339,7 @@ CASES = (
     Case(
         "deletion: deleting a missing object is not an error",
         DeleteObject,
-        missing_is_an_error,
+        refuse_missing,
         ObjectNotFoundError,
     ),
     Case(
@@ -353,7 +353,7 @@ CASES = (
     Case("listing: a prefix is text and not a directory", ListObjects, by_directory),
     Case("listing: nothing is missed when pages are deleted on the way", ListObjects, by_position),
     Case("keys: case matters", PutObject | GetObject | HeadObject | DeleteObject, caseless),  # type: ignore[arg-type]
-    Case("keys: every alphabet works and different texts are different keys", PutObject, normalised),
+    Case("keys: every alphabet works and different texts are different keys", PutObject, normalise),
     Case("copies: a copy has the bytes and the headers", CopyObject, bytes_alone),
     Case(
         "copies: a copy of a source that changed is refused and changes nothing",
@@ -365,14 +365,14 @@ CASES = (
         CopyObject,
         without(if_absent=None),
     ),
-    Case("uploads: nothing of an upload is visible before its end", UploadPart, seen_too_early),
+    Case("uploads: nothing of an upload is visible before its end", UploadPart, show_too_early),
     Case("uploads: the parts of an upload are listed by number", ListParts, any_order),
     Case("uploads: parts can be sent in any order", CompleteUpload, only_the_first_part),
-    Case("uploads: an aborted upload is gone", AbortUpload, nothing_done),
+    Case("uploads: an aborted upload is gone", AbortUpload, do_nothing),
     Case(
         "uploads: aborting a missing upload is not an error",
         AbortUpload,
-        gone_is_an_error,
+        refuse_gone,
         ObjectNotFoundError,
     ),
     Case(

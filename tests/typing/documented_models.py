@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["documented_models"]
+__all__ = ["collect_models"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def documented_models() -> dict[str, str]:
+def collect_models() -> dict[str, str]:
     """Modules by file name; the name tells page, class and how many of that name came before it."""
     pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
     return {name: text for page in pages for name, text in _modules(page)}
@@ -34,8 +34,8 @@ def _modules(page: Path) -> Iterator[tuple[str, str]]:
             if models & {base.id for base in statement.bases if isinstance(base, ast.Name)}:
                 models.add(statement.name)
                 statement = _fields_of(statement)
-                needed = _needed(statement, known)
-                module = "\n".join(["# pyright: basic", *_used(imports, needed), *needed])
+                needed = _collect_needed(statement, known)
+                module = "\n".join(["# pyright: basic", *_find_used(imports, needed), *needed])
                 yield f"doc_{page.stem.replace('-', '_')}_{statement.name}_{count}.py".lower(), f"{module}\n"
             known[statement.name] = statement
         elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -44,7 +44,7 @@ def _modules(page: Path) -> Iterator[tuple[str, str]]:
             known[statement.name] = statement
 
 
-def _used(imports: list[ast.Import | ast.ImportFrom], texts: list[str]) -> Iterator[str]:
+def _find_used(imports: list[ast.Import | ast.ImportFrom], texts: list[str]) -> Iterator[str]:
     """The imports that the texts use: a page may import what is not installed, or is a module of the page's own."""
     names = {part.id for text in texts for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Name)}
     for statement in imports:
@@ -63,7 +63,7 @@ def _fields_of(model: ast.ClassDef) -> ast.ClassDef:
     return ast.ClassDef(model.name, model.bases, model.keywords, list(body) or [ast.Pass()], [])
 
 
-def _needed(statement: ast.stmt, known: dict[str, ast.stmt]) -> list[str]:
+def _collect_needed(statement: ast.stmt, known: dict[str, ast.stmt]) -> list[str]:
     """The statement as text, after what it refers to."""
     found: dict[str, str] = {}
 

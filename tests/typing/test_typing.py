@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from documented_models import documented_models
+from documented_models import collect_models
 
 from holdall import Model
 from holdall.artifacts import overload
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.torture  # it takes long: it is among the first to be r
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
 SILENCE = "# mypy: ignore-errors"
-DOCUMENTED = documented_models()
+DOCUMENTED = collect_models()
 
 CALLS = "documented_calls.py"
 SHOWN = re.findall(
@@ -63,7 +63,7 @@ Findings = dict[str, dict[int, Found]]
 """By file and line."""
 
 
-def nothing_found() -> Findings:
+def make_empty() -> Findings:
     return defaultdict(lambda: defaultdict(lambda: Found([], [])))
 
 
@@ -127,7 +127,7 @@ def mypy(cases: Path) -> Findings:
         timeout=300,
     )
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
-    findings = nothing_found()
+    findings = make_empty()
     for line in ended.stdout.splitlines():
         said = _MYPY.match(line)
         assert said is not None, line
@@ -150,7 +150,7 @@ def pyright(cases: Path) -> Findings:
         [*command, "--project", str(cases)], cwd=cases, capture_output=True, text=True, timeout=300
     )
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
-    findings = nothing_found()
+    findings = make_empty()
     for said in json.loads(ended.stdout)["generalDiagnostics"]:
         place = Path(said["file"]).name, said["range"]["start"]["line"] + 1
         add(findings, "pyright", place, said["severity"] == "error", said["message"])
@@ -223,7 +223,7 @@ def test_there_are_cases_with_errors_and_with_types() -> None:
 def test_a_difference_is_noticed(tmp_path: Path) -> None:
     case = tmp_path / "case.py"
     case.write_text("x = 1  # E: wrong\ny = 2\nreveal_type(y)  # R: int\n", encoding="utf-8")
-    findings = nothing_found()
+    findings = make_empty()
     assert [text.splitlines()[0] for text in differences(case, "mypy", findings)] == [
         "line 1: x = 1  # E: wrong",
         "line 3: reveal_type(y)  # R: int",

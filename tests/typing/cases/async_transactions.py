@@ -54,7 +54,7 @@ async def ship(tx: AsyncTransaction, number: int, *, note: str = "") -> Order:
     return await tx.get_one(Order, customer="ada", number=number)
 
 
-def blocking(tx: AsyncTransaction) -> int:
+def return_one(tx: AsyncTransaction) -> int:
     return 1
 
 
@@ -64,7 +64,7 @@ async def run(db: AsyncDatabase) -> None:
     await db.run(ship, 1, retries=4, timeout=2.5)
     await db.run(ship, "1")  # E
     await db.run(ship, 1, retrys=4)  # E: retrys
-    await db.run(blocking)  # E: Awaitable
+    await db.run(return_one)  # E: Awaitable
 
 
 async def transactional(db: AsyncDatabase) -> None:

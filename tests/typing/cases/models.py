@@ -92,7 +92,7 @@ class Leaf(Base):
     name: str
 
 
-def made(now: datetime) -> None:
+def make(now: datetime) -> None:
     order = Order(customer="ada", product="tea", placed_at=now)
     reveal_type(order)  # R: Order
     Order(customer="ada", number=2, product="tea", quantity=1, note=None, tags=[], placed_at=now)
@@ -129,7 +129,7 @@ def read(order: Order, user: User, ticket: Ticket, gift: Gift) -> None:
     print(order.quanttiy)  # E: quanttiy
 
 
-def assigned(order: Order) -> None:
+def assign(order: Order) -> None:
     order.quantity = 2
     order.note = None
     order.tags = ["x"]
