@@ -103,7 +103,7 @@ class Graph:
                     if trail:
                         lowest[trail[-1][0]] = min(lowest[trail[-1][0]], lowest[place])
                     if lowest[place] == reached[place]:
-                        knots.append(_closed(open_places, place))
+                        knots.append(_close(open_places, place))
                 elif link.target not in reached:
                     enter(link.target)
                 elif link.target in open_places:
@@ -111,7 +111,7 @@ class Graph:
         return [knot for knot in knots if len(knot) > 1]
 
 
-def _closed(open_places: dict[int, None], place: int) -> set[int]:
+def _close(open_places: dict[int, None], place: int) -> set[int]:
     """Take off the places that were opened since that one, and it too."""
     knot: set[int] = set()
     while place not in knot:

@@ -142,7 +142,7 @@ class Leases(Lists):
     def blank(self) -> bool | dict[str, Any]:
         return {"ends": self.clock.seconds + LASTS}
 
-    def told(self, name: str, item: Any) -> str:
+    def key_of(self, name: str, item: Any) -> str:
         return life_key(name, item.ends)
 
     def look(self, item: Any) -> None:

@@ -35,7 +35,7 @@ class Case:
 # --- starts ------------------------------------------------------------------------------------------------
 
 
-def nothing(tx: Any) -> None:
+def do_nothing(tx: Any) -> None:
     """An empty table."""
 
 
@@ -158,31 +158,31 @@ def seats(tx: Any) -> None:
         tx.create(Seat, room="hall", number=number, taken=number == 0)
 
 
-def _changed(name: str, before: Any, after: Any) -> Callable[[Database], int]:
+def _check_changed(name: str, before: Any, after: Any) -> Callable[[Database], int]:
     """Whether a thing's n and m, and its number of words, are as before or as after; no item is None."""
 
-    def done(db: Database) -> int:
+    def count_done(db: Database) -> int:
         thing = db.get(Thing, name)
         found = None if thing is None else (thing.n, thing.m, len(thing.words))
         assert found in (before, after), f"neither before nor after: {found}"
         return int(found == after)
 
-    return done
+    return count_done
 
 
-def _moved(db: Database) -> int:
+def _count_moved(db: Database) -> int:
     payer, payee = db.get_one(Thing, "a").n, db.get_one(Thing, "b").n
     assert (payer, payee) in ((10, 0), (9, 1)), f"half a transfer, or two: {payer, payee}"
     return payee
 
 
-def _seated(db: Database) -> int:
+def _count_seated(db: Database) -> int:
     taken = [seat.number for seat in db.query(Seat, room="hall") if seat.taken]
     assert taken in ([0], [0, 1]), taken
     return len(taken) - 1
 
 
-def _passed_on(db: Database) -> int:
+def _count_passed_on(db: Database) -> int:
     """Who has which mail, and whether the guards agree: a mail that is in use cannot be taken."""
     mails = {name: db.get_one(Person, name).mail for name in ("ada", "bob")}
     before = {"ada": "ada@example.com", "bob": "bob@example.com"}
@@ -214,26 +214,26 @@ def _eve(db: Database) -> int:
 
 THING = (10, 5, 0)
 WRITES = [
-    Case("create", nothing, create, _changed("a", None, (11, 0, 0))),
-    Case("create if missing", nothing, create_if_missing, _changed("a", None, (11, 0, 0))),
-    Case("update", a_thing, update, _changed("a", THING, (11, 5, 0))),
-    Case("append", a_thing, append, _changed("a", THING, (10, 5, 1))),
-    Case("increment", a_thing, increment, _changed("a", THING, (11, 5, 0))),
-    Case("update and increment", a_thing, update_and_increment, _changed("a", THING, (11, 6, 0))),
-    Case("blind update", a_thing, blind_update, _changed("a", THING, (11, 5, 0))),
-    Case("blind append", a_thing, blind_append, _changed("a", THING, (10, 5, 1))),
-    Case("append without a lock", a_thing, append_without_lock, _changed("a", THING, (10, 5, 1))),
-    Case("blind put", a_thing, blind_put, _changed("a", THING, (11, 5, 0))),
-    Case("delete", a_thing, delete, _changed("a", THING, None)),
-    Case("blind delete", a_thing, blind_delete, _changed("a", THING, None)),
-    Case("two items", two_things, transfer, _moved),
-    Case("update after a look", two_things, update_after_a_look, _changed("a", THING, (11, 5, 0))),
-    Case("row of a query", seats, take_a_row, _seated),
-    Case("unique value passed on", two_people, pass_on_a_mail, _passed_on),
+    Case("create", do_nothing, create, _check_changed("a", None, (11, 0, 0))),
+    Case("create if missing", do_nothing, create_if_missing, _check_changed("a", None, (11, 0, 0))),
+    Case("update", a_thing, update, _check_changed("a", THING, (11, 5, 0))),
+    Case("append", a_thing, append, _check_changed("a", THING, (10, 5, 1))),
+    Case("increment", a_thing, increment, _check_changed("a", THING, (11, 5, 0))),
+    Case("update and increment", a_thing, update_and_increment, _check_changed("a", THING, (11, 6, 0))),
+    Case("blind update", a_thing, blind_update, _check_changed("a", THING, (11, 5, 0))),
+    Case("blind append", a_thing, blind_append, _check_changed("a", THING, (10, 5, 1))),
+    Case("append without a lock", a_thing, append_without_lock, _check_changed("a", THING, (10, 5, 1))),
+    Case("blind put", a_thing, blind_put, _check_changed("a", THING, (11, 5, 0))),
+    Case("delete", a_thing, delete, _check_changed("a", THING, None)),
+    Case("blind delete", a_thing, blind_delete, _check_changed("a", THING, None)),
+    Case("two items", two_things, transfer, _count_moved),
+    Case("update after a look", two_things, update_after_a_look, _check_changed("a", THING, (11, 5, 0))),
+    Case("row of a query", seats, take_a_row, _count_seated),
+    Case("unique value passed on", two_people, pass_on_a_mail, _count_passed_on),
     Case("unique creation", two_people, create_unique, _eve),
-    Case("created and deleted", a_thing, create_and_forget, _changed("a", THING, (11, 5, 0))),
+    Case("created and deleted", a_thing, create_and_forget, _check_changed("a", THING, (11, 5, 0))),
 ]
-REPLANNED = [Case("create by update", nothing, create_by_update, _changed("a", None, (11, 0, 0)))]
+REPLANNED = [Case("create by update", do_nothing, create_by_update, _check_changed("a", None, (11, 0, 0)))]
 """A write that is refused first, for what it meets, and planned again."""
 READS = [
     Case("verified reads", two_things, look_at_both, result=[10, 0], read_only=True),

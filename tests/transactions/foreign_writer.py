@@ -36,12 +36,12 @@ class ForeignWriter(Worker):
             return db.send(request)
 
         for _ in range(times):
-            with self.recording() as attempts:
+            with self.record() as attempts:
                 run(self._append(send, attempts))
 
     async def work_async(self, db: AsyncDatabase, times: int) -> None:
         for _ in range(times):
-            with self.recording() as attempts:
+            with self.record() as attempts:
                 await self._append(db.send, attempts)
 
     async def _append(self, send: Send, attempts: Attempts) -> None:

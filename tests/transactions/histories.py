@@ -67,10 +67,10 @@ class Read:
     values: Values | None
 
     def __str__(self) -> str:
-        return f"read {self.key} {'missing' if self.values is None else _shown(self.values)}"
+        return f"read {self.key} {'missing' if self.values is None else _show(self.values)}"
 
 
-def _shown(values: Values) -> str:
+def _show(values: Values) -> str:
     """A list, without the beginning of a long one."""
     left_out = len(values) - 12
     return str(list(values)) if left_out <= 0 else f"[{left_out} more, {str(list(values[left_out:]))[1:]}"
@@ -135,14 +135,14 @@ def check(
     record = Record([*history, *([final] if final else [])])
     found = [*_impossible_lists(record), *_disagreements(record)]
     if final is not None:
-        found += _lost_appends(record)
+        found += _find_lost_appends(record)
     links = [*_dependencies(record)]
     if "process" in order:
         links += _process_order(record)
     if "real time" in order:
         links += _real_time_order(record)
     graph = Graph(links)
-    found += [_named(record, graph, knot) for knot in graph.knots()]
+    found += [_name_anomaly(record, graph, knot) for knot in graph.knots()]
     return found
 
 
@@ -161,7 +161,7 @@ class Record:
         self.strange: list[Anomaly] = []
         for place, transaction in enumerate(transactions):
             self._take_apart(place, transaction)
-        self.counted = self._counted()
+        self.counted = self._find_counted()
         self.strange = [anomaly for anomaly in self.strange if self.counted.issuperset(anomaly.transactions)]
         self.versions = self._versions()
 
@@ -187,7 +187,7 @@ class Record:
     def _say_strange(self, place: int, what: str) -> None:
         self.strange.append(Anomaly("internal", f"{what}\n  {self.account(place)}", (place,)))
 
-    def _counted(self) -> set[int]:
+    def _find_counted(self) -> set[int]:
         """The committed, and each unknown one that had an append read by one of these."""
         counted: set[int] = set()
         reached = [
@@ -214,7 +214,7 @@ class Record:
             if place in self.counted:
                 yield place, key, values
 
-    def settled(self, key: str, values: Values) -> Values:
+    def settle(self, key: str, values: Values) -> Values:
         """Of a list that was read, the appends of transactions that count, each once."""
         return tuple(
             value for value in dict.fromkeys(values) if self.writer.get((key, value)) in self.counted
@@ -224,7 +224,7 @@ class Record:
         """The values of each key in the order they came, as the longest read tells it."""
         versions: dict[str, Values] = {}
         for _, key, values in self.reads():
-            settled = self.settled(key, values)
+            settled = self.settle(key, values)
             if len(settled) >= len(versions.get(key, ())):
                 versions[key] = settled
         return versions
@@ -246,7 +246,7 @@ def _impossible_lists(record: Record) -> Iterator[Anomaly]:
     yield from record.strange
     for reader, key, values in record.reads():
         for name, what, who in _strange_values(record, reader, key, values):
-            read = f"T{reader} read {key} as {_shown(values)}"
+            read = f"T{reader} read {key} as {_show(values)}"
             yield Anomaly(name, f"{read}{what}\n{record.accounts(who)}", who)
 
 
@@ -273,12 +273,12 @@ def _disagreements(record: Record) -> Iterator[Anomaly]:
     longest = {
         key: reader
         for reader, key, values in record.reads()
-        if record.settled(key, values) == record.versions[key]
+        if record.settle(key, values) == record.versions[key]
     }
     for reader, key, values in record.reads():
         if _version(record, key, values) is None:
             who = (longest[key], reader)
-            known, other = record.versions[key], record.settled(key, values)
+            known, other = record.versions[key], record.settle(key, values)
             same = next(place for place in range(len(known)) if known[place] != other[place])
             what = f"after {same} values of {key}, T{who[0]} read {known[same]}, but T{reader} {other[same]}"
             yield Anomaly("order", f"{what}\n{record.accounts(who)}", who)
@@ -286,11 +286,11 @@ def _disagreements(record: Record) -> Iterator[Anomaly]:
 
 def _version(record: Record, key: str, values: Values) -> int | None:
     """Which version of the key a list is (0: nothing yet), or None when it is none of them."""
-    settled = record.settled(key, values)
+    settled = record.settle(key, values)
     return len(settled) if record.versions[key][: len(settled)] == settled else None
 
 
-def _lost_appends(record: Record) -> Iterator[Anomaly]:
+def _find_lost_appends(record: Record) -> Iterator[Anomaly]:
     last = len(record.transactions) - 1
     final = {key: set(values) for reader, key, values in record.reads() if reader == last}
     for (key, value), writer in record.writer.items():
@@ -358,7 +358,7 @@ _ORDERS: tuple[tuple[str, frozenset[Kind]], ...] = (
 )
 
 
-def _named(record: Record, graph: Graph, knot: set[int]) -> Anomaly:
+def _name_anomaly(record: Record, graph: Graph, knot: set[int]) -> Anomaly:
     for suffix, order in _ORDERS:
         for name, cycle in _classes(graph, knot, order):
             if cycle:

@@ -25,7 +25,7 @@ def life_key(key: str, ends: int) -> str:
     return f"{key}@{ends}"
 
 
-def _parted(key: str) -> tuple[str, int]:
+def _part(key: str) -> tuple[str, int]:
     name, _, ends = key.partition("@")
     return name, int(ends or 0)
 
@@ -39,7 +39,7 @@ def unfold(
     nothing that may have been before or after a life is left out.
     """
     lives = _Lives([*history, final], reached)
-    told = [lives.told(place) for place in range(len(history) + 1)]
+    told = [lives.tell(place) for place in range(len(history) + 1)]
     return [*told[:-1], *lives.expiries(final)], told[-1]
 
 
@@ -53,7 +53,7 @@ class _Lives:
         users: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for place in self._record.counted:
             for operation in transactions[place].operations:
-                key, ends = _parted(operation.key)
+                key, ends = _part(operation.key)
                 if ends:
                     users[key][ends].append(place)
         self._users = users
@@ -86,13 +86,13 @@ class _Lives:
 
     # --- telling it anew ----------------------------------------------------------------------------------
 
-    def told(self, place: int) -> Transaction:
+    def tell(self, place: int) -> Transaction:
         """A transaction with the one list of each key in place of its lives."""
         operations = (self._retold(place, operation) for operation in self._transactions[place].operations)
         return replace(self._transactions[place], operations=tuple(filter(None, operations)))
 
     def _retold(self, place: int, operation: Operation) -> Operation | None:
-        key, ends = _parted(operation.key)
+        key, ends = _part(operation.key)
         if isinstance(operation, Append):
             return Append(key, operation.value)
         if place not in self._record.counted:
@@ -119,11 +119,11 @@ class _Lives:
             gap
             for gap in range(len(ends) + 1)
             if (gap == 0 or self._reached.get(ends[gap - 1], it.completed + 1) <= it.completed)
-            and not any(self._used_before(key, later, it) for later in ends[gap:])
+            and not any(self._is_used_before(key, later, it) for later in ends[gap:])
         ]
         return None if len(possible) > 1 else possible[0] if possible else 0
 
-    def _used_before(self, key: str, ends: int, it: Transaction) -> bool:
+    def _is_used_before(self, key: str, ends: int, it: Transaction) -> bool:
         return any(
             self._transactions[place].outcome is Outcome.COMMITTED
             and self._transactions[place].completed < it.invoked

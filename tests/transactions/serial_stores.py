@@ -34,10 +34,10 @@ class Store:
 
     def __init__(self, kind: str, url: str, table: str, settings: SettingArguments) -> None:
         self.kind, self.url, self.table, self.settings = kind, url, table, settings
-        self.backend = self.opened()
+        self.backend = self.open_backend()
         self.plain = self.behind(self.backend)
 
-    def opened(self, **settings: Any) -> Backend:
+    def open_backend(self, **settings: Any) -> Backend:
         """Another backend of the same store, with other settings."""
         credentials = sign_in if self.kind in NAMES and self.kind != GIVEN else None
         merged: Any = {**self.settings, **settings}

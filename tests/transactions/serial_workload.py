@@ -93,7 +93,7 @@ class Lists:
         """What to make a missing list of."""
         return True
 
-    def told(self, name: str, item: Any) -> str:
+    def key_of(self, name: str, item: Any) -> str:
         return name
 
     def look(self, item: Any) -> None:
@@ -105,7 +105,7 @@ class Lists:
         if item is None or not item.values:
             return Read(name, None)
         self.look(item)
-        return Read(self.told(name, item), tuple(item.values))
+        return Read(self.key_of(name, item), tuple(item.values))
 
 
 class SpreadLists(Lists):
@@ -134,7 +134,7 @@ STALE = ("get stale", "get_all stale")
 WRITES = ("append", "append", "replace")
 
 
-def drawn(random: Random, reads: Sequence[str]) -> Plan:
+def draw(random: Random, reads: Sequence[str]) -> Plan:
     """A random plan; one in four only reads."""
     read_only = random.random() < 0.25
     kinds = reads if read_only else [*reads, *WRITES]
@@ -150,7 +150,7 @@ def _step(random: Random, kinds: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return kind, tuple(random.sample(KEYS, random.randint(2 if kind in STALE else 1, 3)))
 
 
-async def performed(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], seen: list[Operation]) -> None:
+async def perform(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], seen: list[Operation]) -> None:
     """Do the steps in a transaction of either colour, recording what is seen and appended."""
     for kind, names in plan.steps:
         keys = [lists.key(name) for name in names]
@@ -162,7 +162,7 @@ async def performed(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], see
                 item.values.append(value)
             else:
                 item.values = [*item.values, value]
-            seen.append(Append(lists.told(names[0], item), value))
+            seen.append(Append(lists.key_of(names[0], item), value))
             continue
         if kind.startswith("get_all"):
             items = await _now(tx.get_all(keys, consistent=kind not in STALE))
@@ -198,7 +198,7 @@ class Attempts:
         self._begun.append((time.monotonic_ns(), []))
         return self._begun[-1][1]
 
-    def told(self, process: str) -> Iterator[Transaction]:
+    def list_transactions(self, process: str) -> Iterator[Transaction]:
         ended = time.monotonic_ns()
         for began, operations in self._begun[:-1]:
             yield Transaction(process, tuple(operations), Outcome.ABORTED, began, ended)
@@ -221,7 +221,7 @@ class Worker:
         self.fresh = count(1_000_000 * self.number + 1)
 
     @contextmanager
-    def recording(self) -> Iterator[Attempts]:
+    def record(self) -> Iterator[Attempts]:
         """Record what is attempted in the block, and how that ended."""
         attempts = Attempts()
         try:
@@ -230,34 +230,34 @@ class Worker:
             attempts.outcome = Outcome.ABORTED
         except (OutcomeUnknown, asyncio.CancelledError):
             attempts.outcome = Outcome.UNKNOWN
-        self.recorded += attempts.told(f"worker {self.number}")
+        self.recorded += attempts.list_transactions(f"worker {self.number}")
 
     def plan(self) -> Plan:
-        return drawn(self.random, self.reads)
+        return draw(self.random, self.reads)
 
     def work(self, db: Database, times: int) -> None:
         """Do so many transactions."""
 
         def body(tx: Any, plan: Plan, attempts: Attempts) -> None:
-            run(performed(tx, plan, self.lists, self.fresh, attempts.begin()))
+            run(perform(tx, plan, self.lists, self.fresh, attempts.begin()))
 
         for _ in range(times):
             plan = self.plan()
-            with self.recording() as attempts:
+            with self.record() as attempts:
                 db.run(body, plan, attempts, read_only=plan.read_only, **PATIENT)
 
     async def work_async(self, db: AsyncDatabase, times: int) -> None:
         """Do so many transactions."""
 
         async def body(tx: Any, plan: Plan, attempts: Attempts) -> None:
-            await performed(tx, plan, self.lists, self.fresh, attempts.begin())
+            await perform(tx, plan, self.lists, self.fresh, attempts.begin())
 
         for _ in range(times):
             plan = self.plan()
-            with self.recording() as attempts:
-                await self.finished(db.run(body, plan, attempts, read_only=plan.read_only, **PATIENT))
+            with self.record() as attempts:
+                await self.finish(db.run(body, plan, attempts, read_only=plan.read_only, **PATIENT))
 
-    async def finished(self, transaction: Coroutine[Any, Any, None]) -> None:
+    async def finish(self, transaction: Coroutine[Any, Any, None]) -> None:
         """Wait for a transaction."""
         await transaction
 
@@ -265,7 +265,7 @@ class Worker:
 class ImpatientWorker(Worker):
     """One that cancels some of its transactions, at any of their steps; they may have been committed all the same."""
 
-    async def finished(self, transaction: Coroutine[Any, Any, None]) -> None:
+    async def finish(self, transaction: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(transaction)
         if self.random.random() < 0.3:
             for _ in range(self.random.randint(0, 20)):
@@ -301,7 +301,7 @@ async def in_tasks(db: AsyncDatabase, workers: Sequence[Worker], times: int) -> 
 # --- in a process of its own ----------------------------------------------------------------------------------------
 
 
-def dumped(it: Transaction) -> str:
+def dump(it: Transaction) -> str:
     """A transaction as a line of text."""
     operations = [
         ["append", operation.key, operation.value]
@@ -332,7 +332,7 @@ def main(file: str, seed: str, first: str, workers: str, times: str) -> None:
         sys.stdin.readline()
         team = [Worker(int(first) + number, seed) for number in range(int(workers))]
         for it in in_threads(db, team, int(times)):
-            print(dumped(it))
+            print(dump(it))
 
 
 if __name__ == "__main__":

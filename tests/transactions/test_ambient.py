@@ -30,7 +30,7 @@ def unit() -> Any:
     return current_transaction()._unit
 
 
-def nothing_runs() -> bool:
+def is_outside() -> bool:
     try:
         current_transaction()
     except NoTransactionError:
@@ -48,16 +48,16 @@ async def test_the_body_of_a_run_finds_its_own_transaction(db: Db) -> None:
 
     assert await db.run(body)
     assert await db.transactional(body)()
-    assert nothing_runs()
+    assert is_outside()
 
 
 @in_memory
 async def test_a_block_finds_its_own_transaction(db: Db) -> None:
     tx = db.transaction()
-    assert nothing_runs()
+    assert is_outside()
     async with tx:
         assert unit() is tx._unit
-    assert nothing_runs()
+    assert is_outside()
 
 
 @in_memory
@@ -112,7 +112,7 @@ async def test_a_body_that_raises_leaves_nothing_behind(db: Db) -> None:
 
     with pytest.raises(ZeroDivisionError):
         await db.run(body)
-    assert nothing_runs()
+    assert is_outside()
 
 
 @in_memory
@@ -123,7 +123,7 @@ async def test_a_commit_that_fails_leaves_nothing_behind(db: Db) -> None:
             order = await tx.get_one(Order, "a")
             await meanwhile(db, order.key, quantity=9)
             order.quantity += 1
-    assert nothing_runs()
+    assert is_outside()
 
 
 @in_memory
@@ -155,8 +155,8 @@ async def test_handlers_run_after_their_transaction(db: Db) -> None:
 
     async def body(tx: AsyncTransaction, name: str) -> None:
         tx.create(Order, id=name)
-        tx.after_commit(lambda: found.append(nothing_runs()))
-        tx.after_failure(lambda error: found.append(nothing_runs()))
+        tx.after_commit(lambda: found.append(is_outside()))
+        tx.after_failure(lambda error: found.append(is_outside()))
 
     await db.run(body, "a")
     with pytest.raises(ValueError, match="a"):
@@ -168,7 +168,7 @@ async def test_handlers_run_after_their_transaction(db: Db) -> None:
 async def test_one_that_has_ended_is_not_given(db: Db) -> None:
     async with db.transaction():
         context = copy_context()  # as a task has that is begun here, and lives on
-        assert not context.run(nothing_runs)
+        assert not context.run(is_outside)
     with pytest.raises(NoTransactionError, match="has ended"):
         context.run(current_transaction)
 
@@ -217,7 +217,7 @@ async def test_each_of_many_tasks_finds_only_its_own(db: Db) -> None:
     await asyncio.gather(*(db.run(body, str(n)) for n in range(50)))
     stored = await db.get_all([Order.key(str(n)) for n in range(50)])
     assert None not in stored
-    assert nothing_runs()
+    assert is_outside()
 
 
 @awaiting
@@ -227,7 +227,7 @@ async def test_a_task_begun_inside_of_a_body_has_its_transaction_and_loses_it_at
     async def lives_on(tx: AsyncTransaction) -> bool:
         assert current_transaction() is tx
         await ended.wait()
-        return nothing_runs()
+        return is_outside()
 
     async with db.transaction() as tx:
         task = asyncio.create_task(lives_on(tx))
@@ -249,9 +249,9 @@ def test_each_of_many_threads_finds_only_its_own() -> None:
 
     def work(name: str) -> None:
         try:
-            assert nothing_runs()
+            assert is_outside()
             db.run(body, name)
-            assert nothing_runs()
+            assert is_outside()
         except BaseException as error:
             failures.append(error)
             together.abort()
@@ -282,7 +282,7 @@ async def test_a_block_left_in_another_context_disturbs_nothing_there(db: Db) ->
     async with db.transaction() as tx:
         await manager.__aexit__(None, None, None)
         assert unit() is tx._unit
-    assert nothing_runs()
+    assert is_outside()
 
 
 @in_memory
@@ -294,9 +294,9 @@ async def test_blocks_left_in_another_order_leave_nothing_behind(db: Db) -> None
         await first.__aexit__(None, None, None)
         assert unit() is second._unit
         await second.__aexit__(None, None, None)
-        assert nothing_runs()  # the first one, which has ended; not the one around both
+        assert is_outside()  # the first one, which has ended; not the one around both
         assert outer._unit.open
-    assert nothing_runs()
+    assert is_outside()
 
 
 @in_memory
@@ -323,11 +323,11 @@ def test_of_blocks_that_overlap_none_is_left_behind() -> None:
 
 def test_a_transaction_of_our_own_is_left_behind_by_nobody() -> None:
     @job("ambient-nothing")
-    def nothing() -> None: ...
+    def do_nothing() -> None: ...
 
     with Database("memory:") as db, db.transaction():
         outer = current_transaction()
-        db.jobs.enqueue(nothing)
+        db.jobs.enqueue(do_nothing)
         assert current_transaction() is outer
     with pytest.raises(NoTransactionError):
         current_transaction()

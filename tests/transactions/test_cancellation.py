@@ -120,7 +120,7 @@ class Scene:
         await self.stops.at("handler")
         self.events.append("handler")
 
-    async def stored(self) -> bool:
+    async def is_stored(self) -> bool:
         """Whether it was written, as a whole."""
         self.store.stops = None
         found, made = await self.db.get_one(Thing, "a"), await self.db.get(Thing, "b")
@@ -153,16 +153,16 @@ Way = Callable[[Scene], Awaitable[Any]]
 def stops_of(way: Way, fails: Exception | None = None) -> list[str]:
     """Every suspension of a transaction that is not cancelled."""
 
-    async def undisturbed() -> list[str]:
+    async def run_undisturbed() -> list[str]:
         async with scene(None, fails) as it:
             with suppress(HoldallError):
                 await way(it)
             return list(it.stops.passed)
 
-    return asyncio.run(undisturbed())
+    return asyncio.run(run_undisturbed())
 
 
-async def cancelled_at(
+async def cancel_at(
     it: Scene, way: Way, times: int = 1, ends: type[BaseException] = asyncio.CancelledError
 ) -> None:
     """Cancel the transaction at its chosen stop, so many times, before it goes on from there and ends so."""
@@ -194,8 +194,8 @@ def test_a_cancelled_transaction_is_written_settled_and_handled_or_leaves_no_tra
 ) -> None:
     async def at(place: int, name: str, sent: bool) -> None:
         async with scene(place) as it:
-            await cancelled_at(it, way, times)
-            assert await it.stored() == sent
+            await cancel_at(it, way, times)
+            assert await it.is_stored() == sent
             if sent:
                 assert it.events == ["prepare", "settle", "handler"]
             else:
@@ -213,7 +213,7 @@ def test_a_cancelled_transaction_is_written_settled_and_handled_or_leaves_no_tra
 def test_a_cancelled_transaction_of_unknown_fate_is_reported_as_such_and_not_abandoned(way: Way) -> None:
     async def at(place: int) -> None:
         async with scene(place, OutcomeUnknown("lost")) as it:
-            await cancelled_at(it, way, ends=OutcomeUnknown)
+            await cancel_at(it, way, ends=OutcomeUnknown)
             assert it.events == ["prepare"]
             assert it.bodies == 1
 
@@ -229,7 +229,7 @@ def test_a_refused_transaction_is_abandoned_and_not_tried_again_when_its_caller_
 ) -> None:
     async def at(place: int) -> None:
         async with scene(place, error) as it:
-            await cancelled_at(it, way)
+            await cancel_at(it, way)
             assert it.bodies == 1
             assert it.events == ["prepare", "abandon"]
 
@@ -260,7 +260,7 @@ def test_a_time_limit_around_a_transaction_is_a_cancellation(place: str) -> None
     async def main() -> None:
         async with scene(stops_of_run.index(place)) as it:
 
-            async def limited() -> None:
+            async def run_limited() -> None:
                 async with asyncio.timeout(None) as limit:
                     it.events.append("begun")
                     watch = asyncio.ensure_future(_expire(it, limit))
@@ -270,8 +270,8 @@ def test_a_time_limit_around_a_transaction_is_a_cancellation(place: str) -> None
                         await watch
 
             with pytest.raises(TimeoutError):
-                await limited()
-            assert await it.stored() == (place == SENT)
+                await run_limited()
+            assert await it.is_stored() == (place == SENT)
 
     stops_of_run = stops_of(in_a_run)
     asyncio.run(main())
@@ -299,7 +299,7 @@ def test_one_of_several_gets_side_by_side_can_be_cancelled_and_the_transaction_g
                 tx.create(Thing, name="b")
 
             await it.db.run(body)
-            assert await it.stored()
+            assert await it.is_stored()
 
     asyncio.run(main())
 
@@ -344,10 +344,10 @@ def test_an_interrupt_while_waiting_for_the_next_attempt_abandons_the_first(
         async def abandon(self, port: Port) -> None:
             events.append("abandon")
 
-    def interrupted(seconds: float) -> None:
+    def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("time.sleep", interrupted)
+    monkeypatch.setattr("time.sleep", interrupt)
     with Database("memory:") as db, pytest.raises(KeyboardInterrupt):
         db.run(lambda tx: tx.join(Plain()))
     assert events == ["prepare", "abandon"]
@@ -375,16 +375,16 @@ def test_a_handler_that_is_cancelled_itself_abandons_nothing() -> None:
     async def main() -> None:
         async with scene(None) as it:
 
-            async def broken() -> None:
+            async def cancel_itself() -> None:
                 raise asyncio.CancelledError
 
             async def body(tx: Any) -> None:
                 await it.body(tx)
-                tx.after_commit(broken)
+                tx.after_commit(cancel_itself)
 
             with pytest.raises(asyncio.CancelledError):
                 await it.db.run(body)
             assert it.events == ["prepare", "settle", "handler"]
-            assert await it.stored()
+            assert await it.is_stored()
 
     asyncio.run(main())

@@ -150,7 +150,7 @@ async def count(tx: AsyncTransaction, calls: list[int], beside: bool) -> None:
         tx.create_or_put(Order, {"id": "b"}, {})
 
 
-def cancelled(*codes: str) -> TransactionCanceledError:
+def cancel(*codes: str) -> TransactionCanceledError:
     return TransactionCanceledError(
         "cancelled", reasons=[CancellationReason(code, f"because {code}") for code in codes]
     )
@@ -163,9 +163,9 @@ def cancelled(*codes: str) -> TransactionCanceledError:
         (ConflictError("another transaction"), False),
         (ConflictError("the same transaction is in progress"), True),
         (ThrottledError("too much"), False),
-        (cancelled("TransactionConflict", "None"), True),
-        (cancelled("None", "ThrottlingError"), True),
-        (cancelled("ProvisionedThroughputExceeded", "TransactionConflict"), True),
+        (cancel("TransactionConflict", "None"), True),
+        (cancel("None", "ThrottlingError"), True),
+        (cancel("ProvisionedThroughputExceeded", "TransactionConflict"), True),
     ],
     ids=str,
 )
@@ -183,9 +183,9 @@ async def test_what_passes_is_tried_again(db: Db, error: HoldallError, beside: b
     "error",
     [
         ServiceError("not this"),
-        cancelled("ValidationError", "None"),
-        cancelled("None", "ItemCollectionSizeLimitExceeded"),
-        cancelled("ValidationError", "TransactionConflict"),
+        cancel("ValidationError", "None"),
+        cancel("None", "ItemCollectionSizeLimitExceeded"),
+        cancel("ValidationError", "TransactionConflict"),
     ],
     ids=str,
 )
@@ -203,7 +203,7 @@ async def test_what_stays_is_raised_at_once(db: Db, error: HoldallError) -> None
 @in_memory
 async def test_a_permanent_reason_names_its_item(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    db.recorder.refusals.append(cancelled("None", "ValidationError"))
+    db.recorder.refusals.append(cancel("None", "ValidationError"))
     with pytest.raises(ServiceError, match=r"Order\(id='b'\): because ValidationError"):
         await db.run(count, [], True)
 

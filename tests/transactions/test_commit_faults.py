@@ -72,7 +72,7 @@ class Account:
             assert done == 0
 
 
-def attempted(driver: Driver, case: Case, **options: Any) -> Account:
+def attempt(driver: Driver, case: Case, **options: Any) -> Account:
     """Run a case as its caller would."""
     account = Account()
 
@@ -90,9 +90,7 @@ def attempted(driver: Driver, case: Case, **options: Any) -> Account:
 
 
 @contextmanager
-def staged(
-    colour: Colour, case: Case, meddle: Callable[[Backend], B]
-) -> Iterator[tuple[Driver, B, Database]]:
+def stage(colour: Colour, case: Case, meddle: Callable[[Backend], B]) -> Iterator[tuple[Driver, B, Database]]:
     """A driver on a store that something stands before, that thing, and the same store without it."""
     store = Watched()
     with open_database(store) as calm:
@@ -110,7 +108,7 @@ def requests_of(case: Case) -> list[Request[Any]]:
     with open_database(watched) as db:
         db.run(case.start)
         begun = len(watched.requests)
-        attempted(Driver("blocking", db), case)
+        attempt(Driver("blocking", db), case)
         return watched.requests[begun:]
 
 
@@ -136,9 +134,9 @@ PLACES = places()
     ],
 )
 def test_one_fault_is_overcome_or_told(case: Case, place: int, fault: Fault, colour: Colour) -> None:
-    with staged(colour, case, FaultyBackend) as (driver, faulty, calm):
+    with stage(colour, case, FaultyBackend) as (driver, faulty, calm):
         faulty.inject(*[None] * place, fault)
-        account = attempted(driver, case)
+        account = attempt(driver, case)
         account.check(case, calm)
         assert faulty.injected[fault] == 1
         refused = case in REPLANNED and place == 0 and fault is Fault.LOST_AFTER  # nothing was done, or lost
@@ -160,18 +158,18 @@ def test_one_fault_is_overcome_or_told(case: Case, place: int, fault: Fault, col
 def test_any_two_faults_are_overcome_or_told(case: Case, colour: Colour) -> None:
     for faults in product(SHORT, repeat=2):
         for gap in range(len(requests_of(case))):
-            with staged(colour, case, FaultyBackend) as (driver, faulty, calm):
+            with stage(colour, case, FaultyBackend) as (driver, faulty, calm):
                 faulty.inject(faults[0], *[None] * gap, faults[1])
-                attempted(driver, case).check(case, calm)
+                attempt(driver, case).check(case, calm)
 
 
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("fault", [Fault.THROTTLE, Fault.UNAVAILABLE], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_faults_without_end_are_told_after_the_last_attempt(case: Case, fault: Fault, colour: Colour) -> None:
-    with staged(colour, case, FaultyBackend) as (driver, faulty, calm):
+    with stage(colour, case, FaultyBackend) as (driver, faulty, calm):
         faulty.inject(*[fault] * 3)
-        account = attempted(driver, case, retries=2)
+        account = attempt(driver, case, retries=2)
         account.check(case, calm)
         assert isinstance(account.error, TransactionFailedError)
         assert account.error.attempts == account.bodies == 3
@@ -204,7 +202,7 @@ def conflict(request: Request[Any]) -> Exception:
     return ConflictError("another transaction is at work on it")
 
 
-def cancelled(code: str) -> Callable[[Request[Any]], Exception]:
+def cancel(code: str) -> Callable[[Request[Any]], Exception]:
     """A transaction cancelled because of its last action; a single write is refused in its own way."""
 
     def error(request: Request[Any]) -> Exception:
@@ -218,9 +216,9 @@ def cancelled(code: str) -> Callable[[Request[Any]], Exception]:
 
 REFUSALS = [
     pytest.param(conflict, id="conflict"),
-    pytest.param(cancelled("TransactionConflict"), id="cancelled for a conflict"),
-    pytest.param(cancelled("ThrottlingError"), id="cancelled for its rate"),
-    pytest.param(cancelled("ProvisionedThroughputExceeded"), id="cancelled for its throughput"),
+    pytest.param(cancel("TransactionConflict"), id="cancelled for a conflict"),
+    pytest.param(cancel("ThrottlingError"), id="cancelled for its rate"),
+    pytest.param(cancel("ProvisionedThroughputExceeded"), id="cancelled for its throughput"),
 ]
 
 
@@ -237,9 +235,9 @@ def test_conflicts_are_overcome_or_told(
     case: Case, refusal: Callable[[Request[Any]], Exception], colour: Colour
 ) -> None:
     for times, succeeds in ((2, True), (4, False)):
-        with staged(colour, case, Refusing) as (driver, refusing, calm):
+        with stage(colour, case, Refusing) as (driver, refusing, calm):
             refusing.errors += [refusal] * times
-            account = attempted(driver, case, retries=3)
+            account = attempt(driver, case, retries=3)
             account.check(case, calm)
             assert (account.error is None) == succeeds
             assert account.bodies == min(times + 1, 4)
@@ -281,7 +279,7 @@ def test_what_an_outdated_read_led_to_is_not_written_and_the_next_attempt_reads_
         driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 11))
         driver.db.run(lambda tx: tx.create(Thing, name="b", n=21))
         telling = Case("unsure", lambda tx: None, body, result=result, read_only=read_only)
-        account = attempted(driver, telling)
+        account = attempt(driver, telling)
         assert account.error is None
         assert account.result == result
         assert account.bodies == 2
@@ -304,7 +302,7 @@ def test_a_long_life_among_faults_leaves_a_ledger_that_agrees(colour: Colour) ->
         faulty = FaultyBackend(store, rates, seed=random.randrange(2**32))
         troubled = Driver(colour, Database(backend=faulty))
         for number in range(100 * ROUNDS):
-            told[_told(troubled, _entry(number, random))].add(number)
+            told[_find_outcome(troubled, _entry(number, random))].add(number)
         things = [calm.get_one(Thing, name) for name in "abc"]
         written = [int(word) for thing in things for word in thing.words]
         done = set(written)
@@ -332,7 +330,7 @@ def _entry(number: int, random: Random) -> Callable[[Any], Any]:
     return body
 
 
-def _told(driver: Driver, body: Callable[[Any], Any]) -> str:
+def _find_outcome(driver: Driver, body: Callable[[Any], Any]) -> str:
     try:
         driver.run(body)
     except OutcomeUnknown:

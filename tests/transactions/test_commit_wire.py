@@ -38,7 +38,7 @@ STAMPED = {"create", "create if missing", "update", "append", "update and increm
 
 
 @contextmanager
-def staged(
+def stage(
     colour: Colour, start: Callable[[Any], Any], single_writes: SingleWrites = "auto"
 ) -> Iterator[tuple[Driver, Fates, Database]]:
     """A driver whose messages meet their fates, these, and a database on the same table without any."""
@@ -87,7 +87,7 @@ def test_what_gets_through_in_the_end_was_done_once(case: Case) -> None:
     refused = [(Fate.THROTTLED,), (Fate.CONFLICT,)]
     losses = product((Fate.LOST, Fate.REPLY_LOST), repeat=2) if case in OF_EACH_KIND else ()
     for fates in [*refused, *product(UNCERTAIN), *losses]:
-        with staged("blocking", case.start) as (driver, network, calm):
+        with stage("blocking", case.start) as (driver, network, calm):
             network.coming.extend(fates)
             body = Telling(case.body)
             driver.run(body)
@@ -106,7 +106,7 @@ def test_a_commit_that_the_network_delivers_twice_has_happened_and_its_body_runs
 ) -> None:
     """The second delivery is refused by what the first has done, and only its answer comes back."""
     assert case.done is not None
-    with staged(colour, case.start) as (driver, network, calm):
+    with stage(colour, case.start) as (driver, network, calm):
         network.coming.append(Fate.TWICE)
         body = Telling(case.body)
         driver.run(body)
@@ -116,7 +116,7 @@ def test_a_commit_that_the_network_delivers_twice_has_happened_and_its_body_runs
 @pytest.mark.parametrize("case", WRITES, ids=str)
 def test_a_message_that_arrives_after_its_repetition_changes_nothing(case: Case) -> None:
     assert case.done is not None
-    with staged("blocking", case.start) as (driver, network, calm):
+    with stage("blocking", case.start) as (driver, network, calm):
         network.coming.append(Fate.LATE)
         driver.run(case.body)
         assert case.done(calm) == 1
@@ -131,7 +131,7 @@ def test_when_nothing_comes_through_any_more_the_caller_is_told_that_nobody_know
     case: Case, first: Fate, colour: Colour
 ) -> None:
     assert case.done is not None
-    with staged(colour, case.start) as (driver, network, calm):
+    with stage(colour, case.start) as (driver, network, calm):
         network.coming.extend([first, *[Fate.LOST] * 11])
         body = Telling(case.body)
         with pytest.raises(OutcomeUnknown):
@@ -144,7 +144,7 @@ def test_when_nothing_comes_through_any_more_the_caller_is_told_that_nobody_know
 @pytest.mark.parametrize(("case", "colour"), IN_COLOURS)
 def test_an_answer_that_makes_no_sense_says_nothing_about_the_write(case: Case, colour: Colour) -> None:
     assert case.done is not None
-    with staged(colour, case.start) as (driver, network, calm):
+    with stage(colour, case.start) as (driver, network, calm):
         network.coming.append(Fate.STRANGE)
         body = Telling(case.body)
         with pytest.raises(OutcomeUnknown):
@@ -158,7 +158,7 @@ def test_an_answer_that_makes_no_sense_says_nothing_about_the_write(case: Case, 
 @pytest.mark.parametrize("case", OF_EACH_KIND, ids=str)
 def test_refusals_without_end_are_a_plain_failure(case: Case, fate: Fate) -> None:
     assert case.done is not None
-    with staged("blocking", case.start) as (driver, network, calm):
+    with stage("blocking", case.start) as (driver, network, calm):
         network.coming.extend([fate] * 24)
         body = Telling(case.body)
         with pytest.raises(TransactionFailedError):
@@ -277,7 +277,7 @@ def test_a_change_whose_reply_was_lost_is_not_made_twice_when_others_undo_it_mea
     single_writes: SingleWrites,
 ) -> None:
     """Withdrawn, deposited: what they put back must not be taken once more by the second send."""
-    with staged("blocking", start, single_writes) as (driver, network, calm):
+    with stage("blocking", start, single_writes) as (driver, network, calm):
         network.coming.append(Fate.REPLY_LOST)
         network.meanwhile = lambda: reversal(calm)
         telling = Telling(body)
@@ -296,7 +296,7 @@ def test_a_change_whose_reply_was_lost_is_not_made_twice_when_others_undo_it_mea
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_change_that_others_built_upon_is_still_known_to_have_happened(colour: Colour) -> None:
     """They wrote in a transaction, which leaves our stamp where it is."""
-    with staged(colour, alone) as (driver, network, calm):
+    with stage(colour, alone) as (driver, network, calm):
         network.coming.append(Fate.REPLY_LOST)
         network.meanwhile = lambda: calm.run(lambda tx: tx.get_one(Thing, "a").field("n").increment_by(100))
         driver.run(Telling(withdraw))
@@ -306,7 +306,7 @@ def test_a_change_that_others_built_upon_is_still_known_to_have_happened(colour:
 @pytest.mark.parametrize("first", [Fate.LOST, Fate.REPLY_LOST], ids=str)
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_stamped_change_that_somebody_overwrote_has_an_unknown_fate(colour: Colour, first: Fate) -> None:
-    with staged(colour, alone) as (driver, network, calm):
+    with stage(colour, alone) as (driver, network, calm):
         network.coming.append(first)
         network.meanwhile = lambda: calm.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 77))
         body = Telling(withdraw)
@@ -323,7 +323,7 @@ def test_a_stamped_change_that_somebody_overwrote_has_an_unknown_fate(colour: Co
 def test_a_change_whose_item_is_deleted_before_the_look_has_an_unknown_fate_unless_it_has_a_token(
     single_writes: SingleWrites,
 ) -> None:
-    with staged("blocking", alone, single_writes) as (driver, network, calm):
+    with stage("blocking", alone, single_writes) as (driver, network, calm):
         network.coming.append(Fate.REPLY_LOST)
         network.meanwhile = lambda: calm.run(lambda tx: tx.delete(tx.get_one(Thing, "a")))
         body = Telling(withdraw)
@@ -344,7 +344,7 @@ def test_a_transaction_that_never_arrived_and_came_too_late_is_tried_again(colou
         payer, payee = await now(tx.get_all([Thing.key("a"), Thing.key("b")]))
         payer.n, payee.n = payer.n - 5, payee.n + 5
 
-    with staged(colour, in_company) as (driver, network, calm):
+    with stage(colour, in_company) as (driver, network, calm):
         network.coming.append(Fate.LOST)
         network.meanwhile = lambda: calm.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 77))
         body = Telling(transfer)
@@ -356,7 +356,7 @@ def test_a_transaction_that_never_arrived_and_came_too_late_is_tried_again(colou
 @pytest.mark.parametrize("colour", COLOURS)
 def test_two_who_change_different_fields_of_an_item_do_not_contend(colour: Colour) -> None:
     """Each leaves its stamp in the item, but depends only on the fields that it read or wrote."""
-    with staged(colour, alone) as (driver, _, calm):
+    with stage(colour, alone) as (driver, _, calm):
 
         async def body(tx: Any) -> None:
             thing = await now(tx.get_one(Thing, "a"))
@@ -370,7 +370,7 @@ def test_two_who_change_different_fields_of_an_item_do_not_contend(colour: Colou
 
 
 def test_contention_over_the_wire_names_the_field_and_both_values() -> None:
-    with staged("blocking", alone) as (driver, _, calm):
+    with stage("blocking", alone) as (driver, _, calm):
 
         async def body(tx: Any) -> None:
             thing = await now(tx.get_one(Thing, "a"))
@@ -397,7 +397,7 @@ def test_a_creation_whose_reply_was_lost_and_that_was_deleted_meanwhile_comes_ba
     async def create(tx: Any) -> None:
         tx.create(Thing, name="job")
 
-    with staged("blocking", alone, single_writes) as (driver, network, calm):
+    with stage("blocking", alone, single_writes) as (driver, network, calm):
         network.coming.append(Fate.REPLY_LOST)
         network.meanwhile = lambda: calm.run(lambda tx: tx.delete(tx.get_one(Thing, "job")))
         driver.run(create)
@@ -411,7 +411,7 @@ def test_a_creation_that_arrives_after_its_repetition_was_deleted_comes_back_unl
     async def create(tx: Any) -> None:
         tx.create(Thing, name="job")
 
-    with staged("blocking", alone, single_writes) as (driver, network, calm):
+    with stage("blocking", alone, single_writes) as (driver, network, calm):
         network.coming.append(Fate.LATE)
         driver.run(create)
         calm.run(lambda tx: tx.delete(tx.get_one(Thing, "job")))
@@ -426,7 +426,7 @@ def test_a_creation_whose_first_reply_was_lost_sends_no_second_message_that_coul
     async def create(tx: Any) -> None:
         tx.create(Thing, name="job")
 
-    with staged("blocking", alone) as (driver, network, _):
+    with stage("blocking", alone) as (driver, network, _):
         network.coming.append(Fate.REPLY_LOST)
         driver.run(create)
         assert network.sent == {"PutItem": 1}
@@ -439,7 +439,7 @@ def test_a_change_that_arrives_after_its_repetition_was_undone_is_made_again_unl
     """The first send asks only for the fields that it depends on, so that others may change the rest. If it is held up
     on its way until its repetition was carried out and undone, it finds those fields as they were.
     """
-    with staged("blocking", alone, single_writes) as (driver, network, calm):
+    with stage("blocking", alone, single_writes) as (driver, network, calm):
         network.coming.append(Fate.LATE)
         driver.run(withdraw)
         calm.run(deposit)

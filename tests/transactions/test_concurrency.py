@@ -329,13 +329,13 @@ async def test_two_threads_cannot_both_create(db: Db) -> None:
 def in_threads(work: Callable[[], None], count: int) -> None:
     errors: list[BaseException] = []
 
-    def guarded() -> None:
+    def guard() -> None:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - shown by the test
             errors.append(error)
 
-    threads = [threading.Thread(target=guarded) for _ in range(count)]
+    threads = [threading.Thread(target=guard) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -29,7 +29,7 @@ STORES = ["memory", "file", "ministack"]
 
 
 @contextmanager
-def stocked(store: str, directory: Path) -> Iterator[Database]:
+def open_stock(store: str, directory: Path) -> Iterator[Database]:
     """A database with as many bags of coffee as there are contenders."""
     url, credentials, settings = store_address(store, str(directory))
     with Database(url, credentials=credentials, **settings) as db:
@@ -49,7 +49,7 @@ def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> Non
     async def contend(db: AsyncDatabase) -> None:
         await asyncio.gather(*(db.run(take_one) for _ in range(CROWD)))
 
-    with stocked(store, tmp_path) as db:
+    with open_stock(store, tmp_path) as db:
         asyncio.run(contend(db.aio))
         assert db.get_one(Stock, "coffee").bags == 0
         assert db._shared.turns.is_empty
@@ -57,14 +57,14 @@ def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("store", STORES if TORTURE else STORES[1:2])
 def test_each_of_a_hundred_threads_gets_through(store: str, tmp_path: Path) -> None:
-    with stocked(store, tmp_path) as db:
+    with open_stock(store, tmp_path) as db:
         assert collect_refusals(db, CROWD) == []
         assert db.get_one(Stock, "coffee").bags == 0
         assert db._shared.turns.is_empty
 
 
 def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> None:
-    with stocked("file", tmp_path) as db:
+    with open_stock("file", tmp_path) as db:
         url = store_address("file", str(tmp_path))[0]
         with ExitStack() as stack:
             children = [
@@ -97,7 +97,7 @@ class WatchedPort(TimedPort):
         return await self._port.take_turn(names, since, seconds)
 
 
-def watched(db: Db) -> WatchedPort:
+def watch(db: Db) -> WatchedPort:
     port = WatchedPort(AwaitingPort(db.recorder), db.clock)
     db._context = replace(db._context, port=cast("Port", port))
     return port
@@ -106,7 +106,7 @@ def watched(db: Db) -> WatchedPort:
 @awaiting
 async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    port = watched(db)
+    port = watch(db)
     port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None)
 
     async def take_one(tx: AsyncTransaction) -> None:
@@ -119,7 +119,7 @@ async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
 @awaiting
 async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
-    port = watched(db)
+    port = watch(db)
     attempts: list[int] = []
     waiting: list[bool] = []
 
@@ -141,10 +141,10 @@ async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(d
 @awaiting
 async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
-    port = watched(db)
+    port = watch(db)
     tried: dict[str, int] = {"outer": 0, "inner": 0}
 
-    async def disturbed(tx: AsyncTransaction, name: str) -> None:
+    async def run_disturbed(tx: AsyncTransaction, name: str) -> None:
         tried[name] += 1
         order = await tx.get_one(Order, "a")
         if tried[name] == 1:
@@ -152,9 +152,9 @@ async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
         order.quantity += 1
 
     async def outer(tx: AsyncTransaction) -> None:
-        await disturbed(tx, "outer")
+        await run_disturbed(tx, "outer")
         if tried["outer"] == 2:
-            await db.run(disturbed, "inner")
+            await db.run(run_disturbed, "inner")
 
     await db.run(outer)
     assert tried == {"outer": 3, "inner": 2}
@@ -165,7 +165,7 @@ async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
 @awaiting
 async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    port = watched(db)
+    port = watch(db)
     under_way: list[Turn] = []
     failed: list[Exception] = []
 

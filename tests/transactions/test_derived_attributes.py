@@ -150,9 +150,9 @@ class Life:
     def values(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """All values of a new item."""
         fresh = {"kind": "a", "rank": 0, "count": 0, "tags": set(), "words": []}
-        return {**dict.fromkeys(self.plain), **fresh, **self.fitting(change)}
+        return {**dict.fromkeys(self.plain), **fresh, **self.fit(change)}
 
-    def fitting(self, change: Mapping[str, Any]) -> dict[str, Any]:
+    def fit(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """The part of a change that the model has fields for."""
         return {name: value for name, value in change.items() if name in self.plain}
 
@@ -188,7 +188,7 @@ def write(function: Write) -> Write:
 
 @write
 async def create(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    item = life.model(id=place[0], no=place[1], **life.fitting(change))
+    item = life.model(id=place[0], no=place[1], **life.fit(change))
     if life.is_taken(place, change):
         with pytest.raises((UniqueViolationError, TransactionErrors)):
             await life.db.create(item)
@@ -206,7 +206,7 @@ async def put(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> 
     is_read = life.model in (Unique, Versioned)
     count = life.truth.get(place, {}).get("count", 0) + 1
     change = {**change, "count": count}
-    item = life.model(id=place[0], no=place[1], **life.fitting(change))
+    item = life.model(id=place[0], no=place[1], **life.fit(change))
     if life.is_taken(place, change):
         with pytest.raises(UniqueViolationError):
             await life.db.put(item)
@@ -223,7 +223,7 @@ async def create_or_put(life: Life, place: tuple[str, int], change: Mapping[str,
     if life.model is Versioned:
         expected["version"] = life.truth.get(place, {}).get("version", 0)
     async with life.db.transaction() as tx:
-        tx.create_or_put(life.model, expected, life.fitting(change))
+        tx.create_or_put(life.model, expected, life.fit(change))
     version = life.truth.get(place, {}).get("version", 0)
     life.stores(place, life.values(change), anew=True)
     if life.model is Versioned:
@@ -236,17 +236,17 @@ async def assign_fields(life: Life, place: tuple[str, int], change: Mapping[str,
         return
     async with life.db.transaction() as tx:
         item = await tx.get_one(life.key(place))
-        for name, value in life.fitting(change).items():
+        for name, value in life.fit(change).items():
             setattr(item, name, value)
-    life.changes(place, life.fitting(change))
+    life.changes(place, life.fit(change))
 
 
 @write
 async def assign_mapping(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
     if place not in life.truth or life.is_taken(place, change):
         return
-    await life.db.update(life.key(place), **life.fitting(change))
-    life.changes(place, life.fitting(change))
+    await life.db.update(life.key(place), **life.fit(change))
+    life.changes(place, life.fit(change))
 
 
 @write
@@ -274,13 +274,13 @@ async def change_members(life: Life, place: tuple[str, int], change: Mapping[str
 
 @write
 async def update_blindly(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if place not in life.truth or life.is_taken(place, change) or not life.fitting(change):
+    if place not in life.truth or life.is_taken(place, change) or not life.fit(change):
         return
     old = {name: value for name, value in life.truth[place].items() if name in life.plain}
     async with life.db.transaction() as tx:
         expected = {"id": place[0], "no": place[1], **old}
-        tx.update(life.model, expected, life.fitting(change))
-    life.changes(place, life.fitting(change))
+        tx.update(life.model, expected, life.fit(change))
+    life.changes(place, life.fit(change))
 
 
 @write
@@ -342,7 +342,7 @@ async def discard_members(life: Life, place: tuple[str, int], change: Mapping[st
 async def update_or_create(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
     if life.is_taken(place, change):
         return
-    given = life.fitting(change) if place not in life.truth else {}
+    given = life.fit(change) if place not in life.truth else {}
     given = {name: value for name, value in given.items() if name != "count"}
     await life.db.update(
         life.key(place), col(life.model.count).increment_by(5), create_if_missing=given or True
@@ -374,7 +374,7 @@ async def write_in_batches(life: Life, place: tuple[str, int], change: Mapping[s
         return
     other = PLACES[0] if place != PLACES[0] else PLACES[1]
     async with life.db.bulk(life.model) as bulk:
-        await bulk.put(life.model(id=place[0], no=place[1], **life.fitting(change)))
+        await bulk.put(life.model(id=place[0], no=place[1], **life.fit(change)))
         await bulk.delete(life.key(other))
     life.stores(place, life.values(change), anew=True)
     life.truth.pop(other, None)

@@ -50,7 +50,7 @@ class Meanwhile:
             await self._way.run(self._other)
 
 
-async def opened_accounts(way: Way) -> None:
+async def open_accounts(way: Way) -> None:
     async def body(tx: Awaited) -> None:
         tx.create(Account, name="ada", euros=100)
         tx.create(Account, name="bob", euros=100)
@@ -66,13 +66,13 @@ async def euros(way: Way, name: str) -> int:
     return await way.run(body)
 
 
-async def moved(tx: Awaited) -> None:
+async def move(tx: Awaited) -> None:
     """Moves fifty euros from ada to bob."""
     (await tx.get(Account, "ada")).euros -= 50
     (await tx.get(Account, "bob")).euros += 50
 
 
-async def added(tx: Awaited) -> None:
+async def add(tx: Awaited) -> None:
     """Gives ada ten euros."""
     (await tx.get(Account, "ada")).euros += 10
 
@@ -80,7 +80,7 @@ async def added(tx: Awaited) -> None:
 # --- phantoms -------------------------------------------------------------------------------------------------------
 
 
-async def booked_if_empty(tx: Awaited, number: int) -> bool:
+async def book_if_empty(tx: Awaited, number: int) -> bool:
     empty = not await tx.query(Seat, flight="F1")
     if empty:
         tx.create(Seat, flight="F1", number=number)
@@ -90,12 +90,12 @@ async def booked_if_empty(tx: Awaited, number: int) -> bool:
 @everywhere
 async def test_a_query_does_not_notice_rows_that_appear_after_it(way: Way) -> None:
     async def other(tx: Awaited) -> None:
-        assert await booked_if_empty(tx, 2)
+        assert await book_if_empty(tx, 2)
 
     meanwhile = Meanwhile(way, other)
 
     async def body(tx: Awaited) -> None:
-        assert await booked_if_empty(tx, 1)
+        assert await book_if_empty(tx, 1)
         await meanwhile()
 
     await way.run(body)
@@ -109,17 +109,17 @@ async def test_a_query_does_not_notice_rows_that_appear_after_it(way: Way) -> No
 
 @everywhere
 async def test_a_guard_item_keeps_phantoms_away(way: Way) -> None:
-    async def guarded(tx: Awaited, number: int) -> bool:
+    async def book_guarded(tx: Awaited, number: int) -> bool:
         flight = await tx.get(Flight.key("F1"), create_if_missing=True)
-        if await booked_if_empty(tx, number):
+        if await book_if_empty(tx, number):
             flight.changes += 1
             return True
         return False
 
-    meanwhile = Meanwhile(way, lambda tx: guarded(tx, 2))
+    meanwhile = Meanwhile(way, lambda tx: book_guarded(tx, 2))
 
     async def body(tx: Awaited) -> bool:
-        done = await guarded(tx, 1)
+        done = await book_guarded(tx, 1)
         await meanwhile()
         return done
 
@@ -188,8 +188,8 @@ async def _paid_meanwhile(way: Way) -> Meanwhile:
 
 @everywhere
 async def test_an_increment_goes_through_though_the_value_that_was_read_is_out_of_date(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, added)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, add)
 
     async def body(tx: Awaited) -> int:
         account = await tx.get(Account, "ada")
@@ -205,8 +205,8 @@ async def test_an_increment_goes_through_though_the_value_that_was_read_is_out_o
 
 @everywhere
 async def test_an_assignment_does_not(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, added)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, add)
 
     async def body(tx: Awaited) -> int:
         account = await tx.get(Account, "ada")
@@ -237,32 +237,32 @@ async def _sum(way: Way, meanwhile: Meanwhile, *, write: bool = False, **options
 
 @everywhere
 async def test_a_transaction_that_writes_nothing_may_have_seen_what_never_was(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, moved)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, move)
     assert await _sum(way, meanwhile) == 250  # there were always 200
     assert meanwhile.attempts == 1
 
 
 @everywhere
 async def test_a_read_only_transaction_has_seen_what_was(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, moved)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, move)
     assert await _sum(way, meanwhile, read_only=True) == 200
     assert meanwhile.attempts == 2
 
 
 @everywhere
 async def test_a_transaction_that_writes_has_seen_what_was(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, moved)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, move)
     assert await _sum(way, meanwhile, write=True) == 200
     assert meanwhile.attempts == 2
 
 
 @everywhere
 async def test_looking_at_all_values_at_once_is_no_reading(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, added)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, add)
 
     async def body(tx: Awaited) -> None:
         values = (await tx.get(Account, "ada")).to_dict()
@@ -279,8 +279,8 @@ async def test_looking_at_all_values_at_once_is_no_reading(way: Way) -> None:
 
 @everywhere
 async def test_a_put_without_expectations_overwrites_what_it_never_saw(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, added)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, add)
 
     async def body(tx: Awaited) -> None:
         tx.create_or_put(Account, {"name": "ada"}, {"euros": 1})
@@ -293,8 +293,8 @@ async def test_a_put_without_expectations_overwrites_what_it_never_saw(way: Way)
 
 @everywhere
 async def test_a_delete_by_key_deletes_what_it_never_saw(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, added)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, add)
 
     async def body(tx: Awaited) -> None:
         tx.delete(Account.key("ada"))
@@ -310,12 +310,12 @@ async def test_a_delete_by_key_deletes_what_it_never_saw(way: Way) -> None:
 
 @everywhere
 async def test_a_blind_update_only_minds_what_it_expects(way: Way) -> None:
-    await opened_accounts(way)
+    await open_accounts(way)
 
-    async def annotated(tx: Awaited) -> None:
+    async def annotate(tx: Awaited) -> None:
         (await tx.get(Account, "ada")).note = "a friend"
 
-    meanwhile = Meanwhile(way, annotated)
+    meanwhile = Meanwhile(way, annotate)
 
     async def body(tx: Awaited) -> None:
         tx.update(Account, {"name": "ada", "euros": 100}, {"euros": 99})
@@ -328,8 +328,8 @@ async def test_a_blind_update_only_minds_what_it_expects(way: Way) -> None:
 
 @everywhere
 async def test_a_blind_update_whose_expectation_is_wrong_fails_for_good(way: Way) -> None:
-    await opened_accounts(way)
-    meanwhile = Meanwhile(way, added)
+    await open_accounts(way)
+    meanwhile = Meanwhile(way, add)
 
     async def body(tx: Awaited) -> None:
         tx.update(Account, {"name": "ada", "euros": 100}, {"euros": 99})
@@ -350,10 +350,10 @@ async def test_an_item_that_expired_before_the_commit_counts_as_changed(way: Way
     clock = Clock()
     way.port.now = clock.now  # type: ignore[method-assign]
 
-    async def leased(tx: Awaited) -> None:
+    async def lease(tx: Awaited) -> None:
         tx.create(Lease, name="x", values=[1], ends=clock.seconds + 40)
 
-    await way.run(leased)
+    await way.run(lease)
 
     async def other(tx: Awaited) -> None:
         assert clock.tick(50)

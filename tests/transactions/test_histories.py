@@ -19,17 +19,17 @@ def read(key: str, *values: int) -> Read:
     return Read(key, values or None)
 
 
-def done(*operations: Operation, by: str = "", at: tuple[int, int] = (0, 9)) -> Transaction:
+def commit(*operations: Operation, by: str = "", at: tuple[int, int] = (0, 9)) -> Transaction:
     """A committed transaction; all of them overlap, in processes of their own, unless said otherwise."""
     return Transaction(by or str(operations), operations, Outcome.COMMITTED, *at)
 
 
-def aborted(*operations: Operation) -> Transaction:
-    return replace(done(*operations), outcome=ABORTED)
+def abort(*operations: Operation) -> Transaction:
+    return replace(commit(*operations), outcome=ABORTED)
 
 
 def unknown(*operations: Operation, by: str = "", at: tuple[int, int] = (0, 9)) -> Transaction:
-    return replace(done(*operations, by=by, at=at), outcome=UNKNOWN)
+    return replace(commit(*operations, by=by, at=at), outcome=UNKNOWN)
 
 
 def names(
@@ -48,160 +48,169 @@ def test_an_empty_history_is_clean() -> None:
 
 
 def test_reads_of_what_was_appended_are_clean() -> None:
-    history = [done(Append("x", 1)), done(read("x", 1), Append("x", 2), read("x", 1, 2)), done(read("x"))]
-    assert names(history, done(read("x", 1, 2))) == []
+    history = [
+        commit(Append("x", 1)),
+        commit(read("x", 1), Append("x", 2), read("x", 1, 2)),
+        commit(read("x")),
+    ]
+    assert names(history, commit(read("x", 1, 2))) == []
 
 
 def test_an_empty_list_is_as_good_as_a_missing_one() -> None:
-    assert names([done(Read("x", ()), Append("x", 1)), done(Read("x", None))], done(read("x", 1))) == []
+    assert names([commit(Read("x", ()), Append("x", 1)), commit(Read("x", None))], commit(read("x", 1))) == []
 
 
 def test_an_append_after_no_read_at_all_is_clean() -> None:
-    assert names([done(Append("x", 2), read("x", 1, 2)), done(Append("x", 1))], done(read("x", 1, 2))) == []
+    assert (
+        names([commit(Append("x", 2), read("x", 1, 2)), commit(Append("x", 1))], commit(read("x", 1, 2)))
+        == []
+    )
 
 
 def test_aborted_transactions_may_have_read_anything() -> None:
     history = [
-        aborted(read("x", 7), Append("x", 1)),
-        aborted(read("x", 8)),
-        aborted(Append("y", 1), read("y")),
+        abort(read("x", 7), Append("x", 1)),
+        abort(read("x", 8)),
+        abort(Append("y", 1), read("y")),
     ]
-    assert names(history, done(read("x"))) == []
+    assert names(history, commit(read("x"))) == []
 
 
 # --- lists that cannot be -------------------------------------------------------------------------------------------
 
 
 def test_an_append_of_an_aborted_transaction_that_was_read_is_g1a() -> None:
-    assert names([aborted(Append("x", 1)), done(read("x", 1))]) == ["G1a"]
+    assert names([abort(Append("x", 1)), commit(read("x", 1))]) == ["G1a"]
 
 
 def test_an_aborted_append_in_the_midst_of_a_list_is_g1a() -> None:
-    history = [aborted(Append("x", 1)), done(Append("x", 2)), done(read("x", 1, 2))]
+    history = [abort(Append("x", 1)), commit(Append("x", 2)), commit(read("x", 1, 2))]
     assert names(history) == ["G1a"]
 
 
 def test_half_of_a_transaction_that_was_read_is_g1b() -> None:
-    history = [done(Append("x", 1), Append("x", 2)), done(read("x", 1))]
-    assert "G1b" in names(history, done(read("x", 1, 2)))
+    history = [commit(Append("x", 1), Append("x", 2)), commit(read("x", 1))]
+    assert "G1b" in names(history, commit(read("x", 1, 2)))
 
 
 def test_an_own_append_that_is_not_seen_is_internal() -> None:
-    assert names([done(Append("x", 1), read("x"))], done(read("x", 1))) == ["internal"]
-    assert names([done(Append("x", 1)), done(Append("x", 2), read("x", 1))], done(read("x", 1, 2))) == [
+    assert names([commit(Append("x", 1), read("x"))], commit(read("x", 1))) == ["internal"]
+    assert names([commit(Append("x", 1)), commit(Append("x", 2), read("x", 1))], commit(read("x", 1, 2))) == [
         "internal"
     ]
 
 
 def test_two_different_lists_in_one_transaction_are_internal() -> None:
-    history = [done(Append("x", 1)), done(read("x"), read("x", 1))]
+    history = [commit(Append("x", 1)), commit(read("x"), read("x", 1))]
     assert names(history) == ["internal"]
 
 
 def test_an_own_append_seen_before_it_was_made_is_internal() -> None:
-    assert names([done(read("x", 1), Append("x", 1))], done(read("x", 1))) == ["internal"]
+    assert names([commit(read("x", 1), Append("x", 1))], commit(read("x", 1))) == ["internal"]
 
 
 def test_a_value_twice_in_a_list_is_a_duplicate() -> None:
-    assert names([done(Append("x", 1)), done(read("x", 1, 1))]) == ["duplicate"]
+    assert names([commit(Append("x", 1)), commit(read("x", 1, 1))]) == ["duplicate"]
 
 
 def test_a_value_that_nobody_appended_is_garbage() -> None:
-    assert names([done(read("x", 1))]) == ["garbage"]
+    assert names([commit(read("x", 1))]) == ["garbage"]
 
 
 def test_a_value_appended_to_another_key_is_garbage() -> None:
-    assert names([done(Append("y", 1)), done(read("x", 1))]) == ["garbage"]
+    assert names([commit(Append("y", 1)), commit(read("x", 1))]) == ["garbage"]
 
 
 def test_lists_that_disagree_are_an_anomaly_of_order() -> None:
-    history = [done(Append("x", 1)), done(Append("x", 2)), done(read("x", 1, 2)), done(read("x", 2))]
+    history = [commit(Append("x", 1)), commit(Append("x", 2)), commit(read("x", 1, 2)), commit(read("x", 2))]
     assert names(history) == ["order"]
     assert "after 0 values of x, T2 read 1, but T3 2" in str(check(history)[0])
 
 
 def test_a_committed_append_that_is_gone_in_the_end_is_lost() -> None:
-    assert names([done(Append("x", 1))], done(read("x"))) == ["lost append"]
+    assert names([commit(Append("x", 1))], commit(read("x"))) == ["lost append"]
 
 
 def test_an_append_that_somebody_saw_and_is_gone_in_the_end_is_lost() -> None:
-    assert "lost append" in names([unknown(Append("x", 1)), done(read("x", 1))], done(read("x")))
+    assert "lost append" in names([unknown(Append("x", 1)), commit(read("x", 1))], commit(read("x")))
 
 
 def test_a_lost_update_is_a_lost_append() -> None:
     history = [
-        done(Append("x", 1)),
-        done(read("x", 1), Append("x", 2)),
-        done(read("x", 1), Append("x", 3)),
+        commit(Append("x", 1)),
+        commit(read("x", 1), Append("x", 2)),
+        commit(read("x", 1), Append("x", 3)),
     ]
-    assert names(history, done(read("x", 1, 3))) == ["lost append"]
+    assert names(history, commit(read("x", 1, 3))) == ["lost append"]
 
 
 # --- cycles ---------------------------------------------------------------------------------------------------------
 
 
 def test_appends_in_opposite_orders_are_g0() -> None:
-    history = [done(Append("x", 1), Append("y", 1)), done(Append("x", 2), Append("y", 2))]
-    assert names(history, done(read("x", 1, 2), read("y", 2, 1))) == ["G0"]
+    history = [commit(Append("x", 1), Append("y", 1)), commit(Append("x", 2), Append("y", 2))]
+    assert names(history, commit(read("x", 1, 2), read("y", 2, 1))) == ["G0"]
 
 
 def test_an_append_between_those_of_another_is_g0() -> None:
-    history = [done(Append("x", 1), Append("x", 3)), done(Append("x", 2))]
-    assert names(history, done(read("x", 1, 2, 3))) == ["G0"]
+    history = [commit(Append("x", 1), Append("x", 3)), commit(Append("x", 2))]
+    assert names(history, commit(read("x", 1, 2, 3))) == ["G0"]
 
 
 def test_two_transactions_that_saw_each_other_are_g1c() -> None:
-    history = [done(Append("x", 1), read("y", 2)), done(Append("y", 2), read("x", 1))]
+    history = [commit(Append("x", 1), read("y", 2)), commit(Append("y", 2), read("x", 1))]
     assert names(history) == ["G1c"]
 
 
 def test_a_stale_read_acted_upon_is_g_single() -> None:
-    history = [done(Append("x", 1)), done(Append("x", 2)), done(read("x", 1), Append("x", 3))]
-    assert names(history, done(read("x", 1, 2, 3))) == ["G-single"]
+    history = [commit(Append("x", 1)), commit(Append("x", 2)), commit(read("x", 1), Append("x", 3))]
+    assert names(history, commit(read("x", 1, 2, 3))) == ["G-single"]
 
 
 def test_one_half_read_before_and_the_other_after_a_transaction_is_g_single() -> None:
-    history = [done(Append("x", 1), Append("y", 1)), done(read("x"), read("y", 1))]
-    assert names(history, done(read("x", 1), read("y", 1))) == ["G-single"]
+    history = [commit(Append("x", 1), Append("y", 1)), commit(read("x"), read("y", 1))]
+    assert names(history, commit(read("x", 1), read("y", 1))) == ["G-single"]
 
 
 def test_write_skew_is_g2() -> None:
-    history = [done(read("x"), read("y"), Append("x", 1)), done(read("x"), read("y"), Append("y", 1))]
-    assert names(history, done(read("x", 1), read("y", 1))) == ["G2"]
+    history = [commit(read("x"), read("y"), Append("x", 1)), commit(read("x"), read("y"), Append("y", 1))]
+    assert names(history, commit(read("x", 1), read("y", 1))) == ["G2"]
 
 
 def test_readers_who_saw_two_appends_in_opposite_orders_are_g2() -> None:
     history = [
-        done(Append("x", 1)),
-        done(Append("y", 1)),
-        done(read("x", 1), read("y")),
-        done(read("x"), read("y", 1)),
+        commit(Append("x", 1)),
+        commit(Append("y", 1)),
+        commit(read("x", 1), read("y")),
+        commit(read("x"), read("y", 1)),
     ]
-    assert names(history, done(read("x", 1), read("y", 1))) == ["G2"]
+    assert names(history, commit(read("x", 1), read("y", 1))) == ["G2"]
 
 
 def test_of_a_knot_the_worst_and_shortest_cycle_is_told() -> None:
-    ring = [done(Append(key, 1), read(after, 1)) for key, after in zip("abcd", "bcda", strict=True)]
-    skewed = [done(read("a", 1), Append("e", 1)), done(read("e", 1), Append("a", 2), read("b"))]
-    (anomaly,) = check([*ring, *skewed], done(read("a", 1, 2)))
+    ring = [commit(Append(key, 1), read(after, 1)) for key, after in zip("abcd", "bcda", strict=True)]
+    skewed = [commit(read("a", 1), Append("e", 1)), commit(read("e", 1), Append("a", 2), read("b"))]
+    (anomaly,) = check([*ring, *skewed], commit(read("a", 1, 2)))
     assert anomaly.name == "G1c"
     assert sorted(anomaly.transactions) == [0, 1, 2, 3]
 
 
 def test_each_knot_is_told() -> None:
     history = [
-        done(Append(key, value), read(other, 1)) for key, other, value in [("a", "b", 1), ("b", "a", 1)]
+        commit(Append(key, value), read(other, 1)) for key, other, value in [("a", "b", 1), ("b", "a", 1)]
     ]
-    again = [done(Append(key, value), read(other, 1)) for key, other, value in [("c", "d", 1), ("d", "c", 1)]]
+    again = [
+        commit(Append(key, value), read(other, 1)) for key, other, value in [("c", "d", 1), ("d", "c", 1)]
+    ]
     assert names([*history, *again]) == ["G1c", "G1c"]
 
 
 def test_a_cycle_is_told_step_by_step() -> None:
     history = [
-        done(Append("x", 1), Append("y", 1), by="one"),
-        done(read("x"), read("y", 1), by="two"),
+        commit(Append("x", 1), Append("y", 1), by="one"),
+        commit(read("x"), read("y", 1), by="two"),
     ]
-    (anomaly,) = check(history, done(read("x", 1), read("y", 1), by="end", at=(10, 11)))
+    (anomaly,) = check(history, commit(read("x", 1), read("y", 1), by="end", at=(10, 11)))
     assert str(anomaly).splitlines() == [
         "G-single: 2 transactions, each before the next and the last before the first",
         "  T1 read x before T0 appended 1 to it (rw)",
@@ -219,66 +228,72 @@ def test_long_lists_are_told_by_their_ends() -> None:
 
 
 def test_a_process_that_does_not_see_its_own_earlier_append_goes_back_in_time() -> None:
-    history = [done(Append("x", 1), by="a", at=(0, 5)), done(read("x"), by="a", at=(5, 9))]
-    assert names(history, done(read("x", 1), at=(10, 11))) == ["G-single-process"]
-    assert names(history, done(read("x", 1), at=(10, 11)), order=()) == []
+    history = [commit(Append("x", 1), by="a", at=(0, 5)), commit(read("x"), by="a", at=(5, 9))]
+    assert names(history, commit(read("x", 1), at=(10, 11))) == ["G-single-process"]
+    assert names(history, commit(read("x", 1), at=(10, 11)), order=()) == []
 
 
 def test_not_seeing_what_had_ended_elsewhere_goes_back_in_time() -> None:
-    history = [done(Append("x", 1), by="a", at=(0, 4)), done(read("x"), by="b", at=(5, 9))]
-    assert names(history, done(read("x", 1), at=(10, 11))) == ["G-single-realtime"]
-    assert names(history, done(read("x", 1), at=(10, 11)), order=("process",)) == []
+    history = [commit(Append("x", 1), by="a", at=(0, 4)), commit(read("x"), by="b", at=(5, 9))]
+    assert names(history, commit(read("x", 1), at=(10, 11))) == ["G-single-realtime"]
+    assert names(history, commit(read("x", 1), at=(10, 11)), order=("process",)) == []
 
 
 def test_appends_against_the_order_of_time_are_g0_realtime() -> None:
-    history = [done(Append("x", 1), at=(0, 1)), done(Append("x", 2), at=(2, 3))]
-    assert names(history, done(read("x", 2, 1), at=(4, 5))) == ["G0-realtime"]
+    history = [commit(Append("x", 1), at=(0, 1)), commit(Append("x", 2), at=(2, 3))]
+    assert names(history, commit(read("x", 2, 1), at=(4, 5))) == ["G0-realtime"]
 
 
 def test_time_orders_across_many_transactions() -> None:
-    between = [done(Append("y", number), at=(2 * number, 2 * number + 1)) for number in range(1, 50)]
-    history = [done(Append("x", 1), at=(0, 1)), *between, done(read("x"), at=(200, 201))]
-    final = done(read("x", 1), read("y", *range(1, 50)), at=(300, 301))
+    between = [commit(Append("y", number), at=(2 * number, 2 * number + 1)) for number in range(1, 50)]
+    history = [commit(Append("x", 1), at=(0, 1)), *between, commit(read("x"), at=(200, 201))]
+    final = commit(read("x", 1), read("y", *range(1, 50)), at=(300, 301))
     assert names(history, final) == ["G-single-realtime"]
 
 
 def test_transactions_that_overlap_have_no_order_of_time() -> None:
-    history = [done(Append("x", 1), at=(0, 5)), done(read("x"), at=(5, 9)), done(read("x", 1), at=(5, 6))]
-    assert names(history, done(read("x", 1), at=(10, 11))) == []
+    history = [
+        commit(Append("x", 1), at=(0, 5)),
+        commit(read("x"), at=(5, 9)),
+        commit(read("x", 1), at=(5, 6)),
+    ]
+    assert names(history, commit(read("x", 1), at=(10, 11))) == []
 
 
 # --- unknown outcomes -----------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_transaction_that_nobody_saw_did_not_happen() -> None:
-    assert names([unknown(read("x", 5), Append("x", 1))], done(read("x"))) == []
+    assert names([unknown(read("x", 5), Append("x", 1))], commit(read("x"))) == []
 
 
 def test_an_unknown_transaction_that_was_seen_happened_as_a_whole() -> None:
-    assert names([unknown(Append("x", 1), Append("y", 1))], done(read("x", 1), read("y"))) == ["lost append"]
+    assert names([unknown(Append("x", 1), Append("y", 1))], commit(read("x", 1), read("y"))) == [
+        "lost append"
+    ]
 
 
 def test_what_an_unknown_transaction_that_was_seen_had_read_is_checked() -> None:
-    assert names([unknown(read("y", 5), Append("x", 1))], done(read("x", 1))) == ["garbage"]
+    assert names([unknown(read("y", 5), Append("x", 1))], commit(read("x", 1))) == ["garbage"]
 
 
 def test_being_seen_by_one_that_did_not_happen_is_not_being_seen() -> None:
     history = [unknown(read("z", 9), Append("x", 1)), unknown(read("x", 1), Append("y", 1))]
-    assert names(history, done(read("x"), read("y"))) == []
+    assert names(history, commit(read("x"), read("y"))) == []
 
 
 def test_being_seen_by_an_unknown_one_that_was_seen_counts() -> None:
     history = [unknown(read("z", 9), Append("x", 1)), unknown(read("x", 1), Append("y", 1))]
-    assert names(history, done(read("x", 1), read("y", 1))) == ["garbage"]
+    assert names(history, commit(read("x", 1), read("y", 1))) == ["garbage"]
 
 
 def test_an_unknown_transaction_may_take_effect_after_its_process_has_gone_on() -> None:
-    history = [unknown(Append("x", 1), by="a", at=(0, 1)), done(read("x"), by="a", at=(2, 3))]
-    assert names(history, done(read("x", 1), at=(4, 5))) == []
+    history = [unknown(Append("x", 1), by="a", at=(0, 1)), commit(read("x"), by="a", at=(2, 3))]
+    assert names(history, commit(read("x", 1), at=(4, 5))) == []
 
 
 def test_an_unknown_transaction_takes_no_effect_before_it_began() -> None:
-    history = [done(read("x", 1), by="a", at=(0, 1)), unknown(Append("x", 1), by="b", at=(2, 3))]
+    history = [commit(read("x", 1), by="a", at=(0, 1)), unknown(Append("x", 1), by="b", at=(2, 3))]
     assert names(history) == ["G1c-realtime"]
 
 
@@ -287,19 +302,19 @@ def test_an_unknown_transaction_takes_no_effect_before_it_began() -> None:
 
 def test_a_value_appended_twice_is_no_history() -> None:
     with pytest.raises(ValueError, match="append x 1 occurs twice"):
-        check([done(Append("x", 1), Append("x", 1))])
+        check([commit(Append("x", 1), Append("x", 1))])
     with pytest.raises(ValueError, match="append x 1 occurs twice"):
-        check([done(Append("x", 1)), aborted(Append("x", 1))])
+        check([commit(Append("x", 1)), abort(Append("x", 1))])
 
 
 def test_a_process_does_one_thing_at_a_time() -> None:
     with pytest.raises(ValueError, match="overlap"):
-        check([done(Append("x", 1), by="a", at=(0, 2)), done(Append("x", 2), by="a", at=(1, 3))])
+        check([commit(Append("x", 1), by="a", at=(0, 2)), commit(Append("x", 2), by="a", at=(1, 3))])
 
 
 def test_nothing_ends_before_it_begins() -> None:
     with pytest.raises(ValueError, match="ended before it began"):
-        check([done(Append("x", 1), at=(1, 0))])
+        check([commit(Append("x", 1), at=(1, 0))])
 
 
 # --- simulated histories --------------------------------------------------------------------------------------------
@@ -325,7 +340,7 @@ def _serial_history(length: int, random: Random) -> Told:
         free = [process for process in ended if ended[process] <= moment]
         process = random.choice([*free, f"p{len(ended)}"])
         outcome = random.choice([Outcome.COMMITTED] * 6 + [ABORTED, UNKNOWN])
-        operations, after = _performed(random, number, state)
+        operations, after = _perform(random, number, state)
         if outcome is Outcome.COMMITTED or (outcome is UNKNOWN and random.random() < 0.5):
             state = after
         invoked = random.randint(max(ended.get(process, 0), moment - 400), moment)
@@ -334,7 +349,7 @@ def _serial_history(length: int, random: Random) -> Told:
     return history, _final(state)
 
 
-def _performed(
+def _perform(
     random: Random, number: int, state: dict[str, tuple[int, ...]]
 ) -> tuple[tuple[Operation, ...], dict[str, tuple[int, ...]]]:
     after = dict(state)
@@ -363,7 +378,7 @@ def test_what_one_at_a_time_would_tell_is_clean(told: Told) -> None:
 @given(serial_histories(), st.data())
 def test_a_value_taken_out_of_every_list_is_lost(told: Told, data: st.DataObject) -> None:
     history, final = told
-    appends = _committed_appends(history)
+    appends = _list_committed_appends(history)
     assume(appends)
     lost = data.draw(st.sampled_from(appends))
     spoilt = [_without(transaction, lost) for transaction in history]
@@ -373,7 +388,7 @@ def test_a_value_taken_out_of_every_list_is_lost(told: Told, data: st.DataObject
 @given(serial_histories(), st.data())
 def test_an_append_said_to_be_aborted_is_noticed(told: Told, data: st.DataObject) -> None:
     history, final = told
-    places = [place for place, it in enumerate(history) if _committed_appends([it])]
+    places = [place for place, it in enumerate(history) if _list_committed_appends([it])]
     assume(places)
     place = data.draw(st.sampled_from(places))
     history[place] = replace(history[place], outcome=ABORTED)
@@ -426,7 +441,7 @@ def test_an_append_after_a_stale_read_is_noticed(told: Told, data: st.DataObject
     assert {name for name in names(history, final) if name != "G1b"} & {"G0", "G1c", "G-single"}
 
 
-def _committed_appends(history: Sequence[Transaction]) -> list[Append]:
+def _list_committed_appends(history: Sequence[Transaction]) -> list[Append]:
     return [
         operation
         for it in history
@@ -522,10 +537,10 @@ def _in_shared_processes(draw: st.DrawFn, history: list[Transaction]) -> list[Tr
 def test_a_history_is_clean_exactly_when_some_serial_order_explains_it(
     told: Told, order: tuple[Order, ...]
 ) -> None:
-    assert (names(*told, order) == []) == _explained(*told, order)
+    assert (names(*told, order) == []) == _is_explained(*told, order)
 
 
-def _explained(history: Sequence[Transaction], final: Transaction, order: tuple[Order, ...]) -> bool:
+def _is_explained(history: Sequence[Transaction], final: Transaction, order: tuple[Order, ...]) -> bool:
     return any(
         _respects(serial, order) and _replays([*serial, final])
         for happened in _that_may_have_happened(history)

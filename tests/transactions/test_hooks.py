@@ -95,7 +95,7 @@ class Parent(Model):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_called_yet() -> None:
+def _start_afresh() -> None:
     called.clear()
 
 

@@ -38,7 +38,7 @@ def wide_model(count: int) -> type[Any]:
     return type("Wide", (Model,), body)
 
 
-def refused_by_us(error: HoldallError) -> bool:
+def is_refused_by_us(error: HoldallError) -> bool:
     return isinstance(error, InvalidRequestError) and error.service_code is None and error.request_id is None
 
 
@@ -128,7 +128,7 @@ async def test_an_item_over_400_kb_is_refused_by_us(db: Db, beside: bool) -> Non
             tx.create(Blob, id="a", text="x" * 400 * KB)
             if beside:
                 tx.create(Mark, id="a")
-    assert refused_by_us(caught.value)
+    assert is_refused_by_us(caught.value)
     assert await db.get_all([Blob.key("a"), Mark.key("a")]) == [None, None]
 
 
@@ -144,7 +144,7 @@ async def test_a_transaction_over_4_mb_is_refused_by_us(db: Db) -> None:
         async with db.transaction() as tx:
             for n in range(11):
                 tx.create(Blob, id=str(n), text="x" * 390 * KB)
-    assert refused_by_us(caught.value)
+    assert is_refused_by_us(caught.value)
     assert await db.get_all([Blob.key(str(n)) for n in range(11)]) == [None] * 11
 
 
@@ -173,7 +173,7 @@ async def test_more_than_300_operators_are_refused_by_us(db: Db) -> None:
             for n in range(160):
                 assert getattr(item, f"f{n}") == 0
             item.f0 = 1
-    assert refused_by_us(caught.value)
+    assert is_refused_by_us(caught.value)
     assert (await db.get_one(wide, "a")).f0 == 0
 
 

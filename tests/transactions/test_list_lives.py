@@ -13,7 +13,7 @@ KEYS = "xyz"
 LASTS = 50
 
 
-def done(*operations: Operation, at: tuple[int, int]) -> Transaction:
+def commit(*operations: Operation, at: tuple[int, int]) -> Transaction:
     return Transaction(str(at), operations, Outcome.COMMITTED, *at)
 
 
@@ -26,11 +26,11 @@ def names(history: list[Transaction], final: Transaction, reached: dict[int, int
 
 def test_lives_follow_one_another_with_a_mark_between() -> None:
     history = [
-        done(Read("x", None), Append("x@5", 1), at=(0, 1)),
-        done(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3)),
-        done(Read("x", None), Append("x@9", 3), at=(60, 61)),
+        commit(Read("x", None), Append("x@5", 1), at=(0, 1)),
+        commit(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3)),
+        commit(Read("x", None), Append("x@9", 3), at=(60, 61)),
     ]
-    told, final = unfold(history, done(Read("x@9", (3,)), at=(70, 71)), {5: 50})
+    told, final = unfold(history, commit(Read("x@9", (3,)), at=(70, 71)), {5: 50})
     assert [it.operations for it in told] == [
         (Read("x", None), Append("x", 1)),
         (Read("x", (1,)), Append("x", 2)),
@@ -42,29 +42,29 @@ def test_lives_follow_one_another_with_a_mark_between() -> None:
 
 
 def test_nothing_after_a_life_is_told_by_its_mark() -> None:
-    history = [done(Append("x@5", 1), at=(0, 1)), done(Read("x", None), at=(60, 61))]
-    told, final = unfold(history, done(Read("x", None), at=(70, 71)), {5: 50})
+    history = [commit(Append("x@5", 1), at=(0, 1)), commit(Read("x", None), at=(60, 61))]
+    told, final = unfold(history, commit(Read("x", None), at=(70, 71)), {5: 50})
     assert told[1].operations == (Read("x", (1, -5)),)
     assert final.operations == (Read("x", (1, -5)),)
 
 
 def test_nothing_before_or_after_a_life_is_left_out_when_nobody_can_tell() -> None:
-    history = [done(Append("x@5", 1), at=(0, 9)), done(Read("x", None), at=(0, 61))]
-    told, _ = unfold(history, done(Read("x", None), at=(70, 71)), {5: 50})
+    history = [commit(Append("x@5", 1), at=(0, 9)), commit(Read("x", None), at=(0, 61))]
+    told, _ = unfold(history, commit(Read("x", None), at=(70, 71)), {5: 50})
     assert told[1].operations == ()
 
 
 def test_what_did_not_happen_begins_no_life() -> None:
     maybe = Transaction("a", (Read("x", None), Append("x@5", 1)), Outcome.UNKNOWN, 0, 1)
     failed = Transaction("b", (Read("x", None), Append("x@6", 2)), Outcome.ABORTED, 0, 1)
-    told, final = unfold([maybe, failed], done(Read("x", None), at=(70, 71)), {5: 50})
+    told, final = unfold([maybe, failed], commit(Read("x", None), at=(70, 71)), {5: 50})
     assert [it.operations for it in told] == [(Append("x", 1),), (Append("x", 2),)]
     assert check(told, final) == []
 
 
 def test_an_append_to_a_life_that_nobody_read_afterwards_is_not_lost() -> None:
-    history = [done(Append("x@5", 1), at=(0, 1)), done(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3))]
-    assert names(history, done(Read("x", None), at=(70, 71)), {5: 50}) == []
+    history = [commit(Append("x@5", 1), at=(0, 1)), commit(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3))]
+    assert names(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == []
 
 
 # --- what is wrong --------------------------------------------------------------------------------------------------
@@ -72,44 +72,44 @@ def test_an_append_to_a_life_that_nobody_read_afterwards_is_not_lost() -> None:
 
 def test_a_life_seen_by_one_who_depends_on_another_who_saw_it_gone_is_found() -> None:
     history = [
-        done(Append("x@5", 1), at=(0, 1)),
-        done(Read("x", None), Append("y@9", 2), at=(60, 61)),
-        done(Read("x@5", (1,)), Read("y@9", (2,)), Append("z@9", 3), at=(2, 63)),
+        commit(Append("x@5", 1), at=(0, 1)),
+        commit(Read("x", None), Append("y@9", 2), at=(60, 61)),
+        commit(Read("x@5", (1,)), Read("y@9", (2,)), Append("z@9", 3), at=(2, 63)),
     ]
-    final = done(Read("x", None), Read("y@9", (2,)), Read("z@9", (3,)), at=(70, 71))
+    final = commit(Read("x", None), Read("y@9", (2,)), Read("z@9", (3,)), at=(70, 71))
     assert names(history, final, {5: 50}) == ["G-single"]
 
 
 def test_two_lives_at_once_are_found() -> None:
     history = [
-        done(Append("x@5", 1), at=(0, 1)),
-        done(Read("x", None), Append("x@9", 2), at=(10, 11)),
-        done(Read("x@5", (1,)), at=(20, 21)),
+        commit(Append("x@5", 1), at=(0, 1)),
+        commit(Read("x", None), Append("x@9", 2), at=(10, 11)),
+        commit(Read("x@5", (1,)), at=(20, 21)),
     ]
-    assert names(history, done(Read("x@9", (2,)), at=(70, 71)), {5: 50}) == ["G0-realtime"]
+    assert names(history, commit(Read("x@9", (2,)), at=(70, 71)), {5: 50}) == ["G0-realtime"]
 
 
 def test_a_life_that_is_missing_before_its_end_is_found() -> None:
-    history = [done(Append("x@5", 1), at=(0, 1)), done(Read("x", None), at=(10, 11))]
-    assert names(history, done(Read("x", None), at=(70, 71)), {5: 50}) == ["G-single-realtime"]
+    history = [commit(Append("x@5", 1), at=(0, 1)), commit(Read("x", None), at=(10, 11))]
+    assert names(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == ["G-single-realtime"]
 
 
 def test_two_appends_to_the_same_last_state_of_a_life_are_found() -> None:
     history = [
-        done(Append("x@5", 1), at=(0, 1)),
-        done(Read("x@5", (1,)), Append("x@5", 2), at=(10, 11)),
-        done(Read("x@5", (1,)), Append("x@5", 3), at=(10, 12)),
+        commit(Append("x@5", 1), at=(0, 1)),
+        commit(Read("x@5", (1,)), Append("x@5", 2), at=(10, 11)),
+        commit(Read("x@5", (1,)), Append("x@5", 3), at=(10, 12)),
     ]
-    assert names(history, done(Read("x", None), at=(70, 71)), {5: 50}) == ["lost append"]
+    assert names(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == ["lost append"]
 
 
 def test_an_append_to_a_life_that_came_back_after_another_is_found() -> None:
     history = [
-        done(Append("x@5", 1), at=(0, 1)),
-        done(Read("x", None), Append("x@9", 2), at=(60, 61)),
-        done(Read("x@5", (1,)), Append("x@5", 3), at=(62, 63)),
+        commit(Append("x@5", 1), at=(0, 1)),
+        commit(Read("x", None), Append("x@9", 2), at=(60, 61)),
+        commit(Read("x@5", (1,)), Append("x@5", 3), at=(62, 63)),
     ]
-    assert names(history, done(Read("x@5", (1, 3)), at=(70, 71)), {5: 50}) != []
+    assert names(history, commit(Read("x@5", (1, 3)), at=(70, 71)), {5: 50}) != []
 
 
 # --- simulated ------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_what_one_at_a_time_would_tell_of_expiring_lists_is_clean(length: int, r
             clock = later
         alive = {key: life for key, life in lists.items() if life[0] > clock}
         outcome = random.choice([Outcome.COMMITTED] * 6 + [Outcome.ABORTED, Outcome.UNKNOWN])
-        operations, after = _performed(random, number, alive, clock)
+        operations, after = _perform(random, number, alive, clock)
         if outcome is Outcome.COMMITTED or (outcome is Outcome.UNKNOWN and random.random() < 0.5):
             lists = after
         before, behind = random.randint(0, 400), random.randint(0, 400)
@@ -150,7 +150,7 @@ def _read(alive: Lists, key: str) -> Read:
     return Read(life_key(key, ends), values)
 
 
-def _performed(random: Random, number: int, alive: Lists, clock: int) -> tuple[tuple[Operation, ...], Lists]:
+def _perform(random: Random, number: int, alive: Lists, clock: int) -> tuple[tuple[Operation, ...], Lists]:
     after = dict(alive)
     operations: list[Operation] = []
     for value in range(10 * number + 1, 10 * number + 1 + random.randint(1, 4)):

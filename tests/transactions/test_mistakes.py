@@ -95,7 +95,7 @@ def test_a_query_or_scan_has_no_truth_and_no_length(db: Database) -> None:
 # --- transactions that are not entered --------------------------------------------------------------------------
 
 
-def warned_of(db: Database | AsyncDatabase, record: Any) -> list[str]:
+def list_warnings(db: Database | AsyncDatabase, record: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         record(db.transaction())
@@ -106,10 +106,10 @@ def warned_of(db: Database | AsyncDatabase, record: Any) -> list[str]:
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_a_transaction_that_recorded_something_and_was_never_entered_warns(db: Database, colour: str) -> None:
     asked: Any = db if colour == "blocking" else db.aio
-    (warning,) = warned_of(asked, lambda tx: tx.create(Sale, shop="a", number=1))
+    (warning,) = list_warnings(asked, lambda tx: tx.create(Sale, shop="a", number=1))
     assert "nothing was written" in warning
-    assert warned_of(asked, lambda tx: tx.delete(Sale.key(shop="a", number=1)))
-    assert warned_of(asked, lambda tx: None) == []
+    assert list_warnings(asked, lambda tx: tx.delete(Sale.key(shop="a", number=1)))
+    assert list_warnings(asked, lambda tx: None) == []
 
 
 def test_a_transaction_that_was_entered_or_only_read_does_not_warn(db: Database) -> None:
@@ -117,14 +117,14 @@ def test_a_transaction_that_was_entered_or_only_read_does_not_warn(db: Database)
         with tx:
             tx.create(Sale, shop="a", number=1)
 
-    assert warned_of(db, enter) == []
-    assert warned_of(db, lambda tx: tx.get(Sale, shop="a", number=1)) == []
+    assert list_warnings(db, enter) == []
+    assert list_warnings(db, lambda tx: tx.get(Sale, shop="a", number=1)) == []
 
     def fail(tx: Any) -> None:
         with suppress(ZeroDivisionError), tx:
             tx.create(Sale, shop="a", number=2 // 0)
 
-    assert warned_of(db, fail) == []
+    assert list_warnings(db, fail) == []
 
 
 # --- hints ----------------------------------------------------------------------------------------------------

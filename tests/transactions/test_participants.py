@@ -41,13 +41,13 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 
 @pytest.fixture
-def watched() -> Watched:
+def watcher() -> Watched:
     return Watched()
 
 
 @pytest.fixture
-def driver(colour: Colour, watched: Watched) -> Iterator[Driver]:
-    with open_driver(colour, watched) as opened:
+def driver(colour: Colour, watcher: Watched) -> Iterator[Driver]:
+    with open_driver(colour, watcher) as opened:
         yield opened
 
 
@@ -141,7 +141,7 @@ class Shoot:
         return [upload.events for upload in self.uploads]
 
 
-def shown(driver: Driver) -> tuple[int | None, list[str]]:
+def show(driver: Driver) -> tuple[int | None, list[str]]:
     """What is stored: the album's size, and its pictures."""
     album = driver.db.get(Album, "summer")
     return None if album is None else album.size, [it.name for it in driver.db.query(Picture, album="summer")]
@@ -165,12 +165,12 @@ def grow(driver: Driver) -> Callable[[int], None]:
 
 
 def test_a_commit_writes_the_owner_and_the_participants_row_in_one_request(
-    driver: Driver, watched: Watched, files: Path
+    driver: Driver, watcher: Watched, files: Path
 ) -> None:
     shoot = Shoot(files)
     assert driver.run(shoot) == "shot"
-    assert shown(driver) == (1, ["beach"])
-    (request,) = watched.writes
+    assert show(driver) == (1, ["beach"])
+    (request,) = watcher.writes
     assert isinstance(request, TransactWrite)
     assert len(request.actions) == 2
     assert shoot.told == [["prepare", "upload", "settle"]]
@@ -181,14 +181,14 @@ def test_a_commit_writes_the_owner_and_the_participants_row_in_one_request(
 def test_the_end_of_a_with_block_prepares_and_settles_too(driver: Driver, files: Path) -> None:
     shoot = Shoot(files)
     driver.once(shoot)
-    assert shown(driver) == (1, ["beach"])
+    assert show(driver) == (1, ["beach"])
     assert shoot.told == [["prepare", "upload", "settle"]]
 
 
 def test_a_later_attempt_takes_over_what_an_earlier_one_uploaded(driver: Driver, files: Path) -> None:
     shoot = Shoot(files, grow(driver))
     assert driver.run(shoot) == "shot"
-    assert shown(driver) == (8, ["beach"])
+    assert show(driver) == (8, ["beach"])
     assert shoot.told == [["prepare", "upload", "abandon"], ["prepare", "settle"]]
     assert shoot.events == ["committed"]
     assert names(files) == {"summer-beach"}, "taken over, so it is not the first one's to delete"
@@ -205,7 +205,7 @@ def test_participants_are_abandoned_when_the_last_attempt_fails(driver: Driver, 
         driver.run(shoot, retries=2)
     assert shoot.told == [["prepare", "upload", "abandon"], *[["prepare", "abandon"]] * 2]
     assert shoot.events == ["TransactionFailedError"]
-    assert shown(driver) == (300, [])
+    assert show(driver) == (300, [])
     assert names(files) == set()
 
 
@@ -221,7 +221,7 @@ def test_a_permanent_error_abandons_at_once(driver: Driver, files: Path) -> None
         driver.run(body)
     assert shoot.told == [["prepare", "upload", "abandon"]]
     assert shoot.events == ["ModelAlreadyExistsError"]
-    assert shown(driver) == (None, [])
+    assert show(driver) == (None, [])
     assert names(files) == set()
 
 
@@ -247,7 +247,7 @@ def test_a_participant_says_what_its_failed_action_means(driver: Driver, files: 
     with pytest.raises(NameTakenError):
         driver.run(again)
     assert again.told == [["prepare", "upload", "refuse", "abandon"]]
-    assert shown(driver) == (1, ["beach"])
+    assert show(driver) == (1, ["beach"])
     assert names(files) == {"the first"}
 
 
@@ -340,7 +340,7 @@ def test_after_an_unknown_outcome_nothing_is_settled_or_abandoned_and_a_sweep_te
         assert shoot.events == []
         assert names(files) == {"summer-beach", "summer-beach.pending"}
         happened = fault is Fault.LOST_AFTER
-        assert shown(driver) == ((1, ["beach"]) if happened else (None, []))
+        assert show(driver) == ((1, ["beach"]) if happened else (None, []))
         found = swept(driver.db, files, ["summer"])
         beach = frozenset({"summer-beach"})
         assert found == (Sweep(frozenset(), beach) if happened else Sweep(beach, frozenset()))
@@ -363,7 +363,7 @@ def test_what_an_earlier_attempt_uploaded_survives_when_the_last_ones_fate_is_un
         with pytest.raises(OutcomeUnknown):
             driver.run(shoot)
         assert shoot.told == [["prepare", "upload", "abandon"], ["prepare"]]
-        assert shown(driver) == (8, ["beach"])
+        assert show(driver) == (8, ["beach"])
         assert "summer-beach" in names(files), "the second attempt may have committed, and uses it"
 
 
@@ -377,7 +377,7 @@ class StrangeError(Exception):
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StrangeError()], ids=repr)
 @pytest.mark.parametrize("way", ["run", "once"])
 def test_a_write_that_is_interrupted_by_anything_but_an_answer_has_an_unknown_fate(
-    driver: Driver, watched: Watched, files: Path, moment: str, error: BaseException, way: str
+    driver: Driver, watcher: Watched, files: Path, moment: str, error: BaseException, way: str
 ) -> None:
     shoot = Shoot(files)
 
@@ -385,20 +385,20 @@ def test_a_write_that_is_interrupted_by_anything_but_an_answer_has_an_unknown_fa
         if is_commit(request):
             raise error
 
-    setattr(watched, moment, interrupt)
+    setattr(watcher, moment, interrupt)
     with pytest.raises(type(error)):
         getattr(driver, way)(shoot)
     assert shoot.told == [["prepare", "upload"]], "and the body is not run again"
     assert shoot.events == []
     assert names(files) == {"summer-beach", "summer-beach.pending"}
-    assert shown(driver) == ((None, []) if moment == "before" else (1, ["beach"]))
+    assert show(driver) == ((None, []) if moment == "before" else (1, ["beach"]))
 
 
 # --- participants that fail --------------------------------------------------------------------------------
 
 
 def test_when_one_cannot_prepare_all_are_abandoned_and_nothing_is_written(
-    driver: Driver, watched: Watched
+    driver: Driver, watcher: Watched
 ) -> None:
     events: list[str] = []
 
@@ -414,7 +414,7 @@ def test_when_one_cannot_prepare_all_are_abandoned_and_nothing_is_written(
             way(body)
         assert sorted(events[:3]) == ["prepare one", "prepare three", "prepare two"]
         assert events[3:] == ["abandon one", "abandon two", "abandon three"]
-    assert watched.writes == []
+    assert watcher.writes == []
 
 
 def test_when_one_cannot_settle_the_others_and_the_handlers_still_have_their_turn(driver: Driver) -> None:
@@ -500,7 +500,7 @@ def test_leftovers_of_an_earlier_attempt_that_stay_are_told_with_the_result(driv
 
 
 def test_the_steps_of_participants_are_counted_before_anything_is_prepared(
-    driver: Driver, watched: Watched
+    driver: Driver, watcher: Watched
 ) -> None:
     events: list[str] = []
 
@@ -514,11 +514,11 @@ def test_the_steps_of_participants_are_counted_before_anything_is_prepared(
         with pytest.raises(TransactionTooLarge, match="101 actions"):
             way(body)
     assert events == []
-    assert watched.writes == []
+    assert watcher.writes == []
 
 
 def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
-    driver: Driver, watched: Watched, files: Path
+    driver: Driver, watcher: Watched, files: Path
 ) -> None:
     async def body(tx: Any) -> None:
         for each in range(98):
@@ -527,7 +527,7 @@ def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
             tx.join(Upload(files, tx.carry.of(Uploads), "summer", name))
 
     driver.run(body)
-    (request,) = watched.writes
+    (request,) = watcher.writes
     assert isinstance(request, TransactWrite)
     assert len(request.actions) == 100
 
@@ -548,22 +548,22 @@ def test_an_attempt_without_participants_leaves_those_of_earlier_ones_behind(
 
     driver.run(body)
     assert [upload.events for upload in uploads] == [["prepare", "upload", "abandon"]]
-    assert shown(driver) == (8, [])
+    assert show(driver) == (8, [])
     assert names(files) == set()
 
 
-def test_participants_alone_are_a_transaction(driver: Driver, watched: Watched, files: Path) -> None:
+def test_participants_alone_are_a_transaction(driver: Driver, watcher: Watched, files: Path) -> None:
     async def body(tx: Any) -> None:
         tx.join(Upload(files, tx.carry.of(Uploads), "summer", "beach"))
 
     driver.run(body)
-    assert shown(driver) == (None, ["beach"])
-    (request,) = watched.writes
+    assert show(driver) == (None, ["beach"])
+    (request,) = watcher.writes
     assert isinstance(request, TransactWrite), "with a token, so that it can be repeated"
 
 
 def test_participants_without_actions_are_settled_though_nothing_is_sent(
-    driver: Driver, watched: Watched
+    driver: Driver, watcher: Watched
 ) -> None:
     events: list[str] = []
 
@@ -573,10 +573,10 @@ def test_participants_without_actions_are_settled_though_nothing_is_sent(
 
     driver.run(body)
     assert events == ["prepare guest", "settle guest"]
-    assert watched.writes == []
+    assert watcher.writes == []
 
 
-def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, watched: Watched) -> None:
+def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, watcher: Watched) -> None:
     class Counter(Participant):
         def __init__(self, count: int) -> None:
             self.count = count
@@ -589,7 +589,7 @@ def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, wa
             tx.join(Counter(count))
 
     driver.run(body)
-    (request,) = watched.writes
+    (request,) = watcher.writes
     assert isinstance(request, TransactWrite)
     (action,) = request.actions
     assert isinstance(action, UpdateItem)
@@ -626,13 +626,13 @@ def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driv
         driver.run(take)
 
 
-def test_the_steps_of_participants_stand_in_their_order(driver: Driver, watched: Watched) -> None:
+def test_the_steps_of_participants_stand_in_their_order(driver: Driver, watcher: Watched) -> None:
     async def body(tx: Any) -> None:
         for step in "abc":
             tx.join(Guest([], steps=[step]))
 
     driver.run(body)
-    (request,) = watched.writes
+    (request,) = watcher.writes
     assert isinstance(request, TransactWrite)
     assert [action.item["pk"]["S"] for action in request.actions if isinstance(action, PutItem)] == [*"abc"]
 
@@ -675,7 +675,7 @@ def test_two_puts_of_one_item_are_refused_before_anything_is_prepared(driver: Dr
     assert events == []
 
 
-def test_a_participant_stops_the_commit_when_all_are_prepared(driver: Driver, watched: Watched) -> None:
+def test_a_participant_stops_the_commit_when_all_are_prepared(driver: Driver, watcher: Watched) -> None:
     events: list[str] = []
 
     class Stop(Participant):
@@ -691,7 +691,7 @@ def test_a_participant_stops_the_commit_when_all_are_prepared(driver: Driver, wa
     with pytest.raises(LookupError):
         driver.run(body)
     assert events == ["prepare guest", "check", "abandon guest"]
-    assert watched.writes == []
+    assert watcher.writes == []
 
 
 def test_nobody_joins_a_transaction_that_only_reads(driver: Driver) -> None:

@@ -60,7 +60,7 @@ class Converted(Model, migrations=[double]):
     m: int = 0
 
 
-def projected(read: GetItem) -> set[Any]:
+def list_projected(read: GetItem) -> set[Any]:
     return {path.parts[0] for path in read.projection}
 
 
@@ -86,10 +86,10 @@ async def test_only_these_fields_are_fetched(db: Db) -> None:
             with pytest.raises(FrozenItemError):  # it would replace the text
                 await db.put(twin)
     single, again, together, batch = db.list_sent()
-    assert projected(single) == projected(again) == {"n", "pk", "sk", "_type", "id"}
+    assert list_projected(single) == list_projected(again) == {"n", "pk", "sk", "_type", "id"}
     assert isinstance(together, TransactGet)
     assert isinstance(batch, BatchGet)
-    assert projected(together.reads[0]) == projected(batch.reads[0]) == projected(single)
+    assert list_projected(together.reads[0]) == list_projected(batch.reads[0]) == list_projected(single)
     for model in (Own, Templated):
         found: Any = await db.get_one(model.key("a"), only=["n"])
         assert (found.id, found.n) == ("a", 3)

@@ -29,7 +29,7 @@ class Again(Exception):
     retryable = True
 
 
-def failing_body(calls: list[int], error: Exception, times: int = 1000) -> Callable[..., Any]:
+def make_failing_body(calls: list[int], error: Exception, times: int = 1000) -> Callable[..., Any]:
     """A body that fails so many times, and counts."""
 
     async def body(tx: AsyncTransaction) -> str:
@@ -83,7 +83,7 @@ async def test_contention_without_end_is_given_up_after_as_many_retries_and_writ
 async def test_there_are_as_many_retries_as_asked_for(db: Db, retries: int) -> None:
     calls: list[int] = []
     with pytest.raises(TransactionFailedError) as caught:
-        await db.run(failing_body(calls, Again()), retries=retries)
+        await db.run(make_failing_body(calls, Again()), retries=retries)
     assert len(calls) == caught.value.attempts == retries + 1
     assert isinstance(caught.value.__cause__, Again)
 
@@ -139,7 +139,7 @@ async def test_waits_double_up_to_their_cap_and_a_random_part_of_each_is_waited(
 ) -> None:
     db.clock.chance = chance
     with pytest.raises(TransactionFailedError):
-        await db.run(failing_body([], Again()), **options)
+        await db.run(make_failing_body([], Again()), **options)
     assert db.clock.waits == pytest.approx([chance * seconds for seconds in longest])
 
 
@@ -149,7 +149,7 @@ async def test_waits_double_up_to_their_cap_and_a_random_part_of_each_is_waited(
 @in_memory
 async def test_an_error_of_your_own_that_says_retryable_is_tried_again(db: Db) -> None:
     calls: list[int] = []
-    assert await db.run(failing_body(calls, Again(), times=2)) == "done"
+    assert await db.run(make_failing_body(calls, Again(), times=2)) == "done"
     assert len(calls) == 3
 
 
@@ -158,7 +158,7 @@ async def test_retryable_can_be_said_of_one_error(db: Db) -> None:
     error = ValueError("not now")
     error.retryable = True  # type: ignore[attr-defined]
     calls: list[int] = []
-    assert await db.run(failing_body(calls, error, times=1)) == "done"
+    assert await db.run(make_failing_body(calls, error, times=1)) == "done"
     assert len(calls) == 2
 
 
@@ -175,7 +175,7 @@ class Never(Exception):
 async def test_any_other_error_is_raised_as_it_is_at_once(db: Db, error: Exception) -> None:
     calls: list[int] = []
     with pytest.raises(type(error)) as caught:
-        await db.run(failing_body(calls, error))
+        await db.run(make_failing_body(calls, error))
     assert caught.value is error
     assert len(calls) == 1
 
@@ -184,11 +184,11 @@ async def test_any_other_error_is_raised_as_it_is_at_once(db: Db, error: Excepti
 async def test_a_group_is_tried_again_when_each_of_its_errors_is_worth_it(db: Db) -> None:
     calls: list[int] = []
     group = ExceptionGroup("two", [Again(), ExceptionGroup("one", [Again()])])
-    assert await db.run(failing_body(calls, group, times=1)) == "done"
+    assert await db.run(make_failing_body(calls, group, times=1)) == "done"
     mixed = ExceptionGroup("two", [Again(), ValueError()])
     calls.clear()
     with pytest.raises(ExceptionGroup) as caught:
-        await db.run(failing_body(calls, mixed))
+        await db.run(make_failing_body(calls, mixed))
     assert caught.value is mixed
     assert len(calls) == 1
 
@@ -304,7 +304,7 @@ async def test_a_body_that_takes_too_long_is_not_tried_again(db: Db) -> None:
 @in_memory
 async def test_retries_end_before_a_timeout_that_is_far(db: Db) -> None:
     with pytest.raises(TransactionFailedError) as caught:
-        await db.run(failing_body([], Again()), timeout=1000)
+        await db.run(make_failing_body([], Again()), timeout=1000)
     assert not isinstance(caught.value, TimeoutError)
 
 
@@ -353,7 +353,7 @@ async def test_an_inner_run_that_gave_up_is_not_tried_again_by_the_outer(db: Db)
 
     async def outer(tx: AsyncTransaction) -> None:
         outer_calls.append(1)
-        await db.run(failing_body(calls, Again()), retries=1)
+        await db.run(make_failing_body(calls, Again()), retries=1)
 
     with pytest.raises(TransactionFailedError) as caught:
         await db.run(outer)
@@ -461,7 +461,7 @@ async def test_a_transactional_function_hides_its_transaction(db: Db) -> None:
 )
 async def test_options_are_checked_before_anything_happens(db: Db, options: dict[str, Any]) -> None:
     calls: list[int] = []
-    body = failing_body(calls, Again())
+    body = make_failing_body(calls, Again())
     (name,) = options
     with pytest.raises(InvalidOptionsError, match=name):
         await db.run(body, **options)

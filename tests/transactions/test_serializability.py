@@ -85,7 +85,7 @@ def times(kind: str) -> int:
     return 10 if kind in NAMES and not LONG else 36
 
 
-def worked(
+def run_workers(
     db: Database,
     colour: Colour,
     workers: Sequence[Worker],
@@ -159,7 +159,7 @@ def test_transactions_at_once_are_serializable(kind: str, colour: Colour, seed: 
         with fresh_store(kind, tmp_path) as store:
             lists = spread(store)
             workers = [Worker(number, f"{seed} {attempt}", lists) for number in range(WORKERS)]
-            history = worked(store.plain, colour, workers, times(kind))
+            history = run_workers(store.plain, colour, workers, times(kind))
             outcomes = judge(history, final_read(store.plain, lists), least=3 * times(kind))
         assert outcomes[Outcome.UNKNOWN] == 0
         if outcomes[Outcome.ABORTED]:
@@ -192,7 +192,7 @@ def test_values_in_the_forms_of_others_change_nothing(
     with fresh_store(kind, tmp_path) as store:
         foreign = [ForeignWriter(number, seed, table=store.table) for number in range(2)]
         workers = [*foreign, *(Worker(number, seed) for number in range(2, WORKERS))]
-        history = worked(store.plain, colour, workers, times(kind))
+        history = run_workers(store.plain, colour, workers, times(kind))
         judge(history, final_read(store.plain), least=2 * times(kind))
 
 
@@ -201,7 +201,7 @@ def test_values_in_the_forms_of_others_change_nothing(
 def test_transactions_that_are_cancelled_change_nothing(kind: str, seed: str, tmp_path: Path) -> None:
     with fresh_store(kind, tmp_path) as store:
         workers = [ImpatientWorker(number, seed) for number in range(WORKERS)]
-        history = worked(store.plain, "tasks", workers, times(kind))
+        history = run_workers(store.plain, "tasks", workers, times(kind))
         judge(history, final_read(store.plain), least=2 * times(kind))
     assert any(it.outcome is Outcome.UNKNOWN for it in history), "none was ever cancelled"
 
@@ -224,7 +224,7 @@ def test_faults_change_nothing(kind: str, colour: Colour, seed: str, tmp_path: P
             spread(store),
         )
         workers = [Worker(number, seed, lists, reads=(*READS, *STALE)) for number in range(WORKERS)]
-        history = worked(store.behind(faulty), colour, workers, times(kind))
+        history = run_workers(store.behind(faulty), colour, workers, times(kind))
         judge(history, final_read(store.plain, lists), least=2 * times(kind))
     assert faulty.injected[Fault.LOST_BEFORE] + faulty.injected[Fault.LOST_AFTER] > 0
 
@@ -243,9 +243,9 @@ def test_a_network_that_loses_things_changes_nothing(
         pytest.skip(f"{kind} speaks TLS, which the lossy proxy cannot read")
     with fresh_store(kind, tmp_path) as store:
         with lossy(start_server(kind), f"{seed} {colour}", 0.3) as proxy:
-            backend, lists = store.opened(endpoint=proxy.url), spread(store)
+            backend, lists = store.open_backend(endpoint=proxy.url), spread(store)
             workers = [Worker(number, seed, lists) for number in range(WORKERS)]
-            history = worked(store.behind(backend), colour, workers, times(kind))
+            history = run_workers(store.behind(backend), colour, workers, times(kind))
             backend.close()
         judge(history, final_read(store.plain, lists), least=2 * times(kind))
 
@@ -266,7 +266,7 @@ def test_expiry_changes_nothing(kind: str, colour: Colour, seed: str, tmp_path: 
         lists = Leases(clock)
         # several lists in one request are seen as of one moment, but found to be over only after that
         workers = [Worker(number, seed, lists, reads=("get", "gather")) for number in range(WORKERS)]
-        history = worked(db, colour, workers, times(kind), time_goes_by)
+        history = run_workers(db, colour, workers, times(kind), time_goes_by)
         told, final = unfold(history, final_read(store.plain, lists), clock.reached)
         judge(told, final, least=2 * times(kind))
     assert any(it.process.startswith("expiry") for it in told), "nothing ever expired"
@@ -342,7 +342,7 @@ def test_a_store_that_breaks_a_promise_is_found_out(liar: type[Liar], tmp_path: 
     for attempt in range(60):  # chance decides when it shows
         with fresh_store("memory", tmp_path) as store:
             workers = [Worker(number, f"{SEED} {attempt}") for number in range(WORKERS)]
-            history = worked(store.behind(liar(store.backend)), "threads", workers, times("memory"))
+            history = run_workers(store.behind(liar(store.backend)), "threads", workers, times("memory"))
             if check(history, final_read(store.plain)):
                 return
     raise AssertionError(f"{liar.__name__} was not found out {SEEDED}")

@@ -48,9 +48,9 @@ def test_eight_tasks_sign_one_guestbook_and_every_name_is_in_it_once() -> None:
 
             async def work(worker: str) -> None:
                 for number, guest in enumerate(guests(worker, count)):
-                    await db.run(signing, BOOKS[number % 2], guest, number % 2 == 1, **PATIENT)
+                    await db.run(sign_book, BOOKS[number % 2], guest, number % 2 == 1, **PATIENT)
 
-            async def signing(tx: Any, book: str, guest: str, page: bool) -> None:
+            async def sign_book(tx: Any, book: str, guest: str, page: bool) -> None:
                 found = await tx.get(Guestbook, book, create_if_missing=True)
                 found.guests.append(guest)
                 found.field("visits").increment_by(1)

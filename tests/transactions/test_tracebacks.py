@@ -66,8 +66,8 @@ def frames(error: BaseException) -> list[str]:
     return found
 
 
-def caught(call: Callable[[], object]) -> Exception:
-    """The error of a call; its first two frames are ``caught`` and the test's own function."""
+def catch(call: Callable[[], object]) -> Exception:
+    """The error of a call; its first two frames are ``catch`` and the test's own function."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 - whatever it is
@@ -75,7 +75,7 @@ def caught(call: Callable[[], object]) -> Exception:
     raise AssertionError("it was not refused")
 
 
-async def caught_async(call: Callable[[], Awaitable[object]]) -> Exception:
+async def catch_async(call: Callable[[], Awaitable[object]]) -> Exception:
     try:
         await call()
     except Exception as error:  # noqa: BLE001 - whatever it is
@@ -114,16 +114,16 @@ NAMES = sorted(refusals(None))
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_refusal_ends_at_the_method_that_was_called(db: Database, name: str) -> None:
-    error = caught(refusals(db)[name])
+    error = catch(refusals(db)[name])
     assert isinstance(error, HoldallError)
-    assert frames(error) == ["caught", "<lambda>", f"[{name}]"]
+    assert frames(error) == ["catch", "<lambda>", f"[{name}]"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_refusal_of_the_async_twin_does_too(db: Database, name: str) -> None:
-    error = asyncio.run(caught_async(refusals(db.aio)[name]))
+    error = asyncio.run(catch_async(refusals(db.aio)[name]))
     assert isinstance(error, HoldallError)
-    assert frames(error) == ["caught_async", f"[{name}]"]
+    assert frames(error) == ["catch_async", f"[{name}]"]
 
 
 def test_so_do_pages_and_iterations(db: Database) -> None:
@@ -135,7 +135,7 @@ def test_so_do_pages_and_iterations(db: Database) -> None:
         lambda: db.files.open("missing").__enter__(),
     ]
     for call in calls:
-        error = caught(call)
+        error = catch(call)
         assert isinstance(error, HoldallError)
         assert len(frames(error)) == 3, frames(error)
 
@@ -144,13 +144,13 @@ def test_a_setting_keeps_every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     given: Tracebacks = "full"
     with Database("memory:", tracebacks=given) as db:
         db.table.create()
-        error = caught(lambda: db.get_one(Account, "nobody"))
-        assert frames(error) == ["caught", "<lambda>", "[get_one]", "[run]", "[get_one]"]
+        error = catch(lambda: db.get_one(Account, "nobody"))
+        assert frames(error) == ["catch", "<lambda>", "[get_one]", "[run]", "[get_one]"]
     monkeypatch.setenv("HOLDALL_TRACEBACKS", "full")
     with Database("memory:") as db:
         db.table.create()
-        error = asyncio.run(caught_async(lambda: db.aio.get_one(Account, "nobody")))
-        assert frames(error) == ["caught_async", "[get_one]", "[get_one]"]
+        error = asyncio.run(catch_async(lambda: db.aio.get_one(Account, "nobody")))
+        assert frames(error) == ["catch_async", "[get_one]", "[get_one]"]
 
 
 def test_a_refusal_inside_a_transaction_shows_the_body_and_none_of_our_frames_around_it(db: Database) -> None:
@@ -160,15 +160,15 @@ def test_a_refusal_inside_a_transaction_shows_the_body_and_none_of_our_frames_ar
     def write(tx: Transaction) -> None:
         tx.create(Account, owner="ada", cents=-1)
 
-    async def awaited(tx: AsyncTransaction) -> None:
+    async def get_missing(tx: AsyncTransaction) -> None:
         await tx.get_one(Account, "nobody")
 
-    assert frames(caught(lambda: db.run(body))) == [
-        *("caught", "<lambda>", "[run]", "[_run]", "body", "[get_one]")
+    assert frames(catch(lambda: db.run(body))) == [
+        *("catch", "<lambda>", "[run]", "[_run]", "body", "[get_one]")
     ]
-    assert frames(caught(lambda: db.run(write)))[-2:] == ["write", "[create]"]
-    error = asyncio.run(caught_async(lambda: db.aio.run(awaited)))
-    assert frames(error) == ["caught_async", "[run]", "[_run]", "awaited", "[get_one]"]
+    assert frames(catch(lambda: db.run(write)))[-2:] == ["write", "[create]"]
+    error = asyncio.run(catch_async(lambda: db.aio.run(get_missing)))
+    assert frames(error) == ["catch_async", "[run]", "[_run]", "get_missing", "[get_one]"]
 
 
 def test_so_does_one_inside_a_block(db: Database) -> None:
@@ -180,8 +180,8 @@ def test_so_does_one_inside_a_block(db: Database) -> None:
         async with db.aio.transaction() as tx:
             await tx.get_one(Account, "nobody")
 
-    assert frames(caught(block)) == ["caught", "block", "[create]"]
-    assert frames(asyncio.run(caught_async(async_block))) == ["caught_async", "async_block", "[get_one]"]
+    assert frames(catch(block)) == ["catch", "block", "[create]"]
+    assert frames(asyncio.run(catch_async(async_block))) == ["catch_async", "async_block", "[get_one]"]
 
 
 def test_a_commit_that_fails_ends_at_the_end_of_the_block_and_so_does_its_cause(db: Database) -> None:
@@ -193,9 +193,9 @@ def test_a_commit_that_fails_ends_at_the_end_of_the_block_and_so_does_its_cause(
                 other.get_one(Account, "ada").cents += 5
 
     db.run(lambda tx: tx.create(Account, owner="ada"))
-    error = caught(block)
+    error = catch(block)
     assert isinstance(error, TransactionFailedError)
-    assert frames(error) == ["caught", "block", "[__exit__]"]
+    assert frames(error) == ["catch", "block", "[__exit__]"]
     assert isinstance(error.__cause__, ContentionError)
     assert frames(error.__cause__) == []
 
@@ -206,7 +206,7 @@ def test_the_errors_of_a_group_are_shortened_too(db: Database) -> None:
         tx.create(Account, owner="bob")
 
     db.run(body)
-    error = caught(lambda: db.run(body))
+    error = catch(lambda: db.run(body))
     assert isinstance(error, TransactionErrors)
     assert [frames(each) for each in error.exceptions] == [[], []]
 
@@ -219,14 +219,14 @@ def test_an_error_of_the_callers_own_code_keeps_all_its_frames(db: Database, kin
     def body(tx: Transaction) -> None:
         deeper()
 
-    async def awaited(tx: AsyncTransaction) -> None:
+    async def call_deeper(tx: AsyncTransaction) -> None:
         deeper()
 
-    sync = frames(caught(lambda: db.run(body)))
+    sync = frames(catch(lambda: db.run(body)))
     assert sync[-2:] == ["body", "deeper"]
     assert "[run_transaction]" in sync
-    awaited_frames = frames(asyncio.run(caught_async(lambda: db.aio.run(awaited))))
-    assert awaited_frames[-2:] == ["awaited", "deeper"]
+    awaited_frames = frames(asyncio.run(catch_async(lambda: db.aio.run(call_deeper))))
+    assert awaited_frames[-2:] == ["call_deeper", "deeper"]
     assert "[run_transaction]" in awaited_frames
 
 
@@ -238,9 +238,9 @@ def test_so_does_the_cause_of_our_error_that_the_callers_code_raised(db: Databas
         tx.create(Account, owner="ada")
         tx.after_commit(handler)
 
-    error = caught(lambda: db.run(body))
+    error = catch(lambda: db.run(body))
     assert isinstance(error, AfterCommitError)
-    assert frames(error) == ["caught", "<lambda>", "[run]", "[_run]"]
+    assert frames(error) == ["catch", "<lambda>", "[run]", "[_run]"]
     assert error.__cause__ is not None
     assert frames(error.__cause__)[-1] == "handler"
     assert len(frames(error.__cause__)) > 2
@@ -254,7 +254,7 @@ def test_a_refusal_inside_a_handler_shows_the_handler_and_the_method_that_it_cal
         tx.create(Account, owner="ada")
         tx.after_commit(handler)
 
-    cause = caught(lambda: db.run(body)).__cause__
+    cause = catch(lambda: db.run(body)).__cause__
     assert isinstance(cause, RecordNotFound)
     assert frames(cause) == ["handler", "[get_one]"]
 
@@ -265,10 +265,10 @@ def test_a_refusal_inside_a_hook_shows_the_hook_and_another_error_of_it_keeps_al
             tx.create(Checked, owner="ada")
 
     refused = ["before_commit", "[get_one]"]
-    run = ["caught", "<lambda>", "[run]", "[_run]"]
-    assert frames(caught(lambda: db.run(lambda tx: tx.create(Checked, owner="ada")))) == [*run, *refused]
-    assert frames(caught(block)) == ["caught", "block", "[__exit__]", *refused]
-    found = frames(caught(lambda: db.run(lambda tx: tx.create(Broken, owner="ada"))))
+    run = ["catch", "<lambda>", "[run]", "[_run]"]
+    assert frames(catch(lambda: db.run(lambda tx: tx.create(Checked, owner="ada")))) == [*run, *refused]
+    assert frames(catch(block)) == ["catch", "block", "[__exit__]", *refused]
+    found = frames(catch(lambda: db.run(lambda tx: tx.create(Broken, owner="ada"))))
     assert found[-1] == "before_commit"
     assert "[run_transaction]" in found
 
@@ -291,15 +291,15 @@ def test_so_do_errors_inside_a_stream_and_a_refusal_of_it_shows_neither(db: Data
     refusing: Any = Source(lambda: db.get_one(Account, "nobody"))
     failing: Any = Source(raise_own)
     text: Any = Source(lambda: "text")
-    run = ["caught", "<lambda>", "[put]"]
-    assert frames(caught(lambda: db.files.put("a", refusing))) == [*run, "read", "<lambda>", "[get_one]"]
-    found = frames(caught(lambda: db.files.put("a", failing)))
+    run = ["catch", "<lambda>", "[put]"]
+    assert frames(catch(lambda: db.files.put("a", refusing))) == [*run, "read", "<lambda>", "[get_one]"]
+    found = frames(catch(lambda: db.files.put("a", failing)))
     assert found[-2:] == ["read", "raise_own"]
     assert found.count("[read]") == 1, "the port's"
-    assert frames(caught(lambda: db.files.put("a", text))) == run
-    assert frames(caught(lambda: db.artifacts.put("app", text))) == run
-    error = asyncio.run(caught_async(lambda: db.aio.files.put("a", text)))
-    assert frames(error) == ["caught_async", "[put]"]
+    assert frames(catch(lambda: db.files.put("a", text))) == run
+    assert frames(catch(lambda: db.artifacts.put("app", text))) == run
+    error = asyncio.run(catch_async(lambda: db.aio.files.put("a", text)))
+    assert frames(error) == ["catch_async", "[put]"]
 
 
 def test_what_the_caller_was_handling_is_not_changed(db: Database) -> None:
@@ -307,7 +307,7 @@ def test_what_the_caller_was_handling_is_not_changed(db: Database) -> None:
         try:
             raise OutOfStock("mine")
         except OutOfStock:
-            return caught(lambda: db.get_one(Account, "nobody"))
+            return catch(lambda: db.get_one(Account, "nobody"))
 
     first = handle().__context__
     assert isinstance(first, OutOfStock)
@@ -318,7 +318,7 @@ def test_a_value_that_does_not_fit_is_reported_at_the_line_that_reads_it(db: Dat
     def body(tx: Transaction) -> None:
         tx.get(Account, "ada", consistent="yes")  # type: ignore[call-overload]
 
-    error = caught(lambda: db.run(body))
+    error = catch(lambda: db.run(body))
     assert isinstance(error, HoldallError)
     assert not isinstance(error, InvalidFieldError)
     assert frames(error)[-2:] == ["body", "[get]"]
@@ -328,7 +328,7 @@ def test_a_refusal_from_a_thread_of_ours_is_shortened_too(tmp_path: Path) -> Non
     async def ask() -> None:
         async with AsyncDatabase(f"embedded:{tmp_path}/store.db") as db:
             await db.table.create()
-            error = await caught_async(lambda: db.send(Scan("missing")))  # scans run in the engine's threads
-            assert frames(error) == ["caught_async", "[send]"]
+            error = await catch_async(lambda: db.send(Scan("missing")))  # scans run in the engine's threads
+            assert frames(error) == ["catch_async", "[send]"]
 
     asyncio.run(ask())

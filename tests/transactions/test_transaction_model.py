@@ -97,7 +97,7 @@ BLIND: list[st.SearchStrategy[Operation]] = [
 ]
 
 
-async def performed(tx: Any, model: type[Any], operations: list[Operation]) -> None:
+async def perform(tx: Any, model: type[Any], operations: list[Operation]) -> None:
     """The operations as a body does them."""
     for operation in operations:
         if isinstance(operation, Look | Set | Add | Append | Delete):
@@ -170,7 +170,7 @@ class Machine(RuleBasedStateMachine):
         expected, errors = predict(self.state, operations, unique=self.unique)
 
         async def body(tx: Any) -> None:
-            await performed(tx, self.model, operations)
+            await perform(tx, self.model, operations)
 
         found: Exception | None = None
         try:

@@ -186,7 +186,7 @@ class Prediction:
             errors = self._errors()
         except StopError as stop:
             errors = [stop.error]
-        return (self._state, errors) if errors else (self._committed(), [])
+        return (self._state, errors) if errors else (self._commit(), [])
 
     # --- the body -----------------------------------------------------------------------------------------
 
@@ -214,10 +214,10 @@ class Prediction:
             case Forget(name):
                 self._forget(name)
             case Change(name, expected, changes):
-                self._untouched(name)
+                self._check_untouched(name)
                 self._roles[name] = Role("updated", dict(changes), expected=dict(expected))
             case Put(name, expected, values):
-                self._untouched(name)
+                self._check_untouched(name)
                 self._roles[name] = Role("put", dict(values), expected=dict(expected))
             case Append(name, tag):
                 role = self._got(name)
@@ -226,7 +226,7 @@ class Prediction:
             case Amend(name):
                 if operation.create:
                     _check({"balance": operation.amount})
-                self._untouched(name)
+                self._check_untouched(name)
                 self._roles[name] = Role("amended", amend=operation)
 
     def _got(self, name: str) -> Role | None:
@@ -236,7 +236,7 @@ class Prediction:
             if stored is None:
                 role = self._roles[name] = Role("missing")
             else:
-                role = self._roles[name] = Role("loaded", _copied(stored), _copied(stored))
+                role = self._roles[name] = Role("loaded", _copy(stored), _copy(stored))
         if role.kind in ("updated", "put", "forgotten", "amended"):
             raise StopError(ModelTrackedTwiceError)
         return None if role.deleted or role.values is None else role
@@ -265,7 +265,7 @@ class Prediction:
         elif role.kind != "missing":
             raise StopError(ModelTrackedTwiceError)
 
-    def _untouched(self, name: str) -> None:
+    def _check_untouched(self, name: str) -> None:
         if name in self._roles:
             raise StopError(ModelTrackedTwiceError)
 
@@ -339,9 +339,9 @@ class Prediction:
                         found.append((name, role.expected["mail"], role.values["mail"]))
         return found
 
-    def _committed(self) -> State:
+    def _commit(self) -> State:
         after = State(
-            {name: _copied(values) for name, values in self._state.accounts.items()},
+            {name: _copy(values) for name, values in self._state.accounts.items()},
             dict(self._state.holders),
         )
         claims = self._claims()
@@ -380,7 +380,7 @@ def _complete(values: Mapping[str, Any]) -> Values:
     return {"balance": 0, "mail": None, "tags": [], "note": None, **values}
 
 
-def _copied(values: Values) -> Values:
+def _copy(values: Values) -> Values:
     return {**values, "tags": list(values["tags"])}
 
 

@@ -70,7 +70,7 @@ class Fates:
         self.late: list[Callable[[], Any]] = []
         self._in_doubt = False
 
-    async def exchanged(
+    async def exchange(
         self,
         send: Callable[..., Any],
         transport: Transport,
@@ -130,14 +130,14 @@ class _BlockingPace(_Impatient, BlockingPace):
     fates: Fates
 
     def exchange(self, *args: Any) -> Any:
-        return self.fates.exchanged(super().exchange, *args)
+        return self.fates.exchange(super().exchange, *args)
 
 
 class _AwaitingPace(_Impatient, AwaitingPace):
     fates: Fates
 
     def exchange(self, *args: Any) -> Any:
-        return self.fates.exchanged(super().exchange, *args)
+        return self.fates.exchange(super().exchange, *args)
 
 
 class TroubledBackend:

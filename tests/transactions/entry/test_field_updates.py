@@ -331,11 +331,11 @@ async def test_a_change_in_place_or_by_assignment_locks_the_field(db: Db) -> Non
         note.field("tags").discard("t")
         note.field("tags").add("y")
 
-    async def assigned(note: Note) -> None:
+    async def assign(note: Note) -> None:
         note.tags = {"y"}
         note.field("tags").add("x")
 
-    for number, change in enumerate([in_place, before, both_ways, assigned]):
+    for number, change in enumerate([in_place, before, both_ways, assign]):
         key = Note.key(str(number))
         await arrange(db, Note(id=str(number), tags={"t"}))
         with expect_contention() as caught:

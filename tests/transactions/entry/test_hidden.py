@@ -39,7 +39,7 @@ class Session(Model):
 
 
 @contextmanager
-def refused_in_silence(error: type[Exception] = HoldallError) -> Iterator[None]:
+def refuse_in_silence(error: type[Exception] = HoldallError) -> Iterator[None]:
     """The block fails, and neither the error nor any of its causes shows a secret."""
     with pytest.raises(error) as caught:
         yield
@@ -119,30 +119,30 @@ async def test_every_kind_of_write_stores_hidden_values(db: Db) -> None:
 @everywhere
 async def test_errors_of_transactions_show_no_hidden_value(db: Db) -> None:
     await arrange(db, Login(name="ada", digest=SECRET, token=OTHER), Login(name="bo", digest="x"))
-    with refused_in_silence():
+    with refuse_in_silence():
         async with db.transaction() as tx:
             ada = await tx.get_one(Login, "ada")
             assert (ada.digest, ada.codes) == (SECRET, [])
             await db.update(Login.key("ada"), digest=OTHER, codes=[OTHER])
             ada.n = 1
-    with refused_in_silence():  # found by an index, whose attribute contains the value
+    with refuse_in_silence():  # found by an index, whose attribute contains the value
         async with db.transaction() as tx:
             (row,) = await tx.query(Login, index="by_digest", digest=OTHER, lock="rows").all()
             await db.update(Login.key("ada"), digest=SECRET)
             tx.create(Login, name=f"{row.name}2", digest="x")
-    with refused_in_silence():
+    with refuse_in_silence():
         await db.create(Login(name="cy", digest="x", token=OTHER))
-    with refused_in_silence():
+    with refuse_in_silence():
         async with db.transaction() as tx:
             tx.create(Login, name="cy", digest="x", token="same")
             tx.create(Login, name="di", digest="x", token="same")
     for where in (col(Login.digest) == OTHER, (col(Login.digest) == OTHER) | (col(Login.n) == 7)):
-        with refused_in_silence():
+        with refuse_in_silence():
             await db.update(Login.key("ada"), col(Login.n).set(2), where=where)
-    with refused_in_silence():
+    with refuse_in_silence():
         async with db.transaction() as tx:
             tx.update(Login, {"name": "ada", "digest": OTHER}, {"digest": "new"})
-    with refused_in_silence():
+    with refuse_in_silence():
         await db.update(Login.key("ada"), col(Login.digest).set("x"), col(Login.digest).set(SECRET))
 
 
@@ -153,25 +153,25 @@ async def test_stored_values_that_do_not_fit_are_not_shown(db: Db) -> None:
     login = await db.get_one(Login, "ada")
     assert repr(login) == "Login(name='ada', n=0)"
     for name in ("digest", "codes"):
-        with refused_in_silence(InvalidFieldError):
+        with refuse_in_silence(InvalidFieldError):
             getattr(login, name)
-    with refused_in_silence():
+    with refuse_in_silence():
         await db.update(Login.key("ada"), col(Login.codes).append("x"))
 
 
 @in_memory
 async def test_values_that_do_not_fit_are_not_shown(db: Db) -> None:
     login: Any = Login(name="ada", digest="x")
-    with refused_in_silence(InvalidFieldError):
+    with refuse_in_silence(InvalidFieldError):
         login.digest = [SECRET]
-    with refused_in_silence(InvalidFieldError):
+    with refuse_in_silence(InvalidFieldError):
         Login(name="ada", digest={"x": SECRET})  # type: ignore[arg-type]
-    with refused_in_silence(InvalidFieldError):
+    with refuse_in_silence(InvalidFieldError):
         login.assign({"digest": [SECRET], "codes": SECRET})
-    with refused_in_silence(InvalidFieldError):
+    with refuse_in_silence(InvalidFieldError):
         col(Login.codes).append([SECRET])  # type: ignore[arg-type]
     login.codes.append([SECRET])
-    with refused_in_silence(InvalidFieldError):
+    with refuse_in_silence(InvalidFieldError):
         await db.create(login)
     assert SECRET not in repr(col(Login.digest) == SECRET)
     assert SECRET not in repr(col(Login.codes).append(SECRET))

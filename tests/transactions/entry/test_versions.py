@@ -30,7 +30,7 @@ class Account(Model, table="accounts", layout="plain"):
 KEY = Account.key("a")
 
 
-async def stored(db: Db) -> dict[str, Any]:
+async def read_stored(db: Db) -> dict[str, Any]:
     raw = await db.raw(KEY)
     assert raw is not None
     return {name: next(iter(value.values())) for name, value in raw.items()}
@@ -39,14 +39,14 @@ async def stored(db: Db) -> dict[str, Any]:
 @everywhere
 async def test_every_write_of_an_item_that_was_read_counts(db: Db) -> None:
     await arrange(db, Account(id="a"))
-    assert (await stored(db))["ver"] == "1"
+    assert (await read_stored(db))["ver"] == "1"
     for cents in (5, 6):
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).cents = cents
-    assert await stored(db) == {"id": "a", "cents": "6", "ver": "3"}
+    assert await read_stored(db) == {"id": "a", "cents": "6", "ver": "3"}
     async with db.transaction() as tx:
         assert (await tx.get_one(KEY)).version == 3
-    assert (await stored(db))["ver"] == "3"
+    assert (await read_stored(db))["ver"] == "3"
 
 
 @everywhere
@@ -61,7 +61,7 @@ async def test_a_write_requires_the_version_that_was_read_even_if_its_fields_are
         async with db.transaction() as tx:
             tx.delete(await tx.get_one(KEY))
             await meanwhile(db, KEY, note="again")
-    assert (await stored(db))["ver"] == "3"
+    assert (await read_stored(db))["ver"] == "3"
 
 
 @everywhere
@@ -71,12 +71,12 @@ async def test_a_write_that_only_adds_is_counted_without_a_check(db: Db) -> None
         account = await tx.get_one(KEY)
         account.field("cents").increment_by(2)
         await meanwhile(db, KEY, note="changed")
-    assert (await stored(db))["ver"] == "3"
+    assert (await read_stored(db))["ver"] == "3"
     async with db.transaction() as tx:
         tx.update(KEY, col(Account.tags).add("x"), col(Account.cents).increment_by(1))
     async with db.transaction() as tx:
         tx.update(Account, {"id": "a", "cents": 3}, {"cents": 4})
-    found = await stored(db)
+    found = await read_stored(db)
     assert (found["cents"], found["tags"], found["ver"]) == ("4", ["x"], "5")
 
 
@@ -95,7 +95,7 @@ async def test_an_item_without_a_version_gets_one(db: Db) -> None:
             await db.send(UpdateItem(db.table_of(Account), encode_item({"id": "a"}), theirs))
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).cents += 1
-    found = await stored(db)
+    found = await read_stored(db)
     assert (found["cents"], found["ver"]) == ("10", "2")
 
 
@@ -107,7 +107,7 @@ async def test_null_is_no_version(db: Db) -> None:
         account = await tx.get_one(KEY)
         assert account.version == 0
         account.cents = 2
-    assert (await stored(db))["ver"] == "1"
+    assert (await read_stored(db))["ver"] == "1"
     await put_raw(db, Account, encode_item({"id": "a", "cents": 1, "ver": None}))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(KEY))
@@ -122,7 +122,7 @@ async def test_a_blind_put_must_know_the_version(db: Db) -> None:
             tx.create_or_put(Account, {"id": "a"}, {"cents": 3})
     async with db.transaction() as tx:
         tx.create_or_put(Account, {"id": "a", "version": 1}, {"cents": 3})
-    assert (await stored(db))["ver"] == "2"
+    assert (await read_stored(db))["ver"] == "2"
     with pytest.raises(TransactionFailedError):
         async with db.transaction() as tx:
             tx.create_or_put(Account, {"id": "a", "version": 1}, {"cents": 4})

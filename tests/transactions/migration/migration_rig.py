@@ -36,7 +36,7 @@ __all__ = [
     "awaiting",
     "blocking",
     "expect_contention",
-    "everything",
+    "read_all",
     "everywhere",
     "expect_failure",
     "arrange",
@@ -86,7 +86,7 @@ async def scan_model(db: Db, model: type[M], **options: Any) -> list[M]:
     return sorted(found, key=lambda item: str(item.key.encoded))
 
 
-async def everything(db: Db, model: type[Model]) -> list[Item]:
+async def read_all(db: Db, model: type[Model]) -> list[Item]:
     """All that is stored in a model's table, whosever it is, without the stamps of writes."""
     found: list[Item] = []
     scan: Scan | None = Scan(db.table_of(model), consistent=True)
@@ -134,23 +134,23 @@ def is_item_write(request: Request[Any]) -> bool:
 
 
 class Layer:
-    """A backend around a backend: what it does with a request is said by `arranged`."""
+    """A backend around a backend: `arrange` decides what it does with a request."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
 
-    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+    def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         """What is sent in place of a request; its reply is that of the last."""
         return [request]
 
     def send_blocking(self, request: Request[R]) -> R:
-        *others, last = self.arranged(request)
+        *others, last = self.arrange(request)
         for other in others:
             self.inner.send_blocking(other)
         return self.inner.send_blocking(last)  # type: ignore[no-any-return]
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        *others, last = self.arranged(request)
+        *others, last = self.arrange(request)
         for other in others:
             await self.inner.send_awaiting(other)
         return await self.inner.send_awaiting(last)
@@ -164,7 +164,7 @@ class Pages(Layer):
 
     size = 1
 
-    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+    def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         return [replace(request, limit=self.size) if isinstance(request, Scan) else request]
 
 
@@ -176,7 +176,7 @@ class Meddler(Layer):
         self.requests: list[Request[Any]] = []
         self.each: Request[Any] | None = None
 
-    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+    def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         if not is_item_write(request):
             return [request]
         if self.requests:

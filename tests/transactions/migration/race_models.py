@@ -28,12 +28,12 @@ class OldThing(Model, name="Thing"):
     tag: str | None = None
 
 
-def marked(item: dict[str, Any]) -> dict[str, Any]:
+def mark_item(item: dict[str, Any]) -> dict[str, Any]:
     """Shows how often it was called for an item."""
     return {**item, "marks": [*item.get("marks", []), "converted"], "size": item["size"] * 2}
 
 
-class Thing(Model, name="Thing", migrations=[marked], indexes=[Index("by_tag", ["tag"], ["id"])]):
+class Thing(Model, name="Thing", migrations=[mark_item], indexes=[Index("by_tag", ["tag"], ["id"])]):
     """As it is now: a field was renamed, another one converted, and there is an index."""
 
     id: Key[int]

@@ -14,7 +14,6 @@ from migration_rig import (
     arrange,
     awaiting,
     blocking,
-    everything,
     everywhere,
     fetch_item,
     in_memory,
@@ -22,6 +21,7 @@ from migration_rig import (
     is_item_write,
     put_raw,
     raw_key,
+    read_all,
     small_pages,
     update_raw,
     version,
@@ -36,7 +36,7 @@ from holdall.testing import Fault
 Values = dict[str, Any]
 
 
-def marked(item: Values) -> Values:
+def mark_item(item: Values) -> Values:
     """Shows how often it was called for an item."""
     return {**item, "marks": [*item.get("marks", []), "converted"], "size": item["size"] * 2}
 
@@ -48,7 +48,7 @@ class OldThing(Model, name="Thing"):
 
 
 @version
-class Thing(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["size"])]):
+class Thing(Model, name="Thing", migrations=[mark_item], indexes=[Index("by_size", ["size"])]):
     id: Key[int]
     size: int
     marks: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ async def old_owns(db: Db, count: int) -> None:
     await arrange(db, *(OldOwn(id=number, length=number) for number in range(count)))
 
 
-def converted(number: int) -> dict[str, Any]:
+def expect_converted(number: int) -> dict[str, Any]:
     """A thing as it is stored in the end."""
     values = {"id": number, "size": number * 2, "marks": ["converted"]}
     index = {"gsi1_pk": f"Thing#by_size#{number * 2}", "gsi1_sk": "#"}
@@ -90,7 +90,7 @@ def converted(number: int) -> dict[str, Any]:
     return {**raw_key(Thing.key(number)), **mine, **encode_item({**values, **index})}
 
 
-def moved(number: int) -> dict[str, Any]:
+def expect_moved(number: int) -> dict[str, Any]:
     """One of its own table in the end."""
     joined = {"_c_size_width": f"{number}\x001"}
     return {**raw_key(Own.key(number)), **encode_item({"size": number, "width": 1, **joined})}
@@ -109,11 +109,11 @@ async def test_a_run_brings_every_item_up_to_date_once_and_leaves_nothing_behind
     report = await db.migrate(Thing, segments=segments)
     assert (report.found, report.changed, report.failed, report.problems) == (12, 12, 0, ())
     other = {**raw_key(Other.key(1)), **encode_item({"_type": "Other", "id": 1})}
-    wanted = sorted([*(converted(number) for number in range(12)), other], key=in_order)
-    assert await everything(db, Thing) == wanted
+    wanted = sorted([*(expect_converted(number) for number in range(12)), other], key=in_order)
+    assert await read_all(db, Thing) == wanted
     again = await db.migrate(Thing, segments=segments)
     assert (again.found, again.changed, again.failed) == (12, 0, 0)
-    assert await everything(db, Thing) == wanted
+    assert await read_all(db, Thing) == wanted
 
 
 @everywhere
@@ -122,7 +122,7 @@ async def test_in_a_table_of_its_own_as_well(db: Db, segments: int) -> None:
     await old_owns(db, 12)
     report = await db.migrate(Own, segments=segments)
     assert (report.found, report.changed, report.failed) == (12, 12, 0)
-    assert await everything(db, Own) == sorted((moved(number) for number in range(12)), key=in_order)
+    assert await read_all(db, Own) == sorted((expect_moved(number) for number in range(12)), key=in_order)
     assert (await db.migrate(Own)).changed == 0
 
 
@@ -131,10 +131,10 @@ async def test_a_dry_run_writes_nothing_and_tells_what_the_run_will_do(db: Db) -
     await old_things(db, 5)
     await arrange(db, Thing(id=7, size=7), OldThing(id=8, size=8))
     await put_raw(db, Thing, {**raw_key(Thing.key(9)), **encode_item({"id": 9, "size": "nine"})})
-    before = await everything(db, Thing)
+    before = await read_all(db, Thing)
     dry = await db.migrate(Thing, dry_run=True)
     assert not any(request.writes for request in db.list_sent())
-    assert await everything(db, Thing) == before
+    assert await read_all(db, Thing) == before
     assert (dry.found, dry.changed, dry.failed) == (8, 6, 1)
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (8, 6, 1)
@@ -158,7 +158,7 @@ async def test_what_was_changed_between_the_look_and_the_write_is_read_anew(db: 
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (1, 1, 0)
     assert await fetch_item(db, Thing.key(0)) == {
-        **converted(5),
+        **expect_converted(5),
         **raw_key(Thing.key(0)),
         **encode_item({"id": 0, "note": "kept"}),
     }
@@ -173,7 +173,7 @@ async def test_an_item_that_others_change_each_time_is_told_by_name_and_stops_no
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (3, 2, 1)
     assert "Thing#1" in report.problems[0]
-    assert await fetch_item(db, Thing.key(2)) == converted(2)
+    assert await fetch_item(db, Thing.key(2)) == expect_converted(2)
 
 
 class Restless(Layer):
@@ -183,7 +183,7 @@ class Restless(Layer):
     update: Any = None
     writes = 100
 
-    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+    def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         if is_item_write(request) and getattr(request, "key", None) == self.key:
             self.writes += 1
             return [self.update(self.writes), request]
@@ -199,8 +199,11 @@ async def test_items_that_fail_are_counted_and_the_first_are_told_and_the_others
     report = await db.migrate(Thing, segments=3)
     assert (report.found, report.changed, report.failed) == (40, 19, 21)
     assert len(report.problems) == 20
-    assert all("Thing#" in problem and "marked" in problem for problem in report.problems)
-    assert [await fetch_item(db, Thing.key(number)) for number in (1, 37)] == [converted(1), converted(37)]
+    assert all("Thing#" in problem and "mark_item" in problem for problem in report.problems)
+    assert [await fetch_item(db, Thing.key(number)) for number in (1, 37)] == [
+        expect_converted(1),
+        expect_converted(37),
+    ]
     assert "_v" not in await fetch_item(db, Thing.key(0))
 
 
@@ -240,7 +243,7 @@ class OldLetter(Model, name="Letter", archive=squeezer):
 
 
 @version
-class Letter(Model, name="Letter", migrations=[marked], archive=squeezer):
+class Letter(Model, name="Letter", migrations=[mark_item], archive=squeezer):
     writer: Key[str]
     size: int
     marks: list[str] = field(default_factory=list)
@@ -255,7 +258,7 @@ class Failing(Layer):
     left = -1
     after = False
 
-    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+    def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         if request.writes and self.left >= 0:
             if self.left == 0:
                 raise ServiceUnavailableError("failed on purpose")
@@ -277,11 +280,13 @@ async def test_wherever_a_run_breaks_off_the_next_finishes_it_and_converts_nothi
             report = await db.migrate(Thing, segments=segments)
             break
         except ServiceUnavailableError:
-            assert len(await everything(db, Thing)) >= 5
+            assert len(await read_all(db, Thing)) >= 5
     store.left = -1
     assert left >= 3
     assert (report.found, report.failed) == (5, 0)
-    assert await everything(db, Thing) == sorted((converted(number) for number in range(5)), key=in_order)
+    assert await read_all(db, Thing) == sorted(
+        (expect_converted(number) for number in range(5)), key=in_order
+    )
 
 
 @everywhere
@@ -300,27 +305,29 @@ async def test_a_run_goes_on_where_it_was_stopped_and_reports_the_whole(db: Db) 
     assert scans[0].start_after is not None
     assert (report.found, report.failed) == (9, 1)
     assert "Thing#4" in report.problems[0]
-    things = [item for item in await everything(db, Thing) if item["id"] != {"N": "4"}]
-    assert things == sorted((converted(number) for number in range(9) if number != 4), key=in_order)
+    things = [item for item in await read_all(db, Thing) if item["id"] != {"N": "4"}]
+    assert things == sorted((expect_converted(number) for number in range(9) if number != 4), key=in_order)
 
 
 @in_memory
 async def test_a_run_that_is_restarted_begins_anew(db: Db) -> None:
-    await stopped_in_the_middle(db)
+    await stop_in_the_middle(db)
     await db.migrate(Thing, restart=True)
     assert first_scan(db).start_after is None
 
 
 @in_memory
 async def test_a_run_over_other_segments_begins_anew_and_forgets_the_places_of_the_old(db: Db) -> None:
-    await stopped_in_the_middle(db)
+    await stop_in_the_middle(db)
     await db.migrate(Thing, segments=2)
     assert first_scan(db).start_after is None
-    assert await everything(db, Thing) == sorted((converted(number) for number in range(9)), key=in_order)
+    assert await read_all(db, Thing) == sorted(
+        (expect_converted(number) for number in range(9)), key=in_order
+    )
 
 
 @version
-class Renamed(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["size"])]):
+class Renamed(Model, name="Thing", migrations=[mark_item], indexes=[Index("by_size", ["size"])]):
     id: Key[int]
     size: int
     marks: list[str] = field(default_factory=list)
@@ -328,7 +335,7 @@ class Renamed(Model, name="Thing", migrations=[marked], indexes=[Index("by_size"
 
 
 @version
-class Reindexed(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["marked"])]):
+class Reindexed(Model, name="Thing", migrations=[mark_item], indexes=[Index("by_size", ["marked"])]):
     id: Key[int]
     size: int
     marks: list[str] = field(default_factory=list)
@@ -336,14 +343,16 @@ class Reindexed(Model, name="Thing", migrations=[marked], indexes=[Index("by_siz
 
 
 @version
-class Longer(Model, name="Thing", migrations=[marked, marked], indexes=[Index("by_size", ["size"])]):
+class Longer(Model, name="Thing", migrations=[mark_item, mark_item], indexes=[Index("by_size", ["size"])]):
     id: Key[int]
     size: int
     marks: list[str] = field(default_factory=list)
 
 
 @version
-class Expiring(Model, name="Thing", migrations=[marked], indexes=[Index("by_size", ["size"])], ttl="until"):
+class Expiring(
+    Model, name="Thing", migrations=[mark_item], indexes=[Index("by_size", ["size"])], ttl="until"
+):
     id: Key[int]
     size: int
     marks: list[str] = field(default_factory=list)
@@ -354,11 +363,11 @@ class Expiring(Model, name="Thing", migrations=[marked], indexes=[Index("by_size
 @pytest.mark.parametrize("model", [Renamed, Reindexed, Longer, Expiring])
 async def test_a_run_to_another_definition_begins_anew(db: Db, model: type[Model]) -> None:
     """What the run before it had passed was not brought up to date with this one."""
-    await stopped_in_the_middle(db)
+    await stop_in_the_middle(db)
     report = await db.migrate(model)
     assert first_scan(db).start_after is None
     assert report.found == 9
-    assert len(await everything(db, Thing)) == 9
+    assert len(await read_all(db, Thing)) == 9
 
 
 class Family(Model):
@@ -388,7 +397,7 @@ async def test_a_run_to_another_definition_of_a_derived_model_begins_anew_too(db
     assert first.__name__ == second.__name__
 
 
-async def stopped_in_the_middle(db: Db) -> None:
+async def stop_in_the_middle(db: Db) -> None:
     """After the first of three pages; requests are counted from here."""
     await old_things(db, 9)
     small_pages(db, 3)
@@ -406,11 +415,13 @@ def first_scan(db: Db) -> Any:
 
 @in_memory
 async def test_a_dry_run_looks_at_everything_whatever_was_done_before(db: Db) -> None:
-    await stopped_in_the_middle(db)
+    await stop_in_the_middle(db)
     report = await db.migrate(Thing, dry_run=True)
     assert (report.found, report.changed) == (9, 5)
     await db.migrate(Thing)
-    assert await everything(db, Thing) == sorted((converted(number) for number in range(9)), key=in_order)
+    assert await read_all(db, Thing) == sorted(
+        (expect_converted(number) for number in range(9)), key=in_order
+    )
 
 
 @everywhere
@@ -428,8 +439,10 @@ async def test_a_lost_reply_leaves_every_item_converted_once(db: Db) -> None:
             except (OutcomeUnknown, ServiceUnavailableError):  # the latter of a batch, which keeps a place
                 continue
         await db.migrate(model, restart=True)
-    assert await everything(db, Thing) == sorted((converted(number) for number in range(3)), key=in_order)
-    assert await everything(db, Own) == sorted((moved(number) for number in range(3)), key=in_order)
+    assert await read_all(db, Thing) == sorted(
+        (expect_converted(number) for number in range(3)), key=in_order
+    )
+    assert await read_all(db, Own) == sorted((expect_moved(number) for number in range(3)), key=in_order)
 
 
 def test_without_the_one_table_there_are_no_places_and_a_run_works_all_the_same() -> None:
@@ -469,7 +482,7 @@ class Slow(Layer):
 
     clock: Any = None
 
-    def arranged(self, request: Request[Any]) -> Sequence[Request[Any]]:
+    def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         if type(request).__name__ == "Scan":
             self.clock.forward(60)
         return [request]
@@ -532,7 +545,9 @@ async def test_a_run_whose_progress_fails_stops_there_and_can_be_taken_up(db: Db
         await db.migrate(Thing, progress=progress)
     report = await db.migrate(Thing)
     assert report.found == 6
-    assert await everything(db, Thing) == sorted((converted(number) for number in range(6)), key=in_order)
+    assert await read_all(db, Thing) == sorted(
+        (expect_converted(number) for number in range(6)), key=in_order
+    )
 
 
 # --- options --------------------------------------------------------------------------------------------------

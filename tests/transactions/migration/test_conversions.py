@@ -151,13 +151,13 @@ async def test_a_new_item_is_of_this_version(db: Db) -> None:
 seen: list[Values] = []
 
 
-def looking(item: Values) -> Values:
+def look(item: Values) -> Values:
     seen.append(item)
     return {}
 
 
 @version
-class Blank(Model, name="Blank", migrations=[looking], ttl="until", indexes=[Index("by_note", ["note"])]):
+class Blank(Model, name="Blank", migrations=[look], ttl="until", indexes=[Index("by_note", ["note"])]):
     id: Key[str]
     note: str | None = None
     until: int | None = None
@@ -213,7 +213,7 @@ async def test_an_old_item_can_be_deleted(db: Db) -> None:
     assert await db.raw(KEY) is None
 
 
-def appending(item: Values) -> Values:
+def append_new(item: Values) -> Values:
     item["words"].append("new")
     item["deep"]["n"] += 1
     item["set"].discard("a")
@@ -229,7 +229,7 @@ class Words0(Model, name="Words"):
 
 
 @version
-class Words(Model, name="Words", migrations=[appending]):
+class Words(Model, name="Words", migrations=[append_new]):
     id: Key[str]
     words: list[str]
     deep: dict[str, int]
@@ -369,12 +369,12 @@ async def test_create_or_put_that_expects_nothing_replaces_an_old_item(db: Db) -
 # --- newer versions -----------------------------------------------------------------------------------------
 
 
-def reused(item: Values) -> Values:
+def reuse(item: Values) -> Values:
     return {**item, "euros": "a word for something else"}
 
 
 @version
-class Order3(Model, name="Order", migrations=[to_cents, with_currency, reused]):
+class Order3(Model, name="Order", migrations=[to_cents, with_currency, reuse]):
     customer: Key[str]
     number: SortKey[int]
     cents: int
@@ -455,7 +455,7 @@ async def test_an_item_that_a_hydrator_fetches_is_converted_and_written_so(db: D
 # --- what follows from fields -------------------------------------------------------------------------------
 
 
-def renamed_and_dated(item: Values) -> Values:
+def rename_and_date(item: Values) -> Values:
     item["topic"] = item.pop("subject").lower()
     item["until"] = item.pop("days") * 86400
     return item
@@ -470,7 +470,7 @@ class Talk0(Model, name="Talk", ttl="days", indexes=[Index("by_topic", ["subject
 
 @version
 class Talk(
-    Model, name="Talk", migrations=[renamed_and_dated], ttl="until", indexes=[Index("by_topic", ["topic"])]
+    Model, name="Talk", migrations=[rename_and_date], ttl="until", indexes=[Index("by_topic", ["topic"])]
 ):
     id: Key[str]
     topic: str
@@ -514,7 +514,7 @@ def model_with(conversion: Any) -> type[Model]:
     return Price
 
 
-def broken(item: Values) -> Values:
+def raise_lookup_error(item: Values) -> Values:
     raise LookupError("no such thing")
 
 
@@ -522,7 +522,7 @@ def forgetful(item: Values) -> None:
     item["price"] = 1
 
 
-async def awaited(item: Values) -> Values:
+async def await_nothing(item: Values) -> Values:
     return item
 
 
@@ -530,9 +530,12 @@ async def awaited(item: Values) -> Values:
 @pytest.mark.parametrize(
     ("conversion", "problem"),
     [
-        (broken, "the conversion broken failed for the item Price#a.*LookupError: no such thing"),
+        (
+            raise_lookup_error,
+            "the conversion raise_lookup_error failed for the item Price#a.*LookupError: no such",
+        ),
         (forgetful, "the conversion forgetful returned NoneType for the item Price#a"),
-        (awaited, "the conversion awaited returned coroutine for the item Price#a"),
+        (await_nothing, "the conversion await_nothing returned coroutine for the item Price#a"),
         (lambda item: {**item, "price": float("nan")}, r"Price\.price: .*Price#a"),
         (lambda item: {**item, "price": object()}, r"Price\.price: .*Price#a"),
         (lambda item: {**item, "id": "b"}, r"Price\.id: a conversion changed it .*Price#a"),
@@ -613,7 +616,7 @@ def test_conversions_are_functions_and_not_for_tables_of_a_models_own() -> None:
 # --- together with renames and inheritance --------------------------------------------------------------------
 
 
-def doubling(item: Values) -> Values:
+def double(item: Values) -> Values:
     return {**item, "quantity": item["quantity"] * 2}
 
 
@@ -624,7 +627,7 @@ class Parcel0(Model, name="Parcel"):
 
 
 @version
-class Parcel(Model, name="Parcel", migrations=[doubling]):
+class Parcel(Model, name="Parcel", migrations=[double]):
     id: Key[str]
     quantity: int = field(aliases=["qty"])
 
@@ -706,10 +709,10 @@ def test_what_conversions_do_not_touch_stays_exactly_as_it_is_stored(item: Item,
     def same(values: Values) -> Values:
         return values
 
-    def copied(values: Values) -> Mapping[str, Any]:
+    def copy_values(values: Values) -> Mapping[str, Any]:
         return dict(values)
 
-    migrations = Migrations("Thing", {}, [same, copied, same], [])
+    migrations = Migrations("Thing", {}, [same, copy_values, same], [])
     raw = {**item, "pk": {"S": "Thing#1"}, "_w": {"S": "w"}, "_v": {"N": str(done)}}
     current = migrations.current(raw, ["pk", "sk"])
     assert current == {**raw, "_v": {"N": "3"}}
@@ -721,14 +724,14 @@ def test_what_conversions_do_not_touch_stays_exactly_as_it_is_stored(item: Item,
 def test_each_conversion_is_called_once_in_order_from_where_the_item_is(item: Item, done: int) -> None:
     called: list[int] = []
 
-    def numbered(place: int) -> Any:
+    def number_conversion(place: int) -> Any:
         def conversion(values: Values) -> Values:
             called.append(place)
             return values
 
         return conversion
 
-    Migrations("Thing", {}, [numbered(place) for place in range(4)], []).current(
+    Migrations("Thing", {}, [number_conversion(place) for place in range(4)], []).current(
         {**item, **({"_v": {"N": str(done)}} if done else {})}, []
     )
     assert called == list(range(done, 4))

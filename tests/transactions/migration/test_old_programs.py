@@ -115,7 +115,7 @@ def test_also_at_once(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path}/store.db?durability=normal"
     rounds = 25
 
-    def visiting(model: Any, name: str, assigned: bool) -> None:
+    def make_visitor(model: Any, name: str, assigned: bool) -> None:
         def body(tx: Any) -> None:
             visit = tx.get(model, "home", create_if_missing=True)
             if assigned:
@@ -131,7 +131,7 @@ def test_also_at_once(tmp_path: Path) -> None:
         db.table.create()
     ways: list[tuple[Any, str]] = [(EarlierVisit, "count"), (Visit, "views")]
     with ThreadPoolExecutor(4) as pool:
-        done = [pool.submit(visiting, *way, assigned) for way in ways for assigned in (True, False)]
+        done = [pool.submit(make_visitor, *way, assigned) for way in ways for assigned in (True, False)]
         for each in done:
             each.result()
     with Database(url) as db:

@@ -57,7 +57,7 @@ def assert_all_is_there(db: Database, hits: Counter[int], quantities: Counter[in
     assert db.migrate(Thing).changed == 0, said
 
 
-def summed(counters: list[Counter[int]]) -> Counter[int]:
+def add_up(counters: list[Counter[int]]) -> Counter[int]:
     return sum(counters, Counter())
 
 
@@ -83,7 +83,7 @@ def test_beside_threads(url: str) -> None:
         for each in done:
             each.result()
         assert_all_is_there(
-            db, summed([work.hits for work in works]), summed([work.quantities for work in works])
+            db, add_up([work.hits for work in works]), add_up([work.quantities for work in works])
         )
 
 
@@ -105,7 +105,7 @@ def test_beside_tasks(url: str) -> None:
     assert asyncio.run(all_at_once()).found == ITEMS
     with Database(url) as db:
         assert_all_is_there(
-            db, summed([work.hits for work in works]), summed([work.quantities for work in works])
+            db, add_up([work.hits for work in works]), add_up([work.quantities for work in works])
         )
 
 
@@ -125,7 +125,7 @@ def test_beside_processes(tmp_path: Path) -> None:
             assert db.migrate(Thing, segments=2).found == ITEMS
         told = [json.loads("".join(writer.finish())) for writer in writers]
     hits, quantities = (
-        summed([Counter({int(number): count for number, count in each[place].items()}) for each in told])
+        add_up([Counter({int(number): count for number, count in each[place].items()}) for each in told])
         for place in (0, 1)
     )
     with Database(url) as db:

@@ -36,7 +36,7 @@ async def products(db: Db, count: int, **values: Any) -> None:
     db.forget()
 
 
-async def stored(db: Db, table: str) -> list[Any]:
+async def list_stored(db: Db, table: str) -> list[Any]:
     """Everything in a table."""
     items = (await db.send(Scan(table, consistent=True))).items
     return sorted(items, key=repr)
@@ -56,10 +56,10 @@ async def test_items_arrive_as_if_they_had_been_created_there_with_their_times_a
     await products(db, 3)
     async with db.transaction() as tx:
         (await tx.get_one(OldProduct, 2)).price = 20  # its version is 2 now
-    before = await stored(db, db.table_of(OldProduct))
+    before = await list_stored(db, db.table_of(OldProduct))
     report = await db.move(OldProduct, Product)
     assert counts(report) == {"found": 3, "copied": 3}
-    assert await stored(db, db.table_of(OldProduct)) == before
+    assert await list_stored(db, db.table_of(OldProduct)) == before
     item = await db.raw(Product.key(2))
     assert item is not None
     assert (len(item.pop("_moved")["S"]), "_w" in item) == (16, True)  # type: ignore[attr-defined]

@@ -105,12 +105,12 @@ class Shape:
             return ("\0".join(texts),)
         return tuple(kind.order(value) for kind, value in zip(kinds, values, strict=True))
 
-    def indexed(self, row: Any) -> bool:
+    def is_indexed(self, row: Any) -> bool:
         """Whether a row is in the index: it has all its components, and what they make is not empty."""
         values = [getattr(row, f"i{number}") for number in range(len(self.index))]
         return row.group is not None and None not in values and values not in ([""], [b""])
 
-    def ordered(self, kind: Kind, *, index: bool = False) -> bool:
+    def is_ordered(self, kind: Kind, *, index: bool = False) -> bool:
         """Whether a component can be asked for by < and >."""
         kinds = self.index if index else self.sort
         alone = len(kinds) == 1

@@ -115,12 +115,12 @@ def _range(draw: Draw, shape: Shape, index: bool) -> Wish | None:
             wishes.append(compare_component(name, kind, shape, operator, values))
     if not wishes:
         return None
-    return _joined(draw(st.permutations(wishes)), and_, all)
+    return _join(draw(st.permutations(wishes)), and_, all)
 
 
 def _comparisons(shape: Shape, kind: Kind, index: bool) -> list[list[str]]:
     found: list[list[str]] = [[]]
-    if shape.ordered(kind, index=index):
+    if shape.is_ordered(kind, index=index):
         found += [
             ["<"],
             ["<="],
@@ -169,7 +169,7 @@ def _is_alone(shape: Shape, name: str) -> bool:
     return len(shape.index if name.startswith("i") else shape.sort) == 1
 
 
-def _joined(wishes: Sequence[Wish], operator: Callable[[Any, Any], Any], verdict: Any) -> Wish:
+def _join(wishes: Sequence[Wish], operator: Callable[[Any, Any], Any], verdict: Any) -> Wish:
     clause = reduce(operator, [wish.clause for wish in wishes])
     return Wish(clause, lambda row: bool(verdict(wish.met(row) for wish in wishes)))
 
@@ -221,31 +221,31 @@ def wishes(shape: Shape) -> st.SearchStrategy[Wish]:
     if not shape.own:  # there, what is in the key is nowhere else
         places += [_Place(f"s{n}", (), kind.values) for n, kind in enumerate(shape.sort) if _plain_key(kind)]
     terms = st.one_of(
-        st.sampled_from(places).flatmap(lambda place: _ordered_term(shape, place)),
+        st.sampled_from(places).flatmap(lambda place: _compare_term(shape, place)),
         st.sampled_from(places).flatmap(lambda place: _option_term(shape, place)),
         _presence_term(shape),
         _part_term(shape),
         _size_term(shape),
         _equal_term(shape),
     )
-    return st.recursive(terms, _combined, max_leaves=6)
+    return st.recursive(terms, _combine, max_leaves=6)
 
 
 def _plain_key(kind: Kind) -> bool:
     return kind.annotation in (str, int, float, bytes)
 
 
-def _combined(inner: st.SearchStrategy[Wish]) -> st.SearchStrategy[Wish]:
+def _combine(inner: st.SearchStrategy[Wish]) -> st.SearchStrategy[Wish]:
     several = st.lists(inner, min_size=2, max_size=3)
     return st.one_of(
-        several.map(lambda wishes: _joined(wishes, and_, all)),
-        several.map(lambda wishes: _joined(wishes, or_, any)),
+        several.map(lambda wishes: _join(wishes, and_, all)),
+        several.map(lambda wishes: _join(wishes, or_, any)),
         inner.map(lambda wish: Wish(~wish.clause, lambda row: not wish.met(row))),
     )
 
 
 @st.composite
-def _ordered_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
+def _compare_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
     operator = draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "between"]))
     value = draw(st.sampled_from([value for value in place.values if value is not None]))
     other = draw(st.sampled_from([value for value in place.values if value is not None]))
@@ -254,7 +254,7 @@ def _ordered_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
     if place.name == "num" and draw(st.booleans()):
         value += 0.5  # no int could be it, and all can be compared with it
 
-    def met(row: Any) -> bool:
+    def is_met(row: Any) -> bool:
         found = place.find(row)
         if found is _ABSENT or (type(found) is not type(value) and not isinstance(found, int | float)):
             return bool(operator == "!=")
@@ -278,7 +278,7 @@ def _ordered_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
         ">=": lambda: column >= value,
         "between": lambda: column.between(low, high),
     }[operator]()
-    return Wish(clause, met)
+    return Wish(clause, is_met)
 
 
 @st.composite
@@ -316,13 +316,13 @@ def _part_term(draw: Draw, shape: Shape) -> Wish:
     column = place.column(shape)
     begins = name in ("text", "data", "city") and (name == "data" or draw(st.booleans()))
 
-    def met(row: Any) -> bool:
+    def is_met(row: Any) -> bool:
         found = place.find(row)
         if found is _ABSENT:
             return False
         return found.startswith(part) if begins else part in found
 
-    return Wish(column.begins_with(part) if begins else column.contains(part), met)
+    return Wish(column.begins_with(part) if begins else column.contains(part), is_met)
 
 
 @st.composite
@@ -343,7 +343,7 @@ def _size_term(draw: Draw, shape: Shape) -> Wish:
         "between": lambda: column.between(size, size + 1),
     }[operator]()
 
-    def met(row: Any) -> bool:
+    def is_met(row: Any) -> bool:
         found = place.find(row)
         if found is _ABSENT:
             return False
@@ -356,7 +356,7 @@ def _size_term(draw: Draw, shape: Shape) -> Wish:
         }
         return bool(verdicts[operator])
 
-    return Wish(clause, met)
+    return Wish(clause, is_met)
 
 
 @st.composite
@@ -401,7 +401,7 @@ class Asked:
         """What the order of the answer is decided by."""
         return self.shape.place(row, index=self.index)
 
-    def unlimited(self) -> Asked:
+    def lift_limit(self) -> Asked:
         """The same without a limit."""
         return replace(self, limit=None)
 
@@ -412,7 +412,7 @@ class Asked:
         return found if self.limit is None else found[: self.limit]
 
     def _is_asked_for(self, row: Any) -> bool:
-        if self.index and not (self.shape.indexed(row) and row.group == f"{self.partition}g"):
+        if self.index and not (self.shape.is_indexed(row) and row.group == f"{self.partition}g"):
             return False
         return all(wish is None or wish.met(row) for wish in (self.sort, self.where))
 

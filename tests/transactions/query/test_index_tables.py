@@ -87,17 +87,17 @@ async def test_every_kind_of_index_attribute_can_be_asked_for(db: Db) -> None:
     ]
     await arrange(db, *rows)
 
-    async def found(**question: Any) -> list[int]:
+    async def find(**question: Any) -> list[int]:
         return [row.payout for row in await db.query(Pay, **question).all()]
 
-    assert await found(index="byAdmin", admin=f"{name}b") == [-3, 9, 10]
-    assert await found(index="byAdmin", admin=f"{name}b", sort=col(Pay.payout) > -3) == [9, 10]
-    assert await found(index="byPlayer", player=name) == [9]
+    assert await find(index="byAdmin", admin=f"{name}b") == [-3, 9, 10]
+    assert await find(index="byAdmin", admin=f"{name}b", sort=col(Pay.payout) > -3) == [9, 10]
+    assert await find(index="byPlayer", player=name) == [9]
     both = (Pay.admin == f"{name}b") & (col(Pay.payout) == 9)
-    assert await found(index="byPlayer", player=name, sort=both) == [9]
-    assert await found(index="byTags", tags=[1, name]) == [9]
-    assert await found(index="byTags", tags=[name, 1]) == []
-    assert 9 in await found(index="byStatus", status=True, where=col(Pay.payout) == 9)
+    assert await find(index="byPlayer", player=name, sort=both) == [9]
+    assert await find(index="byTags", tags=[1, name]) == [9]
+    assert await find(index="byTags", tags=[name, 1]) == []
+    assert 9 in await find(index="byStatus", status=True, where=col(Pay.payout) == 9)
 
 
 # --- what an index holds ----------------------------------------------------------------------------------
@@ -476,7 +476,7 @@ def watch() -> Iterator[Watch]:
     watch.close()
 
 
-def unmanaged(watch: Watch, *indexes: IndexSchema, own: bool = False) -> Database:
+def open_unmanaged(watch: Watch, *indexes: IndexSchema, own: bool = False) -> Database:
     """A database that may not change its table, which has these indexes."""
     schema = (
         TableSchema("Ship", KeyAttribute("_id"), indexes=indexes)
@@ -511,7 +511,7 @@ PORT, TONS = KeyAttribute("gsi1_pk"), KeyAttribute("gsi1_sk")
 def test_a_missing_or_wrong_index_is_told_with_its_definition(
     watch: Watch, index: IndexSchema | None, problem: str
 ) -> None:
-    db = unmanaged(watch, *(() if index is None else (index,)))
+    db = open_unmanaged(watch, *(() if index is None else (index,)))
     with pytest.raises(ConfigurationError, match=problem) as caught:
         ask(db)
     assert "Ship cannot use its index 'by_port'" in caught.value.message
@@ -539,7 +539,7 @@ def test_a_missing_or_wrong_index_is_told_with_its_definition(
 def test_a_missing_or_wrong_index_of_an_own_table_is_told_with_its_definition(
     watch: Watch, index: IndexSchema | None, problem: str
 ) -> None:
-    db = unmanaged(watch, *(() if index is None else (index,)), own=True)
+    db = open_unmanaged(watch, *(() if index is None else (index,)), own=True)
     with pytest.raises(ConfigurationError, match=problem) as caught:
         ask(db, own=True)
     for part in ("byPort", "port", "tons", "name", "flag", "INCLUDE"):
@@ -552,18 +552,18 @@ def test_a_missing_or_wrong_index_of_an_own_table_is_told_with_its_definition(
 )
 def test_an_index_that_holds_what_is_needed_will_do(watch: Watch, projection: Projection) -> None:
     index = IndexSchema("byPort", KeyAttribute("port"), KeyAttribute("tons", "N"), projection)
-    ask(unmanaged(watch, index, own=True), own=True)
+    ask(open_unmanaged(watch, index, own=True), own=True)
 
 
 def test_an_index_is_looked_up_once(watch: Watch) -> None:
-    db = unmanaged(watch, IndexSchema("gsi1", PORT, TONS))
+    db = open_unmanaged(watch, IndexSchema("gsi1", PORT, TONS))
     for _ in range(3):
         ask(db)
     assert watch.kinds().count("DescribeTable") == 2  # the table's, and the index's
 
 
 def test_an_index_that_comes_later_is_found_then(watch: Watch) -> None:
-    db = unmanaged(watch)
+    db = open_unmanaged(watch)
     with pytest.raises(ConfigurationError):
         ask(db)
     watch.send_blocking(AddIndex("holdall", IndexSchema("gsi1", PORT, TONS)))
@@ -583,7 +583,7 @@ class Making(Watch):
 
 def test_an_index_that_is_being_made_cannot_be_used_yet() -> None:
     backend, *_ = open_backend("memory:", None, None, None, {})
-    db = unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS))
+    db = open_unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS))
     with db, pytest.raises(ConfigurationError, match="still being created") as caught:
         ask(db)
     assert caught.value.hint == "wait until it is active, then try again"

@@ -85,7 +85,7 @@ both_layouts = pytest.mark.parametrize("town", [Town, OwnTown], ids=["one table"
 DEFAULTS = Town(id="", country="").to_dict()
 
 
-def stored_form(town: type[Any], values: Values) -> Values:
+def spell_out(town: type[Any], values: Values) -> Values:
     """The whole item as it has to be stored for these values, spelt out by hand."""
     plain = {
         name: encode(_form(value)) for name, value in values.items() if value is not None and name != "id"
@@ -118,7 +118,7 @@ async def check(db: Db, town: type[Any], country: str, states: dict[str, Values 
     """Everything stored is as these values have it, and the indexes have those items, in order, and no others."""
     there = {id: values for id, values in states.items() if values is not None}
     for values in there.values():
-        assert await raw(db, town.key(values["id"])) == stored_form(town, values)
+        assert await raw(db, town.key(values["id"])) == spell_out(town, values)
     alive = [values for values in there.values() if values["gone"] is None or values["gone"] > _now()]
     for city in CITIES:
         placed = [
@@ -421,7 +421,7 @@ async def _check_by_itself(db: Db, town: type[Any], id: str) -> None:
     """What is stored for indexes follows from what is stored for fields."""
     item = await db.get(town, id)
     if item is not None:
-        assert await raw(db, town.key(id)) == stored_form(town, item.to_dict())
+        assert await raw(db, town.key(id)) == spell_out(town, item.to_dict())
 
 
 # --- blind updates ----------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ Town_ = type[Any]
 both_layouts = pytest.mark.parametrize("town", [Town, OwnTown], ids=["one table", "own table"])
 
 
-async def made(db: Db, *models: type[Model]) -> None:
+async def make_tables(db: Db, *models: type[Model]) -> None:
     """Make tables with their indexes at once: adding an index later takes a server a second and more."""
     for model in models:
         own = model._schema.table is not None
@@ -75,7 +75,7 @@ async def test_an_index_is_made_when_it_is_first_needed(db: Db, town: Town_) -> 
 @everywhere
 @both_layouts
 async def test_items_are_found_by_their_index_in_its_order(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     await arrange(db, town(id="a", people=10), town(id="b", people=9), town(id="c", city="z"))
     assert await towns(db, town, "x", "y") == ["b", "a"]
     await meanwhile(db, town.key("a"), people=-5)
@@ -87,7 +87,7 @@ async def test_items_are_found_by_their_index_in_its_order(db: Db, town: Town_) 
 
 @everywhere
 async def test_the_attributes_of_both_layouts_are_as_documented(db: Db) -> None:
-    await made(db, Town, OwnTown)
+    await make_tables(db, Town, OwnTown)
     await arrange(db, Town(id="a", people=42), OwnTown(id="a", people=42))
     ours, own = await db.raw(Town.key("a")), await db.raw(OwnTown.key("a"))
     assert ours is not None
@@ -103,7 +103,7 @@ async def test_the_attributes_of_both_layouts_are_as_documented(db: Db) -> None:
 @everywhere
 @both_layouts
 async def test_two_that_change_different_parts_cannot_leave_a_value_of_neither(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     await arrange(db, town(id="a"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -117,7 +117,7 @@ async def test_two_that_change_different_parts_cannot_leave_a_value_of_neither(d
 @everywhere
 @both_layouts
 async def test_adding_to_a_part_moves_the_item_in_the_index(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     await arrange(db, town(id="a", people=1), town(id="b", people=5))
     async with db.transaction() as tx:
         (await tx.get_one(town, "a")).field("people").increment_by(10)
@@ -127,7 +127,7 @@ async def test_adding_to_a_part_moves_the_item_in_the_index(db: Db, town: Town_)
 @everywhere
 @both_layouts
 async def test_a_blind_update_has_to_know_all_parts(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     await arrange(db, town(id="a"))
     db.forget()
     async with db.transaction() as tx:
@@ -143,7 +143,7 @@ async def test_a_blind_update_has_to_know_all_parts(db: Db, town: Town_) -> None
 @everywhere
 @both_layouts
 async def test_another_field_is_changed_without_touching_the_index(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     await arrange(db, town(id="a"))
     async with db.transaction() as tx:
         (await tx.get_one(town, "a")).note = "x"
@@ -157,7 +157,7 @@ async def test_another_field_is_changed_without_touching_the_index(db: Db, town:
 @everywhere
 @both_layouts
 async def test_looking_at_an_old_row_whose_default_is_in_an_index_writes_nothing(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     await put_raw(
         db, town, raw_key(town.key("a")) if town is OwnTown else {**raw_key(town.key("a")), "id": {"S": "a"}}
     )
@@ -171,7 +171,7 @@ async def test_looking_at_an_old_row_whose_default_is_in_an_index_writes_nothing
 @everywhere
 @both_layouts
 async def test_old_rows_come_into_a_new_index_by_a_change_or_by_migrate(db: Db, town: Town_) -> None:
-    await made(db, town)
+    await make_tables(db, town)
     own = town is OwnTown
     for id in "ab":
         extra = {} if own else {"id": id}
@@ -189,7 +189,7 @@ async def test_old_rows_come_into_a_new_index_by_a_change_or_by_migrate(db: Db, 
 
 @everywhere
 async def test_a_field_that_an_index_does_not_hold_is_an_error_for_its_rows_alone(db: Db) -> None:
-    await made(db, Film)
+    await make_tables(db, Film)
     await arrange(db, Film(id="a", title="Metropolis", minutes=153))
     (row,) = await db.query(Film, index="by_year", year_of="2026", kind_of="7").all()
     assert (row.id, row.title, row.year_of, row.kind_of) == ("a", "Metropolis", "2026", "7")

@@ -38,14 +38,14 @@ class Fading(Model, ttl="until"):
     until: int | None = None
 
 
-async def stored(db: Db, count: int, model: type[Any] = Row, **values: Any) -> str:
+async def store_rows(db: Db, count: int, model: type[Any] = Row, **values: Any) -> str:
     name = fresh("part")
     await arrange(db, *(model(part=name, number=number, **values) for number in range(count)))
     watch_of(db).forget()
     return name
 
 
-def scanned(db: Db) -> list[int]:
+def list_scanned(db: Db) -> list[int]:
     return [page.scanned for _, page in watch_of(db).pages()]
 
 
@@ -54,52 +54,52 @@ def scanned(db: Db) -> list[int]:
 
 @everywhere
 async def test_a_limit_reads_as_many_rows_and_no_more(db: Db) -> None:
-    name = await stored(db, 50)
+    name = await store_rows(db, 50)
     assert len(await db.query(Row, part=name, limit=20).all()) == 20
-    assert scanned(db) == [20]
+    assert list_scanned(db) == [20]
     watch_of(db).forget()
     assert len([row async for row in db.query(Row, part=name, limit=20, reverse=True)]) == 20
-    assert scanned(db) == [20]
+    assert list_scanned(db) == [20]
 
 
 @everywhere
 async def test_the_first_row_costs_one_row(db: Db) -> None:
-    name = await stored(db, 50)
+    name = await store_rows(db, 50)
     query = db.query(Row, part=name)
     for ask, cost in ((query.first, 1), (query.exists, 1)):
         watch_of(db).forget()
         await ask()
-        assert scanned(db) == [cost]
+        assert list_scanned(db) == [cost]
     watch_of(db).forget()
     assert (await db.query(Row, part=name, sort=Row.number == 7).one()).number == 7
-    assert scanned(db) == [1]
+    assert list_scanned(db) == [1]
 
 
 @everywhere
 async def test_to_know_that_there_are_several_takes_two_rows(db: Db) -> None:
     from holdall.errors import InvalidOptionsError
 
-    name = await stored(db, 50)
+    name = await store_rows(db, 50)
     with pytest.raises(InvalidOptionsError):
         await db.query(Row, part=name).one()
-    assert scanned(db) == [2]
+    assert list_scanned(db) == [2]
 
 
 @everywhere
 async def test_a_page_reads_what_it_gives(db: Db) -> None:
-    name = await stored(db, 25)
+    name = await store_rows(db, 25)
     query = db.query(Row, part=name)
     after = None
     for size in (10, 10, 5):
         page = await query.page(10, after=after)
         assert len(page.items) == size
         after = page.next
-    assert scanned(db) == [10, 10, 5]
+    assert list_scanned(db) == [10, 10, 5]
 
 
 @everywhere
 async def test_a_count_transfers_no_items(db: Db) -> None:
-    name = await stored(db, 30)
+    name = await store_rows(db, 30)
     assert await db.query(Row, part=name).count() == 30
     assert await db.query(Row, part=name, where=col(Row.number) > 9).count() == 20
     assert [(page.items, page.scanned) for _, page in watch_of(db).pages()] == [((), 30), ((), 30)]
@@ -107,14 +107,14 @@ async def test_a_count_transfers_no_items(db: Db) -> None:
 
 @everywhere
 async def test_a_count_with_a_limit_reads_no_more_than_that(db: Db) -> None:
-    name = await stored(db, 30)
+    name = await store_rows(db, 30)
     assert await db.query(Row, part=name, limit=7).count() == 7
-    assert scanned(db) == [7]
+    assert list_scanned(db) == [7]
 
 
 @everywhere
 async def test_rows_of_several_pages_are_counted_and_found_behind_pages_without_any(db: Db) -> None:
-    name = await stored(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
+    name = await store_rows(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
     assert await db.query(Row, part=name).count() == 30
     assert await db.query(Row, part=name, limit=25).count() == 25
     late = db.query(Row, part=name, where=col(Row.number) >= 28)
@@ -129,38 +129,38 @@ async def test_rows_of_several_pages_are_counted_and_found_behind_pages_without_
 
 @everywhere
 async def test_iteration_that_is_left_reads_no_further_page(db: Db) -> None:
-    name = await stored(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
+    name = await store_rows(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
     rows = []
     async for row in db.query(Row, part=name):
         rows.append(row.number)
         if len(rows) == 3:
             break
     assert len(watch_of(db).pages()) == 1
-    assert scanned(db)[0] < 30
+    assert list_scanned(db)[0] < 30
 
 
 @in_memory
 async def test_a_filtered_limit_reads_ever_larger_pages_until_it_has_enough(db: Db) -> None:
-    name = await stored(db, 400)
+    name = await store_rows(db, 400)
     assert [
         row.number for row in await db.query(Row, part=name, where=col(Row.number) >= 398, limit=1).all()
     ] == [398]
     assert [query.limit for query, _ in watch_of(db).pages()] == [100, 200, 400]
-    assert sum(scanned(db)) == 400
+    assert sum(list_scanned(db)) == 400
 
 
 @in_memory
 async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
     now = int(datetime.now(UTC).timestamp())
-    name = await stored(db, 40, Fading, until=now + 1000)
+    name = await store_rows(db, 40, Fading, until=now + 1000)
     await arrange(db, *(Fading(part=name, number=number, until=now - 10) for number in range(-3, 0)))
     first = await db.query(Fading, part=name).first()
     assert first is not None
     assert first.number == 0
-    assert sum(scanned(db)) <= 10
+    assert sum(list_scanned(db)) <= 10
     watch_of(db).forget()
     assert len(await db.query(Fading, part=name, limit=20).all()) == 20
-    assert sum(scanned(db)) <= 40
+    assert sum(list_scanned(db)) <= 40
 
 
 # --- bills ----------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
 BILLED = [Way(store, colour) for store in ("memory", "DynamoDB Local") for colour in ("blocking", "awaiting")]
 
 
-def billed(test: Any) -> Any:
+def skip_unbilled(test: Any) -> Any:
     """On the stores whose bills are DynamoDB's."""
 
     def run_it(way: Way) -> None:
@@ -191,9 +191,9 @@ async def sizes(db: Db, name: str) -> list[int]:
     return found
 
 
-@billed
+@skip_unbilled
 async def test_every_question_is_billed_by_the_bytes_that_it_has_to_read(db: Db) -> None:
-    name = await stored(db, 60, filler="x" * 900)
+    name = await store_rows(db, 60, filler="x" * 900)
     weights = await sizes(db, name)
     query, filtered = db.query(Row, part=name), db.query(Row, part=name, where=col(Row.number) == 59)
     questions: list[tuple[Any, int]] = [
@@ -218,21 +218,21 @@ async def test_every_question_is_billed_by_the_bytes_that_it_has_to_read(db: Db)
         watch_of(db).forget()
 
 
-@billed
+@skip_unbilled
 async def test_what_may_be_a_moment_old_costs_half(db: Db) -> None:
-    name = await stored(db, 20, filler="x" * 900)
+    name = await store_rows(db, 20, filler="x" * 900)
     weights = await sizes(db, name)
     await db.query(Row, part=name, consistent=False).all()
     assert bill(db) == read_units(sum(weights), consistent=False) == 2.5
 
 
-@billed
+@skip_unbilled
 async def test_an_index_is_billed_for_what_it_holds(db: Db) -> None:
     group = fresh("group")
-    await stored(db, 20, group=group, filler="x" * 900)
+    await store_rows(db, 20, group=group, filler="x" * 900)
     await db.query(Row, index="by_group", group=group).all()
     whole = bill(db)
-    await stored(db, 20, OwnRow, group=group, filler="x" * 900)
+    await store_rows(db, 20, OwnRow, group=group, filler="x" * 900)
     rows = await db.query(OwnRow, index="by_group", group=group).all()
     assert len(rows) == 20
     assert bill(db) <= 0.5

@@ -48,7 +48,7 @@ def _item(number: int) -> Any:
 
 
 @contextmanager
-def watched(most: int) -> Iterator[None]:
+def watch(most: int) -> Iterator[None]:
     """No more than that is held at any moment."""
     gc.collect()
     tracemalloc.start()
@@ -78,13 +78,13 @@ def lengths(rows: Iterable[Reading]) -> int:
 
 
 def test_many_rows_take_the_memory_of_a_page(db: Database, page: int) -> None:
-    with watched(2 * page):
+    with watch(2 * page):
         assert lengths(db.query(Reading, sensor="s")) == ROWS * LENGTH
 
 
 def test_in_a_transaction_rows_that_nobody_keeps_are_let_go(db: Database, page: int) -> None:
     with db.transaction() as tx:
-        with watched(2 * page):
+        with watch(2 * page):
             for row in tx.query(Reading, sensor="s", limit=ROWS):
                 if row.number == ROWS - 1:
                     row.text = "changed"
@@ -93,5 +93,5 @@ def test_in_a_transaction_rows_that_nobody_keeps_are_let_go(db: Database, page: 
 
 
 def test_rows_that_were_not_locked_are_let_go_though_they_were_looked_at(db: Database, page: int) -> None:
-    with db.transaction() as tx, watched(2 * page):
+    with db.transaction() as tx, watch(2 * page):
         assert lengths(tx.query(Reading, sensor="s", limit=ROWS, sort=Reading.number < ROWS - 1, lock=False))

@@ -170,7 +170,7 @@ def test_each_page_is_what_comes_after_the_last_row_as_things_are_then(way: Way,
     def check(data: st.DataObject) -> None:
         shape = data.draw(st.sampled_from(shapes))
         partition = fresh("pages")
-        question = data.draw(draw_query(shape, partition, index=False)).unlimited()
+        question = data.draw(draw_query(shape, partition, index=False)).lift_limit()
         states = [data.draw(rows(shape, partition, most=8)) for _ in range(3)]
         finish(way, _agree(database(way), question, states, data.draw(st.integers(1, 3))))
 

@@ -103,7 +103,7 @@ def _check(shape: Shape, data: st.DataObject) -> None:
 
 
 def _operators(shape: Shape, kind: Kind) -> st.SearchStrategy[list[str]]:
-    if not shape.ordered(kind):
+    if not shape.is_ordered(kind):
         return st.sampled_from([[], ["=="]])
     return st.lists(st.sampled_from(OPERATORS), max_size=3)
 

@@ -50,7 +50,7 @@ async def _agree(db: Db, stored: Sequence[Any], questions: Sequence[Asked], size
     await arrange(db, *stored)
     for question in questions:
         query = db.query(question.shape.model, **question.arguments())
-        everything, answer = question.unlimited().answer(stored), question.answer(stored)
+        everything, answer = question.lift_limit().answer(stored), question.answer(stored)
         given_rows = await query.all()
         _check_same(question, given_rows, everything, answer)
         _check_same(question, [row async for row in query], everything, answer)
@@ -59,7 +59,7 @@ async def _agree(db: Db, stored: Sequence[Any], questions: Sequence[Asked], size
         first = await query.first()
         assert first is None if not answer else question.place(first) == question.place(answer[0])
         await _check_one(query, answer)
-        _check_same(question, await _paged(query, size), everything, answer)
+        _check_same(question, await _read_pages(query, size), everything, answer)
 
 
 def _check_same(
@@ -80,7 +80,7 @@ async def _check_one(query: Any, answer: Sequence[Any]) -> None:
             await query.one()
 
 
-async def _paged(query: Any, size: int) -> list[Any]:
+async def _read_pages(query: Any, size: int) -> list[Any]:
     """All rows, page by page; every page but the last is full."""
     found: list[Any] = []
     page = await query.page(size)

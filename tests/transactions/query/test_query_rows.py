@@ -57,7 +57,7 @@ async def change(db: Db, seat: type[Any], name: str, number: int, **values: Any)
             setattr(item, field_name, value)
 
 
-def written(db: Db) -> list[Any]:
+def list_writes(db: Db) -> list[Any]:
     """The actions of the writes since the requests were last forgotten."""
     found: list[Any] = []
     for request, _ in watch_of(db).exchanges:
@@ -79,7 +79,7 @@ async def test_of_many_rows_only_those_looked_at_take_part(db: Db, seat: type[An
         async for row in tx.query(seat, room=name):
             if row.number == 77:
                 row.note = "reserved"
-    assert len(written(db)) == 1
+    assert len(list_writes(db)) == 1
     assert (await db.get_one(seat, room=name, number=77)).note == "reserved"
 
 
@@ -141,7 +141,7 @@ async def test_a_row_that_nobody_looked_at_may_change(db: Db, seat: type[Any]) -
         first.price = 11
         await change(db, seat, name, 1, price=99)
         assert [(other.room, other.number) for other in others] == [(name, 1), (name, 2)]  # of the key
-    assert not any(isinstance(action, ConditionCheck) for action in written(db))
+    assert not any(isinstance(action, ConditionCheck) for action in list_writes(db))
 
 
 @everywhere

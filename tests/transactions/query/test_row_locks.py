@@ -74,7 +74,7 @@ async def report(
         tx.create(Report, id=fresh("report"))
 
 
-def contended() -> AbstractContextManager[Any]:
+def expect_contention() -> AbstractContextManager[Any]:
     return pytest.raises((TransactionFailedError, ContentionError))
 
 
@@ -155,7 +155,7 @@ async def test_a_row_has_to_stay_an_answer(
                 tx.delete(key)
 
     if matters:
-        with contended():
+        with expect_contention():
             await report(db, read, meanwhile)
     else:
         await report(db, read, meanwhile)
@@ -171,7 +171,7 @@ async def test_a_row_that_becomes_another_model_is_not_an_answer(db: Db) -> None
         async with db.transaction() as tx:
             tx.create_or_put(Doctor, {"clinic": name, "name": "x"}, {})
 
-    with contended():
+    with expect_contention():
         await report(db, lambda tx: tx.query(Surgeon, clinic=name, lock="rows").all(), meanwhile)
     await report(db, lambda tx: tx.query(Doctor, clinic=name, lock="rows").all(), meanwhile)
 
@@ -223,7 +223,7 @@ async def test_rows_of_a_scan_are_locked_as_well(db: Db, doctor: type[Any]) -> N
     where = col(doctor.pager) == pager
     key = doctor.key(clinic=name, name="d001")
     for read in ("all", "count"):
-        with contended():
+        with expect_contention():
             await report(
                 db,
                 lambda tx, read=read: getattr(tx.scan(doctor, where=where, lock="rows"), read)(),  # type: ignore[misc]
@@ -257,7 +257,7 @@ async def test_of_a_row_that_was_fetched_in_part_the_part_has_to_stay(db: Db, do
                 await change(db, key, **values)
 
             if matters:
-                with contended():
+                with expect_contention():
                     await report(db, read, meanwhile)
             else:
                 await report(db, read, meanwhile)
@@ -274,7 +274,7 @@ async def test_the_whole_item_can_be_read_after_a_part_of_it(db: Db, doctor: typ
         (await tx.get_one(key)).pager = "1"
         assert [row.pager for row in await tx.query(doctor, clinic=name).all()] == [None, "1"]
     assert (await db.get_one(key)).pager == "1"
-    with contended():
+    with expect_contention():
         async with db.transaction() as tx:
             await tx.query(doctor, clinic=name, only=[doctor.on_call], lock="rows").all()
             await change(db, key, on_call=False)
@@ -300,10 +300,10 @@ async def test_what_was_read_before_in_another_state_is_contention(db: Db, whole
         await change(db, key, on_call=False)
         await tx.query(Doctor, clinic=name, where=col(Doctor.on_call) == False, lock="rows", **more).all()  # noqa: E712
 
-    async def nothing() -> None: ...
+    async def do_nothing() -> None: ...
 
-    with contended():
-        await report(db, read, nothing)
+    with expect_contention():
+        await report(db, read, do_nothing)
 
 
 @in_memory

@@ -96,7 +96,7 @@ async def ids(source: Any, model: type[Any], **options: Any) -> list[int]:
     return sorted(row.id for row in await scan(source, model, **options).all())
 
 
-def stored(item: Model) -> dict[str, Any]:
+def read_stored(item: Model) -> dict[str, Any]:
     """A new item as it is stored."""
     schema, values = item._schema, item.to_dict()
     if schema.table is None:
@@ -107,12 +107,12 @@ def stored(item: Model) -> dict[str, Any]:
     return {**encode_item(present), **raw_key(item.key)}
 
 
-async def filled(db: Db, *items: Model) -> None:
+async def fill(db: Db, *items: Model) -> None:
     """Have many items stored; requests are counted from here on."""
     await db.get(items[0].key)  # so that the table is there
     table = db.table_of(type(items[0]))
     for at in range(0, len(items), 25):
-        await db.send(BatchWrite(tuple(PutItem(table, stored(item)) for item in items[at : at + 25])))
+        await db.send(BatchWrite(tuple(PutItem(table, read_stored(item)) for item in items[at : at + 25])))
     db.forget()
 
 
@@ -133,7 +133,7 @@ def leaves(kind: type[Any], count: int) -> list[Model]:
 @pytest.mark.parametrize("segments", [1, 2, 7, 40])
 async def test_every_item_of_the_model_is_seen_once(db: Db, kinds: Kinds, segments: int) -> None:
     plant, tree = kinds
-    await filled(
+    await fill(
         db, *((tree if number % 3 else plant)(id=number, name=f"no. {number}") for number in range(60))
     )
     await arrange(db, Stone(id=1, serial="a"), Mark(id="a"))
@@ -196,7 +196,7 @@ async def test_a_condition_can_be_on_the_key_in_the_one_table(db: Db) -> None:
 @pytest.mark.parametrize("segments", [1, 4])
 async def test_a_limit_is_kept_by_every_way_to_read(db: Db, kinds: Kinds, segments: int) -> None:
     plant, _ = kinds
-    await filled(db, *(plant(id=number, height=number) for number in range(30)))
+    await fill(db, *(plant(id=number, height=number) for number in range(30)))
     for limit in (1, 7, 30, 2**40):
         rows = scan(db, plant, segments=segments, limit=limit)
         assert len({row.id for row in await rows.all()}) == min(limit, 30)
@@ -264,7 +264,7 @@ async def test_rows_whose_time_is_over_are_not_seen(db: Db) -> None:
 
 @everywhere
 async def test_one_segment_is_read_a_page_at_a_time(db: Db) -> None:
-    await filled(db, *leaves(Leaf, 25))
+    await fill(db, *leaves(Leaf, 25))
     seen, asked = [], []
     async for row in scan(db, Leaf, segments=1):
         seen.append(row.id)
@@ -277,7 +277,7 @@ async def test_one_segment_is_read_a_page_at_a_time(db: Db) -> None:
 
 @everywhere
 async def test_segments_are_read_in_rounds_of_a_page_each(db: Db) -> None:
-    await filled(db, *leaves(Leaf, 40))
+    await fill(db, *leaves(Leaf, 40))
     rows = scan(db, Leaf, segments=2)
     async with aclosing(aiter(rows)) as reading:
         await anext(reading)
@@ -289,7 +289,7 @@ async def test_segments_are_read_in_rounds_of_a_page_each(db: Db) -> None:
 
 @in_memory
 async def test_many_segments_are_begun_a_few_at_a_time(db: Db) -> None:
-    await filled(db, *(Plant(id=number) for number in range(50)))
+    await fill(db, *(Plant(id=number) for number in range(50)))
     counted: list[int] = []
     rows = scan(db, Plant, segments=1000, progress=lambda progress: counted.append(len(scans(db))))
     assert await rows.count() == 50
@@ -300,7 +300,7 @@ async def test_many_segments_are_begun_a_few_at_a_time(db: Db) -> None:
 @everywhere
 @pytest.mark.parametrize("segments", [1, 4])
 async def test_where_nothing_is_filtered_no_more_rows_are_read_than_are_wanted(db: Db, segments: int) -> None:
-    await filled(db, *(OwnLeaf(id=number) for number in range(50)))
+    await fill(db, *(OwnLeaf(id=number) for number in range(50)))
     progress: list[ScanProgress] = []
     rows = scan(db, OwnLeaf, segments=segments, limit=6, progress=progress.append)
     assert len(await rows.all()) == 6
@@ -313,7 +313,7 @@ async def test_where_nothing_is_filtered_no_more_rows_are_read_than_are_wanted(d
 
 @everywhere
 async def test_a_limit_that_is_hard_to_fill_is_filled_by_ever_larger_pages(db: Db) -> None:
-    await filled(db, *(Plant(id=number, height=int(number == 599)) for number in range(600)))
+    await fill(db, *(Plant(id=number, height=int(number == 599)) for number in range(600)))
     for segments in (1, 4):
         db.forget()
         assert [row.id for row in await scan(db, Plant, segments=segments, limit=1).all()] != []
@@ -339,7 +339,7 @@ async def test_a_scan_is_eventually_consistent_unless_it_is_asked_for_more(db: D
 
 @everywhere
 async def test_progress_is_told_after_each_page(db: Db) -> None:
-    await filled(db, *leaves(Leaf, 25))
+    await fill(db, *leaves(Leaf, 25))
     told: list[ScanProgress] = []
     rows = scan(db, Leaf, segments=1, where=Leaf.id < 20, progress=told.append)
     assert len(await rows.all()) == 20
@@ -353,7 +353,7 @@ async def test_progress_is_told_after_each_page(db: Db) -> None:
 
 @in_memory
 async def test_a_failing_progress_function_ends_the_scan(db: Db) -> None:
-    await filled(db, *leaves(Leaf, 25))
+    await fill(db, *leaves(Leaf, 25))
 
     def enough(progress: ScanProgress) -> None:
         if progress.found > 15:
@@ -406,7 +406,7 @@ async def test_the_log_hears_once_how_much_was_read_of_a_shared_table(
 
 @in_memory
 async def test_a_scan_that_is_left_early_is_logged_too(db: Db, caplog: pytest.LogCaptureFixture) -> None:
-    await filled(db, *leaves(Leaf, 25))
+    await fill(db, *leaves(Leaf, 25))
     caplog.clear()
     async with aclosing(aiter(scan(db, Leaf, segments=1))) as reading:
         await anext(reading)
@@ -721,7 +721,7 @@ def heap(db: Database) -> None:
     db.get(Grain, heap="a", number=0)
     batch: list[PutItem] = []
     for grain in grains():
-        batch.append(PutItem("holdall", stored(grain)))
+        batch.append(PutItem("holdall", read_stored(grain)))
         if len(batch) == 25:
             db.send(BatchWrite(tuple(batch)))
             batch.clear()
