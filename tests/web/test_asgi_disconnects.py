@@ -56,7 +56,7 @@ def plain(meeting: Meeting, db: Any) -> Any:
     return TransactionMiddleware(app, db)
 
 
-def reading(meeting: Meeting, db: Any) -> Any:
+def read_first(meeting: Meeting, db: Any) -> Any:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         assert (await receive())["body"] == BODY
         await add_one(current_transaction())
@@ -67,7 +67,7 @@ def reading(meeting: Meeting, db: Any) -> Any:
     return TransactionMiddleware(app, db)
 
 
-def waiting(meeting: Meeting, db: Any) -> Any:
+def wait_first(meeting: Meeting, db: Any) -> Any:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         listening = asyncio.ensure_future(receive())  # as servers of streams do, to hear of the end
         await add_one(current_transaction())
@@ -105,20 +105,20 @@ def fastapi_in_thread(meeting: Meeting, db: Any) -> Any:
     return app
 
 
-def asking(url: str) -> socket.socket:
+def ask(url: str) -> socket.socket:
     """A client that has sent its request."""
     client = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port))
     client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY))
     return client
 
 
-@pytest.mark.parametrize("made", [plain, reading, waiting, fastapi, fastapi_in_thread])
+@pytest.mark.parametrize("made", [plain, read_first, wait_first, fastapi, fastapi_in_thread])
 def test_a_client_that_goes_before_the_commit_is_sent_leaves_nothing_written(
     made: Callable[[Meeting, Any], Any],
 ) -> None:
     meeting = Meeting()
     with open_counter() as db, serve_asgi(made(meeting, db)) as url:
-        client = asking(url)
+        client = ask(url)
         assert meeting.arrived.wait(30)
         client.close()
         meeting.left.set()
@@ -141,7 +141,7 @@ def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
     meeting = Meeting()
     meeting.left.set()
     with open_counter(Slow()) as db, serve_asgi(made(meeting, db)) as url:
-        client = asking(url)
+        client = ask(url)
         assert committing.arrived.wait(30)
         client.close()
         committing.left.set()
@@ -149,11 +149,11 @@ def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
         assert count_of(db) == 1
 
 
-@pytest.mark.parametrize("made", [plain, reading, waiting, fastapi, fastapi_in_thread])
+@pytest.mark.parametrize("made", [plain, read_first, wait_first, fastapi, fastapi_in_thread])
 def test_a_client_that_stays_is_answered(made: Callable[[Meeting, Any], Any]) -> None:
     meeting = Meeting()
     meeting.left.set()
-    with open_counter() as db, serve_asgi(made(meeting, db)) as url, asking(url) as client:
+    with open_counter() as db, serve_asgi(made(meeting, db)) as url, ask(url) as client:
         assert client.recv(100).startswith(b"HTTP/1.1 200")
         assert (meeting.ends.get(timeout=30), count_of(db)) == ("committed", 1)
 
@@ -167,10 +167,10 @@ async def test_a_client_that_waits_to_send_its_body_is_not_asked_for_it_by_the_c
     async def receive() -> Any:
         raise AssertionError("the body was asked for")
 
-    async def expecting(scope: Any, _: Any, send: Any) -> None:
+    async def expect_continue(scope: Any, _: Any, send: Any) -> None:
         scope["headers"] = [(b"expect", b"100-continue")]
         await TransactionMiddleware(app, db)(scope, receive, send)
 
     with open_counter() as db:
-        assert (await Call().to(expecting)).status == 200
+        assert (await Call().to(expect_continue)).status == 200
         assert count_of(db) == 1

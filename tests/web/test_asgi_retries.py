@@ -64,21 +64,21 @@ class Asking(Contended):
 
 class Decorated(Contended):
     async def handle(self, scope: Any, receive: Any) -> None:
-        assert await self.awaiting(7) == 7
+        assert await self.retry_awaiting(7) == 7
 
     @staticmethod
     @retry_on_contention
-    async def awaiting(number: int) -> int:
+    async def retry_awaiting(number: int) -> int:
         return number
 
 
 class Threaded(Contended):
     async def handle(self, scope: Any, receive: Any) -> None:
-        assert await asyncio.to_thread(self.blocking, number=7) == 7
+        assert await asyncio.to_thread(self.retry_blocking, number=7) == 7
 
     @staticmethod
     @retry_on_contention
-    def blocking(number: int) -> int:
+    def retry_blocking(number: int) -> int:
         return number
 
 
@@ -436,8 +436,8 @@ async def test_a_retry_function_that_says_neither_yes_nor_no_is_refused_before_t
 @run_awaiting
 async def test_a_handler_may_say_that_it_can_be_repeated_where_nothing_repeats_it() -> None:
     retry_on_contention()
-    assert await Decorated.awaiting(7) == 7
-    assert Threaded.blocking(7) == 7
+    assert await Decorated.retry_awaiting(7) == 7
+    assert Threaded.retry_blocking(7) == 7
 
 
 @run_awaiting

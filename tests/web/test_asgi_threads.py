@@ -89,14 +89,14 @@ async def test_a_loop_of_its_own_in_a_thread_is_no_place_for_the_requests_loop()
 async def test_handlers_given_in_a_thread_run_in_a_thread_and_those_of_the_loop_on_it() -> None:
     seen: dict[str, bool] = {}
 
-    async def awaiting() -> None:
+    async def note_thread() -> None:
         seen["awaiting, from a thread"] = in_main_thread()
 
     def in_thread() -> None:
         tx = current_transaction()
         tx.get_one(Counter, "c").n += 1
         tx.after_commit(lambda name: seen.update({name: in_main_thread()}), "from a thread")
-        tx.after_commit(awaiting)
+        tx.after_commit(note_thread)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.to_thread(in_thread)

@@ -42,7 +42,7 @@ class Application:
         self.app.post("/create", status_code=201)(self.create)
         self.app.get("/stream")(self.stream)
         self.app.post("/background")(self.background)
-        self.app.post("/mixed")(self.mixed)
+        self.app.post("/mixed")(self.count_in_both)
 
     def meet(self) -> None:
         self.events.append("run")
@@ -125,7 +125,7 @@ class Application:
         self.meet()
         return "done"
 
-    async def mixed(self, tx: Tx, of_thread: BlockingTx) -> int:
+    async def count_in_both(self, tx: Tx, of_thread: BlockingTx) -> int:
         def in_thread() -> None:
             of_thread.get_one(Counter, "c").n += 1
 
@@ -240,7 +240,7 @@ def test_an_endpoint_that_does_not_say_so_is_run_once(ask: Ask, application: App
 # --- with others around and inside ------------------------------------------------------------------------
 
 
-async def handed_on(request: Any, call_next: Any) -> Any:
+async def hand_on(request: Any, call_next: Any) -> Any:
     response = await call_next(request)
     response.headers["x-passed"] = "yes"
     return response
@@ -251,7 +251,7 @@ def test_middlewares_that_hand_on_what_the_application_says_change_nothing(place
     with open_counter() as db:
         application = Application(db)
         app = application.app
-        others = [(BaseHTTPMiddleware, {"dispatch": handed_on}), (GZipMiddleware, {"minimum_size": 0})]
+        others = [(BaseHTTPMiddleware, {"dispatch": hand_on}), (GZipMiddleware, {"minimum_size": 0})]
 
         @app.get("/letters")
         async def letters(tx: Tx) -> StreamingResponse:
@@ -302,7 +302,7 @@ def test_resources_of_a_run_that_is_given_up_are_released_as_after_an_error() ->
         application = Application(db)
 
         @application.app.get("/held")
-        async def held(tx: Tx, resource: Annotated[str, Depends(resource)]) -> int:
+        async def count_holding(tx: Tx, resource: Annotated[str, Depends(resource)]) -> int:
             return await application.count(tx)
 
         application.meetings = 1

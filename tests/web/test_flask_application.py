@@ -35,7 +35,7 @@ class Application:
         app.post("/upload")(self.upload)
         app.get("/stream")(self.stream)
 
-    def counted(self, by: int) -> str:
+    def count_up(self, by: int) -> str:
         counter = current_transaction(Transaction).get_one(Counter, "c")
         self.events.append("run")
         if self.meetings:
@@ -45,21 +45,21 @@ class Application:
         return str(counter.n)
 
     def count(self) -> str:
-        return self.counted(1)
+        return self.count_up(1)
 
     def add(self) -> str:
-        return self.counted(request.get_json()["by"])
+        return self.count_up(request.get_json()["by"])
 
     def add_again(self) -> str:
         retry_on_contention()
-        return self.counted(request.get_json()["by"])
+        return self.count_up(request.get_json()["by"])
 
     def fail(self) -> str:
-        self.counted(1)
+        self.count_up(1)
         raise ValueError("broken")
 
     def refuse(self) -> str:
-        self.counted(1)
+        self.count_up(1)
         abort(418)
 
     def create(self) -> tuple[str, int]:
@@ -69,10 +69,10 @@ class Application:
     def upload(self) -> str:
         retry_on_contention()
         file = request.files["file"]
-        return self.counted(len(file.read())) + f" {request.form['note']}"
+        return self.count_up(len(file.read())) + f" {request.form['note']}"
 
     def stream(self) -> Response:
-        self.counted(1)
+        self.count_up(1)
 
         def chunks() -> Iterator[str]:
             self.events.append(count_of(self.db))
@@ -178,7 +178,7 @@ def test_contention_that_a_view_meets_while_reading_is_seen_if_flask_lets_it_thr
     runs: list[int] = []
 
     @application.app.get("/meeting")
-    def meeting() -> str:
+    def meet_other() -> str:
         tx = current_transaction()
         found = tx.get(Counter, "new")
         runs.append(1)

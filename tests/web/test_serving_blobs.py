@@ -142,7 +142,7 @@ def test_the_urls_of_a_rails_application_lead_to_the_same_files(tmp_path: Path) 
 # --- what is wrong ----------------------------------------------------------------------------------------
 
 
-def refused_urls(place: Place) -> dict[str, str]:
+def list_refused_urls(place: Place) -> dict[str, str]:
     """URLs that lead nowhere, each with why."""
     blob = place.store()
     url, viewing = place.proxy_url(blob), place.db.blobs.signed_id(blob)
@@ -164,7 +164,7 @@ def refused_urls(place: Place) -> dict[str, str]:
 
 
 def test_a_url_that_is_wrong_or_out_of_date_is_not_found_and_not_cached(place: Place) -> None:
-    for why, url in refused_urls(place).items():
+    for why, url in list_refused_urls(place).items():
         reply = place.get(url)
         assert (reply.status_code, reply.headers["cache-control"]) == (404, "no-store"), why
 

@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield found
 
 
-def stated(**changes: Any) -> dict[str, Any]:
+def state_file(**changes: Any) -> dict[str, Any]:
     """What a client says of a file."""
     checksum = b64encode(md5(BODY).digest()).decode()
     return {
@@ -62,12 +62,12 @@ def post(place: Place, blob: Any, app: Any = None, **headers: str) -> Response:
 
 
 def test_a_client_is_told_where_to_put_the_bytes_and_attaches_by_the_signed_id(place: Place) -> None:
-    reply = post(place, stated(metadata={"custom": {"mood": "good"}}))
+    reply = post(place, state_file(metadata={"custom": {"mood": "good"}}))
     told = reply.json()
     assert (reply.status_code, reply.headers["cache-control"]) == (200, "no-store")
     names = "id key filename content_type metadata service_name byte_size checksum created_at signed_id direct_upload"
     assert list(told) == names.split()
-    assert {name: told[name] for name in stated()} == stated()
+    assert {name: told[name] for name in state_file()} == state_file()
     assert told["metadata"] == {"custom": {"mood": "good"}}
     assert told["created_at"].endswith("Z")
     assert place.db.blobs.find(told["id"]).key == told["key"]
@@ -86,11 +86,11 @@ def test_a_client_is_told_where_to_put_the_bytes_and_attaches_by_the_signed_id(p
 
 def test_what_only_we_may_say_of_a_file_is_dropped(place: Place) -> None:
     claims = {"analyzed": True, "identified": True, "composed": True, "custom": {"a": "b"}}
-    told = post(place, stated(metadata=claims)).json()
+    told = post(place, state_file(metadata=claims)).json()
     assert told["metadata"] == {"custom": {"a": "b"}}
     assert dict(place.db.blobs.find(told["id"]).metadata) == {"custom": {"a": "b"}}
     smuggled = post(
-        place, stated(key="../../x", service_name="other", id="mine", metadata={"identified": True})
+        place, state_file(key="../../x", service_name="other", id="mine", metadata={"identified": True})
     )
     found = smuggled.json()
     assert (len(found["key"]), found["service_name"], found["metadata"]) == (28, place.db.files.service, {})
@@ -99,19 +99,19 @@ def test_what_only_we_may_say_of_a_file_is_dropped(place: Place) -> None:
 @pytest.mark.parametrize(
     ("blob", "status"),
     [
-        (stated(byte_size=1_000_001), 413),
-        (stated(content_type="text/html"), 415),
-        (stated(content_type=None), 415),
-        (stated(byte_size=-1), 422),
-        (stated(byte_size="7"), 422),
-        (stated(byte_size=True), 422),
-        (stated(checksum="nonsense"), 422),
-        (stated(checksum=None), 422),
-        (stated(filename=""), 422),
-        (stated(filename=7), 422),
-        (stated(metadata=[1]), 422),
-        (stated(metadata={"custom": {"bad\nname": "x"}}), 422),
-        (stated(metadata={"huge": "x" * 70_000}), 413),
+        (state_file(byte_size=1_000_001), 413),
+        (state_file(content_type="text/html"), 415),
+        (state_file(content_type=None), 415),
+        (state_file(byte_size=-1), 422),
+        (state_file(byte_size="7"), 422),
+        (state_file(byte_size=True), 422),
+        (state_file(checksum="nonsense"), 422),
+        (state_file(checksum=None), 422),
+        (state_file(filename=""), 422),
+        (state_file(filename=7), 422),
+        (state_file(metadata=[1]), 422),
+        (state_file(metadata={"custom": {"bad\nname": "x"}}), 422),
+        (state_file(metadata={"huge": "x" * 70_000}), 413),
         ([], 422),
         (None, 422),
     ],
@@ -156,13 +156,13 @@ def test_a_url_is_never_fetched(place: Place, url: str) -> None:
     ],
 )
 def test_a_page_of_another_site_begins_no_upload(place: Place, headers: dict[str, str], status: int) -> None:
-    assert post(place, stated(), **headers).status_code == status
+    assert post(place, state_file(), **headers).status_code == status
 
 
 def test_an_application_may_have_its_own_rule_against_forged_requests(place: Place) -> None:
     app = create_app(place.db, csrf=lambda request: request.headers.get("x-csrf-token") == "mine")
-    assert post(place, stated(), app, Sec_Fetch_Site="same-origin").status_code == 403
-    assert post(place, stated(), app, Sec_Fetch_Site="cross-site", X_CSRF_Token="mine").status_code == 200
+    assert post(place, state_file(), app, Sec_Fetch_Site="same-origin").status_code == 403
+    assert post(place, state_file(), app, Sec_Fetch_Site="cross-site", X_CSRF_Token="mine").status_code == 200
 
 
 def test_an_application_decides_who_uploads_what(place: Place) -> None:
@@ -173,8 +173,8 @@ def test_an_application_decides_who_uploads_what(place: Place) -> None:
         return bool(asked.byte_size < 10)
 
     app = create_app(place.db, authorize=authorize)
-    assert post(place, stated(), app).status_code == 403
-    assert post(place, stated(byte_size=9), app).status_code == 200
+    assert post(place, state_file(), app).status_code == 403
+    assert post(place, state_file(byte_size=9), app).status_code == 200
     assert [(each.action, each.filename, each.content_type) for each in seen] == [
         ("upload", "ä.png", "image/png")
     ] * 2

@@ -81,7 +81,7 @@ def fastapi_blocking(db: Database, meetings: Meetings, again: bool) -> Iterator[
 
     @app.post("/add")
     def add(tx: BlockingTx, x_request_id: RequestId = "") -> int:
-        return counted(meetings, barrier, x_request_id, again)
+        return count(meetings, barrier, x_request_id, again)
 
     with serve_asgi(app) as url:
         yield url
@@ -95,13 +95,13 @@ def flask(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
 
     @app.post("/add")
     def add() -> str:
-        return str(counted(meetings, barrier, request.headers.get("x-request-id", ""), again))
+        return str(count(meetings, barrier, request.headers.get("x-request-id", ""), again))
 
     with serve_wsgi(app) as url:
         yield url
 
 
-def counted(meetings: Meetings, barrier: threading.Barrier, name: str, again: bool) -> int:
+def count(meetings: Meetings, barrier: threading.Barrier, name: str, again: bool) -> int:
     if again:
         retry_on_contention()
     counter = current_transaction(Transaction).get_one(Counter, "c")
@@ -121,7 +121,7 @@ def pairs(turn: int) -> list[tuple[Serve, str]]:
     return [(serve, store) for (i, serve), (j, store) in numbered if TORTURE or (i + j) % len(STORES) == turn]
 
 
-def asked(url: str, requests: int, name: Callable[[int, int], str]) -> list[tuple[int, str]]:
+def ask_all(url: str, requests: int, name: Callable[[int, int], str]) -> list[tuple[int, str]]:
     """All answers to so many requests of each client, one round after the other where they have names."""
     with Client(base_url=url, trust_env=False, timeout=60) as client, ThreadPoolExecutor(CLIENTS) as pool:
 
@@ -141,7 +141,7 @@ def test_of_those_that_are_run_once_one_of_each_round_counts_and_the_others_are_
 ) -> None:
     meetings = Meetings()
     with database(store, tmp_path) as db, serve(db, meetings, False) as url:
-        answers = asked(url, ROUNDS, lambda number, who: f"{number} {who}")
+        answers = ask_all(url, ROUNDS, lambda number, who: f"{number} {who}")
         assert count_of(db) == ROUNDS
     assert sorted(status for status, _ in answers) == [200] * ROUNDS + [409] * ROUNDS * (CLIENTS - 1)
     assert sorted(int(text) for status, text in answers if status == 200) == list(range(1, ROUNDS + 1))
@@ -153,7 +153,7 @@ def test_those_that_may_be_run_again_all_count(serve: Serve, store: str, tmp_pat
     meetings = Meetings()
     total = ROUNDS * CLIENTS
     with database(store, tmp_path) as db, serve(db, meetings, True) as url:
-        answers = asked(url, ROUNDS, lambda number, who: f"{number} {who}")
+        answers = ask_all(url, ROUNDS, lambda number, who: f"{number} {who}")
         assert count_of(db) == total
     assert sorted((status, int(text)) for status, text in answers) == [(200, n + 1) for n in range(total)]
     assert meetings.runs >= ROUNDS * (2 * CLIENTS - 1)  # all but one of each round contended
@@ -165,7 +165,7 @@ def test_however_requests_fall_together_what_is_counted_is_what_was_told(
     serve: Serve, again: bool, tmp_path: Path
 ) -> None:
     with database("file", tmp_path) as db, serve(db, Meetings(), again) as url:
-        answers = asked(url, 15, lambda number, who: "")
+        answers = ask_all(url, 15, lambda number, who: "")
         told = sorted(int(text) for status, text in answers if status == 200)
         assert told == list(range(1, count_of(db) + 1))
     assert {status for status, _ in answers} <= {200, 409}

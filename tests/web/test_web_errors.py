@@ -90,7 +90,7 @@ def example(kind: type[HoldallError]) -> HoldallError:
     return kind(SECRET)
 
 
-def caused(cause: Exception) -> TransactionFailedError:
+def raise_from(cause: Exception) -> TransactionFailedError:
     error = TransactionFailedError(SECRET)
     error.__cause__ = cause
     return error
@@ -134,13 +134,13 @@ def test_a_stored_value_that_does_not_fit_is_not_the_clients_mistake() -> None:
 def test_a_failed_transaction_is_told_by_its_cause() -> None:
     contention, busy = ContentionError("no"), StoreBusyError("no")
     group = ExceptionGroup("both", [contention, busy])
-    told = [find_problem(caused(cause)) for cause in (contention, busy, group)]
+    told = [find_problem(raise_from(cause)) for cause in (contention, busy, group)]
     assert [problem and (problem.status, problem.members["code"]) for problem in told] == [
         (409, "contention"),
         (503, "store-busy"),
         (503, "store-busy"),
     ]
-    assert find_problem(caused(ValueError("no"))) is None
+    assert find_problem(raise_from(ValueError("no"))) is None
     assert find_problem(TransactionFailedError("no")) is None
 
 
@@ -180,16 +180,16 @@ class Views:
         self.db = db
         db.run(lambda tx: tx.create(Person, name="ada", mail=SECRET))
 
-    def missing(self) -> None:
+    def find_missing(self) -> None:
         self.db.get_one(Person, "bo")
 
     def invalid(self) -> None:
         Person(name="bo", mail=7)  # type: ignore[arg-type]
 
-    def taken(self) -> None:
+    def take_taken(self) -> None:
         self.db.run(lambda tx: tx.create(Person, name="bo", mail=SECRET))
 
-    def contended(self) -> None:
+    def contend(self) -> None:
         with self.db.transaction() as tx:
             tx.get_one(Counter, "c").n += 1
             bump(self.db)
@@ -200,10 +200,10 @@ class Views:
     def busy(self) -> None:
         raise StoreBusyError("locked")
 
-    def lost(self) -> None:
+    def lose(self) -> None:
         raise OutcomeUnknown("lost")
 
-    def broken(self) -> None:
+    def break_down(self) -> None:
         raise ValueError("broken")
 
 
@@ -288,7 +288,7 @@ def ask(request: pytest.FixtureRequest, db: Database, caplog: pytest.LogCaptureF
 
 def test_a_client_is_told_what_is_wrong(ask: Ask) -> None:
     told = {}
-    for name in ("missing", "invalid", "taken", "contended", "large", "busy"):
+    for name in ("find_missing", "invalid", "take_taken", "contend", "large", "busy"):
         reply = ask(f"/{name}")
         assert reply.headers["content-type"] == "application/problem+json", name
         assert reply.headers["cache-control"] == "no-store"
@@ -300,16 +300,16 @@ def test_a_client_is_told_what_is_wrong(ask: Ask) -> None:
         assert SECRET not in reply.body.decode()
         told[name] = (reply.status, body["code"], body.get("field"), reply.headers.get("retry-after"))
     assert told == {
-        "missing": (404, "record-not-found", None, None),
+        "find_missing": (404, "record-not-found", None, None),
         "invalid": (422, "invalid-field", "mail", None),
-        "taken": (409, "unique-violation", "mail", None),
-        "contended": (409, "contention", None, "1"),
+        "take_taken": (409, "unique-violation", "mail", None),
+        "contend": (409, "contention", None, "1"),
         "large": (413, "body-too-large", None, None),
         "busy": (503, "store-busy", None, "1"),
     }
 
 
-@pytest.mark.parametrize("name", ["lost", "broken"])
+@pytest.mark.parametrize("name", ["lose", "break_down"])
 def test_what_is_not_the_clients_stays_a_500(ask: Ask, name: str) -> None:
     reply = ask(f"/{name}")
     assert reply.status == 500
@@ -329,14 +329,14 @@ def test_a_handler_of_the_applications_own_comes_first(db: Database) -> None:
     app.add_exception_handler(RecordNotFound, lambda request, error: PlainTextResponse("no", 410))
     install_error_handlers(app)
     app.get("/{name}")(lambda name: getattr(views, name)())
-    assert [ask_app(app, "GET", f"/{name}").status_code for name in ("missing", "invalid")] == [410, 422]
+    assert [ask_app(app, "GET", f"/{name}").status_code for name in ("find_missing", "invalid")] == [410, 422]
 
     plain = Flask("app")
     holdall.web.flask.install_error_handlers(plain)
     plain.register_error_handler(RecordNotFound, lambda error: ("no", 410))
     plain.get("/<name>")(lambda name: getattr(views, name)())
     client = plain.test_client()
-    assert [client.get(f"/{name}").status_code for name in ("missing", "invalid")] == [410, 422]
+    assert [client.get(f"/{name}").status_code for name in ("find_missing", "invalid")] == [410, 422]
 
 
 def test_handlers_come_before_the_first_request() -> None:

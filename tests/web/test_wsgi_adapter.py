@@ -52,7 +52,7 @@ class Application:
                 Route("/late", self.late),
                 Route("/fail", self.fail),
                 Route("/break", self.break_off),
-                Route("/nothing", self.nothing),
+                Route("/nothing", self.do_nothing),
             ]
         )
 
@@ -103,7 +103,7 @@ class Application:
 
         return StreamingResponse(chunks(), headers={"content-length": "100"})
 
-    async def nothing(self, request: Request) -> Response:
+    async def do_nothing(self, request: Request) -> Response:
         return Response(status_code=204)
 
 
@@ -275,17 +275,17 @@ def test_an_application_without_a_response_is_an_error() -> None:
     async def silent(scope: Any, receive: Any, send: Any) -> None:
         assert (await receive())["type"] == "http.request"
 
-    async def exiting(scope: Any, receive: Any, send: Any) -> None:
+    async def exit_process(scope: Any, receive: Any, send: Any) -> None:
         raise SystemExit(3)
 
-    async def cancelled(scope: Any, receive: Any, send: Any) -> None:
+    async def cancel(scope: Any, receive: Any, send: Any) -> None:
         raise asyncio.CancelledError
 
-    for app in (silent, cancelled):
+    for app in (silent, cancel):
         with pytest.raises(InvalidRequestError, match="before it had sent its whole response"):
             call(app, "/")
     with pytest.raises(SystemExit):
-        call(exiting, "/")
+        call(exit_process, "/")
     assert b"".join(call(PlainTextResponse("still here"), "/")[1]) == b"still here"
 
 

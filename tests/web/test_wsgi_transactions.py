@@ -125,7 +125,7 @@ def plain(environ: Any, start_response: Any) -> Iterable[bytes]:
     return [b"do", b"ne"]
 
 
-def generating(environ: Any, start_response: Any) -> Iterator[bytes]:
+def generate(environ: Any, start_response: Any) -> Iterator[bytes]:
     add_one()
     yield b""
     start_response("200 OK", [("x-count", "1")])
@@ -133,14 +133,14 @@ def generating(environ: Any, start_response: Any) -> Iterator[bytes]:
     yield b"ne"
 
 
-def writing(environ: Any, start_response: Any) -> Iterable[bytes]:
+def write_body(environ: Any, start_response: Any) -> Iterable[bytes]:
     write = start_response("200 OK", [("x-count", "1")])
     write(b"do")
     add_one()
     return [b"ne"]
 
 
-def changing_its_mind(environ: Any, start_response: Any) -> Iterable[bytes]:
+def change_its_mind(environ: Any, start_response: Any) -> Iterable[bytes]:
     start_response("500 Broken", [])
     try:
         raise ValueError("broken")
@@ -150,7 +150,7 @@ def changing_its_mind(environ: Any, start_response: Any) -> Iterable[bytes]:
     return [b"done"]
 
 
-@pytest.mark.parametrize("app", [plain, generating, writing, changing_its_mind])
+@pytest.mark.parametrize("app", [plain, generate, write_body, change_its_mind])
 def test_the_commit_is_done_before_the_first_byte_goes_out(app: Any) -> None:
     with open_counter() as db:
         stored: list[int] = []
