@@ -8,10 +8,10 @@ from importlib import import_module
 from benchmarks.artifact_worker import BUCKET, NAME, ArtifactSide
 from benchmarks.wire_client import REGION
 
-__all__ = ["versioned"]
+__all__ = ["open_versioned"]
 
 
-def versioned(endpoint: str) -> ArtifactSide:
+def open_versioned(endpoint: str) -> ArtifactSide:
     """Open its backend for S3 and DynamoDB, in a table and a bucket that it creates itself."""
     os.environ["AWS_ENDPOINT_URL"] = (
         endpoint  # the package has no parameter for the endpoint; botocore reads this

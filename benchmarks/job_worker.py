@@ -22,20 +22,20 @@ _done: list[int] = []
 
 
 @holdall.job("benchmark-awaited")
-async def awaited(number: int) -> None:
+async def run_awaited(number: int) -> None:
     """A small job on the event loop."""
     _done.append(number)
 
 
 @holdall.job("benchmark-called")
-def called(number: int) -> None:
+def run_called(number: int) -> None:
     """A small job in a thread."""
     _done.append(number)
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
     """Jobs per second of both kinds, then an idle worker's requests."""
-    for job, kind in ((awaited, "async jobs"), (called, "plain functions, in threads")):
+    for job, kind in ((run_awaited, "async jobs"), (run_called, "plain functions, in threads")):
         with Database(f"embedded:{workshop / job.name}.db", durability="normal") as db:
             yield Figure("job_worker", (kind, "durability normal"), _rate(db, job), 1_000, "≥", " jobs/s")
     yield Figure("job_worker", ("idle", "requests per shard and interval"), asyncio.run(_idle()), 1, unit="")

@@ -39,7 +39,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
 def _sides(db: Database) -> Iterator[tuple[str, float, Act]]:
     customer = values(0)["customer"]
 
-    def untouched(count: int) -> None:
+    def iterate_untouched(count: int) -> None:
         for _ in range(count):
             for _order in db.query(Order, customer=customer):
                 pass
@@ -55,7 +55,7 @@ def _sides(db: Database) -> Iterator[tuple[str, float, Act]]:
             for order in db.query(Order, customer=customer):
                 read_all(order)
 
-    yield "no field read", BAR, untouched
+    yield "no field read", BAR, iterate_untouched
     yield "no field read, in a transaction", BAR, in_transaction
     yield "every field read", DECODED_BAR, read
 

@@ -238,7 +238,7 @@ def _fields(found: type) -> dict[str, str]:
     else:
         return {}
     written = {}
-    for kind in reversed(found.__mro__ if not is_typeddict(found) else _typed_dicts(found)):
+    for kind in reversed(found.__mro__ if not is_typeddict(found) else _find_typed_dicts(found)):
         if kind.__module__.startswith("holdall"):
             for node in _statements(_class_node(kind).body):
                 if isinstance(node, ast.AnnAssign) and _text(node.target) in names:
@@ -250,12 +250,12 @@ def _fields(found: type) -> dict[str, str]:
     return {name: written[name] for name in names if not name.startswith("_")}
 
 
-def _typed_dicts(found: Any) -> list[Any]:
+def _find_typed_dicts(found: Any) -> list[Any]:
     """A typed dictionary and those it is derived from, which its method resolution order does not know."""
     module = _module_of(found)
     names = [base.id for base in _class_node(found).bases if isinstance(base, ast.Name)]
     bases = [getattr(_home(module, name), name) for name in names]
-    return [found, *(each for base in bases if is_typeddict(base) for each in _typed_dicts(base))]
+    return [found, *(each for base in bases if is_typeddict(base) for each in _find_typed_dicts(base))]
 
 
 def _base(base: Any) -> str:
@@ -331,7 +331,7 @@ def _field_notes(found: type) -> dict[str, str]:
     """The fields of a class that have words of their own."""
     notes = {}
     for name in _fields(found):
-        for kind in _typed_dicts(found) if is_typeddict(found) else found.__mro__:
+        for kind in _find_typed_dicts(found) if is_typeddict(found) else found.__mro__:
             if kind.__module__.startswith("holdall") and name in vars(kind).get("__annotations__", {}):
                 note = _text_below(_statements(_class_node(kind).body), name)
                 if note:
@@ -571,7 +571,7 @@ def _keyword_dicts(keywords: ast.arg | None, module: ModuleType) -> list[Any]:
     """The typed dictionary of ``**keywords``, and those it is derived from."""
     annotation = _text(keywords.annotation) if keywords and keywords.annotation else ""
     match = re.fullmatch(r"Unpack\[(\w+)\]", annotation)
-    return _typed_dicts(getattr(_home(module, match[1]), match[1])) if match else []
+    return _find_typed_dicts(getattr(_home(module, match[1]), match[1])) if match else []
 
 
 def _attribute_text(member: Member) -> str:

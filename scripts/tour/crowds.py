@@ -76,11 +76,11 @@ def flows(tour: Tour) -> None:
     blocking, awaited = run(richest(db.port)), asyncio.run(richest(db.aio.port))
     rounds = 2000
 
-    async def nothing(port: Port) -> None: ...
+    async def do_nothing(port: Port) -> None: ...
 
     began = time.perf_counter()
     for _ in range(rounds):
-        run(nothing(db.port))
+        run(do_nothing(db.port))
     cost = (time.perf_counter() - began) / rounds
     tour.voice.table(["", "richest"], [("sync", blocking), ("async", awaited)])
     tour.voice.say(f"Running an empty function this way takes {cost * 1e6:.2f} µs.")
