@@ -18,12 +18,12 @@ PUBLIC = {"holdall", *re.findall(r"`(holdall\.[\w.]+)`", holdall.__doc__ or "")}
 PROGRAM = {"__init__", "__main__"}  # the package itself: public names, and what `python -m holdall` runs
 
 
-def quoted(cell: str) -> set[str]:
+def parse_cell(cell: str) -> set[str]:
     return {name.removesuffix("/").removesuffix(".py") for name in re.findall(r"`([\w./]+)`", cell)}
 
 
 ROWS = [
-    (quoted(rooms), named.strip())
+    (parse_cell(rooms), named.strip())
     for rooms, _, named in (line.split("|")[1:4] for line in CARD.splitlines() if line.startswith("| `"))
 ]
 
@@ -33,7 +33,7 @@ def card() -> dict[str, set[str]]:
     may = {room: {"*"} for room in PROGRAM}
     for rooms, named in ROWS:
         public = {"public names"} & {named.partition(",")[0]}
-        may |= {room: quoted(named) | public | {room, "errors", "lazy"} for room in rooms}
+        may |= {room: parse_cell(named) | public | {room, "errors", "lazy"} for room in rooms}
     return may
 
 
@@ -145,7 +145,7 @@ def test_the_card_has_no_arrow_that_is_not_used() -> None:
         facts = [facts_of(module) for module in modules() if room_of(module) in rooms]
         imported = {name for each in facts for name in each.imports + each.typing}
         used = {name.split(".")[1] for name in imported if name.startswith("holdall.")}
-        assert quoted(named) - used == set(), rooms
+        assert parse_cell(named) - used == set(), rooms
 
 
 @cache

@@ -17,7 +17,7 @@ HEAVY = {
 
 
 @cache
-def loaded_by(statement: str) -> set[str]:
+def find_loaded(statement: str) -> set[str]:
     script = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(result.stdout.split())
@@ -26,11 +26,11 @@ def loaded_by(statement: str) -> set[str]:
 @pytest.mark.parametrize("kind", HEAVY)
 @pytest.mark.parametrize("statement", ["import holdall", "from holdall import AsyncDatabase, Database"])
 def test_importing_loads_nothing_heavy(statement: str, kind: str) -> None:
-    assert not {name.partition(".")[0] for name in loaded_by(statement)} & HEAVY[kind]
+    assert not {name.partition(".")[0] for name in find_loaded(statement)} & HEAVY[kind]
 
 
 def test_importing_the_package_loads_none_of_its_rooms() -> None:
-    loaded = {name for name in loaded_by("import holdall") if name.startswith("holdall.")}
+    loaded = {name for name in find_loaded("import holdall") if name.startswith("holdall.")}
     assert loaded == set()
 
 

@@ -11,11 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "holdall"
+OTHERS = ("tests", "benchmarks", "scripts", "examples")
 PARTICIPLE = re.compile(
     "[a-z]+(ed|ing)|begun|bound|broken|built|caught|chosen|done|drawn|driven|found|frozen|given|gone|held|hidden|kept"
     "|known|left|lost|made|meant|met|said|seen|sent|shown|spent|taken|told|thrown|written"
 )
-VERB = re.compile("bring|embed|exceed|feed|heed|need|ping|proceed|ring|seed|shed|speed")
+VERB = re.compile("bring|embed|exceed|feed|heed|need|ping|proceed|ring|seed|shed|speed|succeed")
 NOUN = re.compile("binding|listing|mapping|setting|spelling|string")
 ALLOWED = {
     "blocking_transaction": "public: the twin of `transaction`, for endpoints that block",
@@ -33,6 +34,7 @@ ALLOWED = {
     "verified_upload": "public",
 }
 NOT_CALLED = {"property", "cached_property", "setter", "check"}
+VALUES = {"fixture", "composite"}  # a function under these is known by the value that it makes
 MODULES = {
     "awaiting": "one of the two colours",
     "blocking": "the other",
@@ -55,23 +57,36 @@ def is_participle(name: str) -> bool:
     return bool(PARTICIPLE.fullmatch(first)) and not (VERB.fullmatch(first) or NOUN.fullmatch(first))
 
 
-def participles() -> Iterator[tuple[str, str]]:
-    """Functions and methods that are called by such a name: neither properties nor the contract's checks."""
-    for path in sorted(SOURCE.rglob("*.py")):
+def is_misnamed(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function should have a verb, or a fixture a noun; properties and the contract's checks need neither."""
+    found = decorators(node)
+    if found & VALUES and "_" in node.name.strip("_"):
+        return False  # a participle before a noun: `expired_certificate`
+    return is_participle(node.name) and not found & NOT_CALLED
+
+
+def find_misnamed(root: Path) -> Iterator[tuple[str, str]]:
+    """Files and names of the misnamed functions under a directory."""
+    for path in sorted(root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if not any(map(is_participle, re.findall(r"\bdef\s+(\w+)", text))):
             continue
         nodes = ast.walk(ast.parse(text))
         for node in (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
-            if is_participle(node.name) and not decorators(node) & NOT_CALLED:
-                yield str(path.relative_to(SOURCE)), node.name
+            if is_misnamed(node):
+                yield str(path.relative_to(ROOT)), node.name
 
 
 def test_functions_are_named_by_what_they_do() -> None:
-    wrong = set(participles())
+    wrong = set(find_misnamed(SOURCE))
     assert {name for _, name in wrong} == set(ALLOWED), sorted(
         each for each in wrong if each[1] not in ALLOWED
     )
+
+
+@pytest.mark.parametrize("tree", OTHERS)
+def test_functions_outside_the_package_are_named_by_what_they_do(tree: str) -> None:
+    assert sorted(find_misnamed(ROOT / tree)) == []
 
 
 def test_modules_are_named_by_nouns() -> None:
@@ -88,6 +103,21 @@ def test_modules_are_named_by_nouns() -> None:
 @pytest.mark.parametrize("name", ["told", "_written", "held_by", "reading", "_checked_arm"])
 def test_a_participle_is_seen(name: str) -> None:
     assert is_participle(name)
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("@pytest.fixture\ndef opened(): ...", True),
+        ("@pytest.fixture\ndef opened_store(): ...", False),
+        ("def opened_store(): ...", True),
+        ("@property\ndef opened(self): ...", False),
+    ],
+)
+def test_a_fixture_may_be_a_participle_before_a_noun(code: str, wrong: bool) -> None:
+    (node,) = ast.parse(code).body
+    assert isinstance(node, ast.FunctionDef)
+    assert is_misnamed(node) == wrong
 
 
 @pytest.mark.parametrize("name", ["tell", "is_written", "_heed", "setting_parsers", "find_unread"])
