@@ -15,7 +15,7 @@ from holdall import Archive, Database, Key, Model
 from holdall.archive import Holdings, Prices
 from holdall.web.console import archive
 from holdall.web.console.archive import compare_costs
-from holdall.web.console.plot import HEIGHT, WIDTH, place_columns, place_line, share_out
+from holdall.web.console.plot import HEIGHT, WIDTH, place_bars, place_line, share_out
 from holdall.web.console.template import format_dollars
 
 ORDERS = "/archive/console_rig:Order"
@@ -114,10 +114,10 @@ def test_the_archive_needs_a_session_and_a_model_that_has_one(db: Database) -> N
 
 
 @given(some.dictionaries(some.text(max_size=5), some.integers(0, 10**9), max_size=8))
-def test_columns_stay_inside_the_picture(numbers: dict[str, int]) -> None:
-    columns = place_columns(numbers)
-    assert [(each.label, each.number) for each in columns] == list(numbers.items())
-    for each in columns:
+def test_bars_stay_inside_the_picture(numbers: dict[str, int]) -> None:
+    bars = place_bars(numbers)
+    assert [(each.label, each.number) for each in bars] == list(numbers.items())
+    for each in bars:
         assert -1e-6 <= each.x <= each.x + each.width <= WIDTH + 1e-6
         assert each.y + each.height == pytest.approx(HEIGHT)
         assert 0 <= each.height <= HEIGHT

@@ -18,7 +18,7 @@ from holdall.archive import ArchiveReport, Holdings, Prices, find_archive
 from holdall.errors import HoldallError
 from holdall.models import describe_model
 from holdall.web.console.item import find_model
-from holdall.web.console.plot import place_columns, place_line, share_out
+from holdall.web.console.plot import place_bars, place_line, share_out
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit, explain_problem
 
@@ -171,7 +171,7 @@ def _plot(found: _Measurement) -> dict[str, Any]:
         report = found.report
         return {
             "line": place_line(report.estimate.once, report.estimate.monthly),
-            "paybacks": place_columns(dict(zip(_PAYBACKS, report.paybacks, strict=True))),
+            "paybacks": place_bars(dict(zip(_PAYBACKS, report.paybacks, strict=True))),
             "looked_at": report.archived + report.failed + sum(report.skipped.values()),
         }
     return {}

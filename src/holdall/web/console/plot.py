@@ -11,8 +11,8 @@ WIDTH, HEIGHT = 360, 120
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a histogram: its label and number, and where its rectangle is."""
+class Bar:
+    """A bar of a histogram: its label and number, and where its rectangle is."""
 
     label: str
     number: int
@@ -22,11 +22,11 @@ class Column:
     height: float
 
 
-def place_columns(numbers: Mapping[str, int]) -> list[Column]:
-    """Return the columns of a histogram; the highest one fills the height."""
+def place_bars(numbers: Mapping[str, int]) -> list[Bar]:
+    """Return the bars of a histogram; the highest one fills the height."""
     most, step = max([*numbers.values(), 1]), WIDTH / max(len(numbers), 1)
     return [
-        Column(
+        Bar(
             label,
             number,
             place * step + step * 0.15,
