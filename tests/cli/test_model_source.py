@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall import Database
-from holdall.cli.model_column import TableSample
 from holdall.cli.model_source import is_class_name, name_class, write_source
 from holdall.cli.stored_guess import guess_form
+from holdall.cli.table_sample import TableSample
 from holdall.cli.type_guess import infer_type
 from holdall.core import (
     CreateTable,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall import Database
-from holdall.cli.model_column import TableSample
 from holdall.cli.model_source import write_source
+from holdall.cli.table_sample import TableSample
 from holdall.cli.template_guess import TYPE_ATTRIBUTES, find_designs
 from holdall.core import (
     CreateTable,

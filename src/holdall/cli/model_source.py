@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from textwrap import wrap
 
-from holdall.cli.model_column import Column, TableSample, find_columns, name_fields, quote
 from holdall.cli.stored_guess import REASONS
+from holdall.cli.table_sample import SampledAttribute, TableSample, find_attributes, name_fields, quote
 from holdall.cli.template_guess import TYPE_ATTRIBUTES, Design, Slot, Text, find_designs
 from holdall.core import IndexSchema, Item, KeyAttribute
 
@@ -93,36 +93,38 @@ def _name_kinds(designs: Sequence[Design]) -> list[str]:
 
 
 class _Source:
-    """One model: its columns, the names of its fields, and what its class declares."""
+    """One model: its attributes, the names of its fields, and what its class declares."""
 
     def __init__(
         self, name: str, sample: TableSample, design: Design | None, notes: _Notes, place: str
     ) -> None:
         self.name = name
-        self.columns = find_columns(sample, design)
-        for column in self.columns.values():
-            notes.add_column(column, place)
+        self.attributes = find_attributes(sample, design)
+        for attribute in self.attributes.values():
+            notes.add_attribute(attribute, place)
         self.used = {
-            word for column in self.columns.values() for word in re.findall(r"\w+", column.annotation)
+            word
+            for attribute in self.attributes.values()
+            for word in re.findall(r"\w+", attribute.annotation)
         }
-        self.fields = name_fields(self.columns, {*self.used, *_OWN_NAMES})
+        self.fields = name_fields(self.attributes, {*self.used, *_OWN_NAMES})
         self.arguments = ["Model", f"table={quote(sample.name)}"]
         found: list[_IndexSource | None] = []
         if design is None:
             self.arguments.append('layout="plain"')
-            found = [_write_index(index, self.columns, notes) for index in sample.schema.indexes]
+            found = [_write_index(index, self.attributes, notes) for index in sample.schema.indexes]
         else:
             self.arguments.append(f"layout={_write_template(design, self.fields)}")
             named = design.name is None or design.name == name or design.constants
             self.arguments += [] if named else [f"name={quote(design.name or '')}"]
         self.indexes = [index.write(self.fields) for index in found if index is not None]
-        expiry = _find_expiry(sample, self.columns, notes)
+        expiry = _find_expiry(sample, self.attributes, notes)
         self.arguments += [] if expiry is None else [f"ttl={quote(self.fields[expiry])}"]
 
     def write(self) -> list[str]:
         """The lines of the class."""
         head = _write_class(self.name, self.arguments, self.indexes)
-        return [*head, *(column.write(self.fields[name]) for name, column in self.columns.items())]
+        return [*head, *(attribute.write(self.fields[name]) for name, attribute in self.attributes.items())]
 
 
 def _write_template(design: Design, fields: Mapping[str, str]) -> str:
@@ -198,8 +200,10 @@ def _quote_fields(fields: Mapping[str, str], keys: Sequence[KeyAttribute]) -> st
     return ", ".join(quote(fields[key.name]) for key in keys)
 
 
-def _write_index(index: IndexSchema, columns: Mapping[str, Column], notes: _Notes) -> _IndexSource | None:
-    mixed = [key.name for key in index.keys if columns[key.name].kinds.keys() - {key.type}]
+def _write_index(
+    index: IndexSchema, attributes: Mapping[str, SampledAttribute], notes: _Notes
+) -> _IndexSource | None:
+    mixed = [key.name for key in index.keys if attributes[key.name].kinds.keys() - {key.type}]
     if mixed:
         notes.add(
             f"index {index.name} is left out: not all values of {', '.join(map(_show, mixed))} can be its key"
@@ -209,14 +213,16 @@ def _write_index(index: IndexSchema, columns: Mapping[str, Column], notes: _Note
         return _IndexSource(index, None)
     keys = {key.name for key in index.keys}
     return _IndexSource(
-        index, [name for name in index.projection.names if not columns[name].role and name not in keys]
+        index, [name for name in index.projection.names if not attributes[name].role and name not in keys]
     )
 
 
-def _find_expiry(sample: TableSample, columns: Mapping[str, Column], notes: _Notes) -> str | None:
-    if sample.ttl is None or sample.ttl not in columns:
+def _find_expiry(
+    sample: TableSample, attributes: Mapping[str, SampledAttribute], notes: _Notes
+) -> str | None:
+    if sample.ttl is None or sample.ttl not in attributes:
         return None
-    if columns[sample.ttl].annotation in ("int", "Decimal", "datetime"):
+    if attributes[sample.ttl].annotation in ("int", "Decimal", "datetime"):
         return sample.ttl
     notes.add(f"items expire by {_show(sample.ttl)}, which is not always a number; ttl= is left out")
     return None
@@ -236,26 +242,30 @@ class _Notes:
         """Add a sentence."""
         self.lines.append(line)
 
-    def add_column(self, column: Column, place: str) -> None:
+    def add_attribute(self, attribute: SampledAttribute, place: str) -> None:
         """Add what is uncertain about one attribute; ``place`` comes before its name."""
-        name, kinds = f"{place}{_show(column.name)}", column.kinds
+        name, kinds = f"{place}{_show(attribute.name)}", attribute.kinds
         if not kinds:
             self.add(f"{name} is in no item of the sample")
         elif kinds.keys() == {"NULL"}:
             self.add(f"{name} is null in every item that has it")
-        elif column.annotation == "Any":
+        elif attribute.annotation == "Any":
             counts = ", ".join(f"{_KINDS[kind]} ({count})" for kind, count in sorted(kinds.items()))
             self.add(f"{name} has no single type: {counts}")
-        elif column.stored is not None:
-            self._guesses.setdefault(column.stored, []).append(name)
-        elif column.annotation in ("int", "datetime", "date"):
-            self._guesses.setdefault(column.annotation, []).append(name)
-        if column.annotation == "int" and not column.role and column.name.lower().endswith("version"):
+        elif attribute.stored is not None:
+            self._guesses.setdefault(attribute.stored, []).append(name)
+        elif attribute.annotation in ("int", "datetime", "date"):
+            self._guesses.setdefault(attribute.annotation, []).append(name)
+        if (
+            attribute.annotation == "int"
+            and not attribute.role
+            and attribute.name.lower().endswith("version")
+        ):
             self.add(
                 f"{name}: if another program counts the writes of an item in it, as PynamoDB's VersionAttribute does, "
                 "declare it with field(default=0, version=True), so that neither program overwrites the other's changes"
             )
-        if column.has_other_moments:
+        if attribute.has_other_moments:
             self.add(
                 f"{name} holds times; as datetime it would be read, but written as 2026-01-31T09:30:00.000000Z"
             )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdall import Database
-    from holdall.cli.model_column import TableSample
+    from holdall.cli.table_sample import TableSample
 
 
 @click.group()
@@ -98,7 +98,7 @@ def inspect(table: str, size: int, class_name: str | None, output: str | None, f
 
 
 def _fetch_sample(db: Database, table: str, size: int) -> TableSample:
-    from holdall.cli.model_column import TableSample
+    from holdall.cli.table_sample import TableSample
     from holdall.core import DescribeTable, DescribeTtl, Item, Scan
 
     name = _find_name(db, table)

@@ -1,4 +1,4 @@
-"""The columns of a model that is written from a sample: attributes, with their types, roles and the names of fields.
+"""The attributes of a sampled table, from which a model is written, with their types, roles and the names of fields.
 
 Pure.
 """
@@ -36,7 +36,7 @@ class TableSample:
 
 
 @dataclass(frozen=True)
-class Column:
+class SampledAttribute:
     """An attribute of the table, and what the sample shows of it. ``role`` is Key, SortKey or empty."""
 
     name: str
@@ -60,7 +60,7 @@ class Column:
         return f"    {field}: {self.annotation} | None = {given}"
 
 
-def find_columns(sample: TableSample, design: Design | None) -> dict[str, Column]:
+def find_attributes(sample: TableSample, design: Design | None) -> dict[str, SampledAttribute]:
     """The key first, then the attributes that every item has, then the others; each group by name."""
     schema, items = sample.schema, sample.items
     declared: dict[str, KeyAttribute] = {}
@@ -76,8 +76,8 @@ def find_columns(sample: TableSample, design: Design | None) -> dict[str, Column
         items, roles = design.items, design.roles
         keys = roles.keys() | design.indexed
     seen = {name for item in items for name in item}
-    columns = [
-        _describe_column(
+    attributes = [
+        _describe_attribute(
             name,
             roles.get(name, ""),
             declared.get(name),
@@ -88,11 +88,11 @@ def find_columns(sample: TableSample, design: Design | None) -> dict[str, Column
         for name in sorted(seen | included | declared.keys())
     ]
     order = {"Key": 0, "SortKey": 1, "": 2}
-    columns.sort(key=lambda column: (order[column.role], column.optional))
-    return {column.name: column for column in columns}
+    attributes.sort(key=lambda attribute: (order[attribute.role], attribute.optional))
+    return {attribute.name: attribute for attribute in attributes}
 
 
-def _describe_column(
+def _describe_attribute(
     name: str,
     role: str,
     declared: KeyAttribute | None,
@@ -100,7 +100,7 @@ def _describe_column(
     *,
     is_key: bool,
     is_expiry: bool,
-) -> Column:
+) -> SampledAttribute:
     found = [item[name] for item in items if name in item]
     annotation, null = infer_type(found)
     texts = [str(attribute["S"]) for attribute in found if "S" in attribute]
@@ -112,7 +112,7 @@ def _describe_column(
     if annotation in ("str", "int"):
         guess = guess_form(name, found, is_key=is_key, is_expiry=is_expiry)
     annotation, stored = guess or (annotation, None)
-    return Column(
+    return SampledAttribute(
         name,
         role,
         annotation,
@@ -125,11 +125,11 @@ def _describe_column(
     )
 
 
-def name_fields(columns: Mapping[str, Column], taken: set[str]) -> dict[str, str]:
+def name_fields(attributes: Mapping[str, SampledAttribute], taken: set[str]) -> dict[str, str]:
     """Return a field name for each attribute: the same wherever Python and Holdall allow it."""
-    fields = {name: name for name in columns if _is_name(name, taken)}
+    fields = {name: name for name in attributes if _is_name(name, taken)}
     used = {*fields.values()}
-    for name in columns:
+    for name in attributes:
         if name in fields:
             continue
         base = normalize("NFKC", re.sub(r"\W", "_", name)).strip("_")
@@ -141,7 +141,7 @@ def name_fields(columns: Mapping[str, Column], taken: set[str]) -> dict[str, str
             number += 1
         fields[name] = field
         used.add(field)
-    return {name: fields[name] for name in columns}
+    return {name: fields[name] for name in attributes}
 
 
 def _is_name(name: str, taken: set[str]) -> bool:
