@@ -13,7 +13,7 @@ from console_rig import TOKEN, Customer, Order, make_picture
 from playwright.sync_api import expect
 from starlette.routing import compile_path
 
-from holdall.web.console import keeper
+from holdall.web.console import figure_cache
 from holdall.web.console.section import Section, list_sections
 
 pytestmark = pytest.mark.torture
@@ -204,8 +204,8 @@ def test_the_policy_stops_scripts_and_styles_of_a_page(screen: Screen) -> None:
 
 
 def test_the_overview_counts_items(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "_FRESH", timedelta(0))
-    monkeypatch.setattr(keeper, "_PATIENCE", 600)
+    monkeypatch.setattr(figure_cache, "_FRESH", timedelta(0))
+    monkeypatch.setattr(figure_cache, "_PATIENCE", 600)
     page, db = screen.page, screen.db
     page.goto("./")
     count = db.table.describe().item_count

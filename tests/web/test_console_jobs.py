@@ -13,7 +13,7 @@ from console_rig import Visitor, make_visitor, open_visitor
 from holdall import Database
 from holdall.core.frozen import replace
 from holdall.jobs import JobRecord, Lease
-from holdall.web.console import job, keeper
+from holdall.web.console import figure_cache, job
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def visitor(db: Database) -> Visitor:
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page wait for its figures, however slow the machine is."""
-    monkeypatch.setattr(keeper, "_PATIENCE", 600)
+    monkeypatch.setattr(figure_cache, "_PATIENCE", 600)
 
 
 def find_ids(page: str) -> list[str]:

@@ -14,9 +14,9 @@ from holdall import Database, Index, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import DescribeTable, Request
 from holdall.errors import AccessDeniedError
-from holdall.web.console import keeper
+from holdall.web.console import figure_cache
 from holdall.web.console.figure import Figures, count_figures
-from holdall.web.console.keeper import Keeper
+from holdall.web.console.figure_cache import FigureCache
 
 R = TypeVar("R")
 
@@ -48,7 +48,7 @@ async def test_a_page_does_not_wait_for_figures() -> None:
     store = Slow()
     with Database(backend=store) as db:
         db.table.create()
-        figures = Keeper(partial(count_figures, db.aio, []))
+        figures = FigureCache(partial(count_figures, db.aio, []))
         assert await figures.get() is None
         store.go.set()
         while (found := await figures.get()) is None:
@@ -65,7 +65,7 @@ async def test_a_store_that_refuses_is_reported() -> None:
     store.refuses = True
     store.go.set()
     with Database(backend=store, manage_table=False) as db:
-        figures = Keeper(partial(count_figures, db.aio, []))
+        figures = FigureCache(partial(count_figures, db.aio, []))
         while (found := await figures.get()) is None:
             pass
     assert found.problem == "not permitted: DescribeTable"
@@ -82,7 +82,7 @@ async def test_figures_that_could_not_be_counted_after_a_page_was_shown_are_repo
         go.clear()
         raise AccessDeniedError("not permitted: Query")
 
-    figures = keeper.Keeper(count)
+    figures = figure_cache.FigureCache(count)
     for _ in range(2):
         assert await figures.get() is None
         go.set()
@@ -100,7 +100,7 @@ class Parcel(Model, name="ConsoleParcel", indexes=[Index("by_place", key=["place
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page wait for its figures, however slow the machine is."""
-    monkeypatch.setattr(keeper, "_PATIENCE", 600)
+    monkeypatch.setattr(figure_cache, "_PATIENCE", 600)
 
 
 def read_overview(db: Database, models: list[Any]) -> str:

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from holdall import AsyncDatabase
 from holdall.errors import JobNotFoundError
 from holdall.jobs import JobCounts, JobRecord, JobState
+from holdall.web.console.figure_cache import FigureCache
 from holdall.web.console.item import show_attributes
-from holdall.web.console.keeper import Keeper
 from holdall.web.console.section import Page, Section
 from holdall.web.console.visit import RefusedVisitError, Visit
 
@@ -83,13 +83,13 @@ class _Counted:
     counted_at: datetime
 
 
-def _find_counter(visit: Visit, queue: str | None) -> Keeper[_Counted]:
+def _find_counter(visit: Visit, queue: str | None) -> FigureCache[_Counted]:
     """Return what counts the jobs of one queue or of all, which reads them all."""
-    kept: dict[str | None, Keeper[_Counted]] = visit.desk.memory.setdefault("jobs", {})
+    kept: dict[str | None, FigureCache[_Counted]] = visit.desk.memory.setdefault("jobs", {})
     if queue not in kept:
         if len(kept) > _MOST_QUEUES:
             kept.clear()
-        kept[queue] = Keeper(partial(_count, visit.db, queue))
+        kept[queue] = FigureCache(partial(_count, visit.db, queue))
     return kept[queue]
 
 

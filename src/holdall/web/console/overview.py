@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdall.maintenance import ModelFigure
 from holdall.models import describe_model
 from holdall.web.console.figure import count_figures
-from holdall.web.console.keeper import Keeper
+from holdall.web.console.figure_cache import FigureCache
 from holdall.web.console.plot import share_out
 from holdall.web.console.section import Page, Section
 from holdall.web.console.template import format_size
@@ -20,12 +20,12 @@ _MOST_SHARES = 5
 
 
 async def _show(visit: Visit) -> Response:
-    keeper = visit.desk.memory.get("overview")
-    if keeper is None:
-        keeper = visit.desk.memory["overview"] = Keeper(
+    cache = visit.desk.memory.get("overview")
+    if cache is None:
+        cache = visit.desk.memory["overview"] = FigureCache(
             partial(count_figures, visit.db, [*visit.desk.models.values()])
         )
-    figures = await keeper.get()
+    figures = await cache.get()
     return visit.render(
         "overview.html",
         figures=figures,

@@ -22,7 +22,7 @@ class Dated(Protocol):
 T = TypeVar("T", bound=Dated)
 
 
-class Keeper(Generic[T]):
+class FigureCache(Generic[T]):
     """Keeps the last figures, and fetches newer ones once they are some seconds old."""
 
     def __init__(self, fetch: Callable[[], Coroutine[Any, Any, T]]) -> None:
