@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import AfterCommitError
 from holdall.scope import ScopedTransaction
-from holdall.web.asgi_attempt import ASGIApp, Attempt, Presence, Receive, Scope, Send
+from holdall.web.asgi_attempt import ASGIApp, Attempt, ClientWatch, Receive, Scope, Send
 from holdall.web.inbox import Inbox
 from holdall.web.problem import Problem
 from holdall.web.request import RunningRequest, running
@@ -102,7 +102,7 @@ class _Exchange:
             running.set(before)
         await self._attempt.reach_response(self._request)
         if tx.is_used:
-            tx.join(Presence(self._attempt))
+            tx.join(ClientWatch(self._attempt))
 
     _run.__qualname__ = "TransactionMiddleware"  # logs and traces name a transaction after its body
 

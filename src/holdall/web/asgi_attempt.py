@@ -17,7 +17,7 @@ from holdall.transactions import Participant
 from holdall.web.inbox import DISCONNECT, Inbox, Message, Receive
 from holdall.web.request import RunningRequest
 
-__all__ = ["ASGIApp", "Attempt", "Message", "Presence", "Receive", "Scope", "Send"]
+__all__ = ["ASGIApp", "Attempt", "ClientWatch", "Message", "Receive", "Scope", "Send"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
@@ -151,7 +151,7 @@ class Attempt:
             self._is_released = True
 
 
-class Presence(Participant):
+class ClientWatch(Participant):
     """The participant that keeps a request's transaction from committing once its client has disconnected."""
 
     def __init__(self, attempt: Attempt) -> None:
