@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from holdall.backends.configuration import observe, open_backend
 from holdall.backends.port.blocking import BlockingPort
-from holdall.backends.port.once import BlockingOnce, Finding
+from holdall.backends.port.once import BlockingOnce, Memo
 from holdall.backends.port.turn import Turns
 from holdall.backends.services import Services
 from holdall.core.context import Context, State
@@ -37,7 +37,7 @@ class Shared:
     """What the sync and the async form of a database share in this process, besides the store."""
 
     def __init__(self) -> None:
-        self.finding = Finding()
+        self.memo = Memo()
         self.state = State()
         self.turns = Turns()
 
@@ -107,7 +107,7 @@ def make_blocking_context(
 ) -> Context:
     """The context of flows that run in the calling thread."""
     port = BlockingPort(observe(backend, settings), services, shared.turns)
-    return Context(port, settings, BlockingOnce(shared.finding), shared.state, find_hook)
+    return Context(port, settings, BlockingOnce(shared.memo), shared.state, find_hook)
 
 
 def make_awaiting_context(
@@ -118,7 +118,7 @@ def make_awaiting_context(
     from holdall.backends.port.awaiting_once import AwaitingOnce
 
     port = AwaitingPort(observe(backend, settings), services, shared.turns)
-    return Context(port, settings, AwaitingOnce(shared.finding), shared.state, find_hook)
+    return Context(port, settings, AwaitingOnce(shared.memo), shared.state, find_hook)
 
 
 def equip_services(backend: Backend, settings: Settings, services: Services, shared: Shared) -> Services:

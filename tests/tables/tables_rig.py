@@ -16,7 +16,7 @@ from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, start_server
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.port.blocking import BlockingPort
-from holdall.backends.port.once import BlockingOnce, Finding
+from holdall.backends.port.once import BlockingOnce, Memo
 from holdall.core import (
     Backend,
     DescribeTable,
@@ -154,7 +154,7 @@ class PatientPort(BlockingPort):
 def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
     """The table of a database that never really waits."""
     port = PatientPort(backend)
-    return Table(Context(port, settings(**given), BlockingOnce(Finding()), State(), find_hook)), port
+    return Table(Context(port, settings(**given), BlockingOnce(Memo()), State(), find_hook)), port
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from holdall.backends.dynamodb.boto import (
 from holdall.backends.dynamodb.call import Call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.flow import DynamoFlow
-from holdall.backends.port.once import BlockingOnce, Finding
+from holdall.backends.port.once import BlockingOnce, Memo
 from holdall.core.internal import internal
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
@@ -157,8 +157,8 @@ class _DaxCourier:
     def __init__(self, connect: Callable[[], Any], *, ours: bool) -> None:
         self._connect = connect
         self._ours = ours
-        self._finding = Finding()
-        self._connecting = BlockingOnce(self._finding)
+        self._memo = Memo()
+        self._connecting = BlockingOnce(self._memo)
         self._process = os.getpid()
 
     async def deliver(self, pace: Pace, call: Call) -> Mapping[str, Any]:
@@ -197,7 +197,7 @@ class _DaxCourier:
 
     def close(self) -> None:
         """Close the client that was connected in this process."""
-        outcome = self._finding.outcome
+        outcome = self._memo.outcome
         self._connecting.forget()
         if outcome is not None and self._ours and self._process == os.getpid():
             outcome.result().close()

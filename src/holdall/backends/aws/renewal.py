@@ -19,7 +19,7 @@ from typing import Any
 
 from holdall.backends.aws.signer import Credentials
 from holdall.backends.fork import call_after_fork
-from holdall.backends.port.once import BlockingOnce, Finding, Flight
+from holdall.backends.port.once import BlockingOnce, Flight, Memo
 from holdall.core.frozen import dataclass
 from holdall.core.port import run
 from holdall.errors import CredentialsError
@@ -39,7 +39,7 @@ class _Held:
     late: float
 
 
-class _Unkept(Finding):
+class _Unkept(Memo):
     """Forgets the outcome of each flight, because credentials are kept only for as long as they are valid."""
 
     def keep(self, flight: Flight[Any]) -> None:

@@ -1,6 +1,6 @@
 """Finding something out once for many callers: `holdall.core.context.Once` for threads, and what it shares with tasks.
 
-Several flights may be in progress for one finding, one for all threads and one for each event loop, but each caller
+Several flights may be in progress for one `Memo`, one for all threads and one for each event loop, but each caller
 waits only for its own kind: waiting for another loop, or for a thread, could be a deadlock.
 
 **Fork.** A flight of another thread never ends in a forked child, so it is forgotten there, with the lock that it may
@@ -20,7 +20,7 @@ E = TypeVar("E")
 T = TypeVar("T")
 
 
-class Finding:
+class Memo:
     """What was found out, if anything. The sync and the async side of a database share it.
 
     It needs no lock: a stored outcome has its generation, and one of a forgotten generation is ignored.
@@ -61,13 +61,13 @@ class Flight(Generic[E]):
 class SharedOnce(Generic[E]):
     """One flight at a time; concurrent callers wait for it."""
 
-    def __init__(self, finding: Finding) -> None:
-        self._finding = finding
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
 
     async def get(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The finding, or what the flow finds."""
+        """What the memo holds, or what the flow finds."""
         while True:
-            outcome = self._finding.outcome
+            outcome = self._memo.outcome
             if outcome is None:
                 flight, ours = self._board()
                 if ours:
@@ -80,7 +80,7 @@ class SharedOnce(Generic[E]):
 
     def forget(self) -> None:
         """Make the next caller find out again."""
-        self._finding.forget()
+        self._memo.forget()
 
     async def _fly(self, flight: Flight[E], flow: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -88,7 +88,7 @@ class SharedOnce(Generic[E]):
         except Exception as error:  # noqa: BLE001 - all waiting callers get it
             flight.outcome = Outcome(error=error)
         finally:
-            self._finding.keep(flight)
+            self._memo.keep(flight)
             self._land(flight)
 
     def _board(self) -> tuple[Flight[E], bool]:
@@ -107,17 +107,17 @@ class BlockingOnce(SharedOnce[threading.Event]):
 
     _flight: Flight[threading.Event] | None
 
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding)
+    def __init__(self, memo: Memo) -> None:
+        super().__init__(memo)
         call_after_fork(self.after_fork)
         self.after_fork()
 
     def _board(self) -> tuple[Flight[threading.Event], bool]:
         with self._lock:
             flight = self._flight
-            if flight is not None and flight.generation == self._finding.generation:
+            if flight is not None and flight.generation == self._memo.generation:
                 return flight, False
-            self._flight = Flight(threading.Event(), self._finding.generation)
+            self._flight = Flight(threading.Event(), self._memo.generation)
             return self._flight, True
 
     async def _wait(self, flight: Flight[threading.Event]) -> None:
