@@ -30,7 +30,7 @@ from holdall.backends.embedded.file import (
     primary_code,
     translate_error,
 )
-from holdall.backends.embedded.line import Line, Place
+from holdall.backends.embedded.line import Line, Ticket
 from holdall.core.settings import Durability
 from holdall.errors import (
     ConfigurationError,
@@ -61,7 +61,7 @@ class _Loan:
 
     def __init__(self, store: Connections) -> None:
         self._store = store
-        self.place: Place | None = None
+        self.place: Ticket | None = None
         self.mark = weakref.ref(self)
         self.thread = threading.get_ident()
 

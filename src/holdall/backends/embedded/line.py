@@ -40,7 +40,7 @@ class _Lock:
             os.close(self.file)
 
 
-class Place:
+class Ticket:
     """A request's place in the line, until it is dropped."""
 
     __slots__ = ("_lock", "_turn")
@@ -64,7 +64,7 @@ class Line:
         self._log = log
         self._asked: _Asked | None = None
 
-    def enter(self) -> Place | None:
+    def enter(self) -> Ticket | None:
         """A place at the end of the line; None if there is no line, so that the request must poll."""
         if fcntl is None:
             return None
@@ -80,7 +80,7 @@ class Line:
             return None
         turn.acquire()
         self._asked.put((lock, turn))
-        return Place(lock, turn)
+        return Ticket(lock, turn)
 
     def close(self) -> None:
         """End the thread."""
