@@ -15,7 +15,7 @@ from textwrap import wrap
 
 from holdall.cli.stored_guess import REASONS
 from holdall.cli.table_sample import SampledAttribute, TableSample, find_attributes, name_fields, quote
-from holdall.cli.template_guess import TYPE_ATTRIBUTES, Design, Slot, Text, find_designs
+from holdall.cli.template_guess import TYPE_ATTRIBUTES, Design, Placeholder, Text, find_designs
 from holdall.core import IndexSchema, Item, KeyAttribute
 
 _MOST_TYPES = 20
@@ -167,12 +167,14 @@ def _write_texts(texts: Mapping[str, str]) -> str:
 
 
 def _write_text(text: Text, fields: Mapping[str, str]) -> str:
-    pieces = [piece if isinstance(piece, str) else _write_slot(piece, fields) for piece in text]
+    pieces = [piece if isinstance(piece, str) else _write_placeholder(piece, fields) for piece in text]
     return quote("".join(pieces))
 
 
-def _write_slot(slot: Slot, fields: Mapping[str, str]) -> str:
-    return f"{{{fields[slot.attribute]}{'' if slot.width is None else f':0{slot.width}d'}}}"
+def _write_placeholder(placeholder: Placeholder, fields: Mapping[str, str]) -> str:
+    return (
+        f"{{{fields[placeholder.attribute]}{'' if placeholder.width is None else f':0{placeholder.width}d'}}}"
+    )
 
 
 # --- indexes and expiry -------------------------------------------------------------------------------------

@@ -21,15 +21,15 @@ _SEPARATORS = "#|:/"
 
 
 @dataclass(frozen=True)
-class Slot:
+class Placeholder:
     """The place of an attribute's value in a key; ``width`` is the number of its digits, if it is padded."""
 
     attribute: str
     width: int | None = None
 
 
-Text = tuple[str | Slot, ...]
-"""The template of a key attribute: literals and slots."""
+Text = tuple[str | Placeholder, ...]
+"""The template of a key attribute: literals and placeholders."""
 
 Values = Mapping[str, Sequence[str | None]]
 """The texts of the values that all items of a kind have, by attribute, in the order of the items."""
@@ -57,19 +57,19 @@ class Design:
     def roles(self) -> dict[str, str]:
         """The attributes that are parts of the key."""
         first, *rest = self.key.values()
-        found = {slot.attribute: "SortKey" for text in rest for slot in list_slots(text)}
-        return found | {slot.attribute: "Key" for slot in list_slots(first)}
+        found = {placeholder.attribute: "SortKey" for text in rest for placeholder in list_placeholders(text)}
+        return found | {placeholder.attribute: "Key" for placeholder in list_placeholders(first)}
 
     @property
     def indexed(self) -> set[str]:
         """The attributes that are parts of an index's key."""
         texts = [text for index in (*self.indexes.values(), *self.local.values()) for text in index.values()]
-        return {slot.attribute for text in texts for slot in list_slots(text)}
+        return {placeholder.attribute for text in texts for placeholder in list_placeholders(text)}
 
 
-def list_slots(text: Text) -> list[Slot]:
-    """The slots of a template."""
-    return [piece for piece in text if isinstance(piece, Slot)]
+def list_placeholders(text: Text) -> list[Placeholder]:
+    """The placeholders of a template."""
+    return [piece for piece in text if isinstance(piece, Placeholder)]
 
 
 def list_index_keys(schema: TableSchema) -> list[KeyAttribute]:
@@ -126,7 +126,7 @@ def _find_keys(
 ) -> tuple[dict[str, Text], dict[str, dict[str, Text]], dict[str, dict[str, Text]]] | None:
     """The templates of the key, of each index, and of each local index that the items are in."""
     key = _find_texts(schema.keys, items, values)
-    if key is None or not list_slots(key[schema.partition.name]) or not _has_literal(key):
+    if key is None or not list_placeholders(key[schema.partition.name]) or not _has_literal(key):
         return None
     indexes: dict[str, dict[str, Text]] = {}
     local: dict[str, dict[str, Text]] = {}
@@ -137,7 +137,7 @@ def _find_keys(
         texts = _find_texts(parts, items, values)
         if texts is None:
             return None  # a model that does not know the index would not keep its keys right
-        if not any(map(list_slots, texts.values())):
+        if not any(map(list_placeholders, texts.values())):
             return None  # more likely a plain attribute with the same value in all sampled items
         (local if index.local else indexes)[index.name] = texts
     return key, indexes, local
@@ -154,7 +154,7 @@ def _find_texts(
     found: dict[str, Text] = {}
     for key in keys:
         texts = [str(item.get(key.name, {}).get(key.type, "")) for item in items]
-        own: Text | None = (Slot(key.name),) if key.type != "S" else _find_text(texts, values)
+        own: Text | None = (Placeholder(key.name),) if key.type != "S" else _find_text(texts, values)
         if own is None or not all(texts):
             return None
         found[key.name] = own
@@ -165,7 +165,7 @@ def _find_text(texts: Sequence[str], values: Values) -> Text | None:
     """The template of these texts, one of each item. A value that is the whole key can contain a separator."""
     for name in sorted(values):
         if values[name] == [*texts]:
-            return (Slot(name),)
+            return (Placeholder(name),)
     for separator in (*(each for each in _SEPARATORS if each in texts[0]), None):
         rows = [[text] if separator is None else text.split(separator) for text in texts]
         if len({len(row) for row in rows}) == 1:
@@ -176,7 +176,7 @@ def _find_text(texts: Sequence[str], values: Values) -> Text | None:
 
 
 def _find_pieces(rows: Sequence[Sequence[str]], separator: str, values: Values) -> Text | None:
-    pieces: list[str | Slot] = []
+    pieces: list[str | Placeholder] = []
     for segments in zip(*rows, strict=True):
         found = _find_segment(segments, values, pieces[-2:])
         if found is None:
@@ -186,8 +186,8 @@ def _find_pieces(rows: Sequence[Sequence[str]], separator: str, values: Values) 
 
 
 def _find_segment(
-    segments: Sequence[str], values: Values, before: Sequence[str | Slot]
-) -> list[str | Slot] | None:
+    segments: Sequence[str], values: Values, before: Sequence[str | Placeholder]
+) -> list[str | Placeholder] | None:
     """A value; a literal that ends in the attribute's name, as ElectroDB has it, and a value; any literal, or both."""
     label = "".join(piece for piece in before if isinstance(piece, str)).lower().strip(_SEPARATORS)
     names = sorted(values, key=lambda name: (not label or label not in name.lower(), len(name), name))
@@ -207,20 +207,20 @@ def _find_segment(
 
 def _find_value(
     prefix: str, segments: Sequence[str], values: Values, names: Sequence[str]
-) -> list[str | Slot] | None:
+) -> list[str | Placeholder] | None:
     """A value after a literal, padded with zeros or not."""
     if re.search(r"[{}]", prefix) or not all(segment.startswith(prefix) for segment in segments):
         return None
-    literal: list[str | Slot] = [prefix] if prefix else []
+    literal: list[str | Placeholder] = [prefix] if prefix else []
     rest = [segment.removeprefix(prefix) for segment in segments]
     for name in names:
         if values[name] == rest:
-            return [*literal, Slot(name)]
+            return [*literal, Placeholder(name)]
     widths = {len(each) for each in rest}
     if len(widths) == 1 and all(each.isdecimal() for each in rest):
         for name in names:
             if values[name] == [str(int(each)) for each in rest]:
-                return [*literal, Slot(name, *widths)]
+                return [*literal, Placeholder(name, *widths)]
     return None
 
 
@@ -232,8 +232,8 @@ def _spell(attribute: Mapping[str, object], casing: str | None) -> str | None:
     return {"lower": text.lower(), "upper": text.upper()}.get(casing or "", text)
 
 
-def _join(pieces: Iterable[str | Slot]) -> Text:
-    joined: list[str | Slot] = []
+def _join(pieces: Iterable[str | Placeholder]) -> Text:
+    joined: list[str | Placeholder] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece

@@ -36,7 +36,7 @@ _FIXED = {datetime: r".{26}Z?", date: ".{10}", UUID: ".{36}"}
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Placeholder:
     """The place of a field in a template; ``width`` is the number of its digits, if it is padded."""
 
     field: Field[Any]
@@ -78,10 +78,10 @@ class Slot:
         """A value as the field would store it; another program may have stored a time with more digits."""
         return value if self.field.codec.stored_as is None else self.field.validate(value)
 
-    def pattern(self, follower: str | Slot | None) -> str:
+    def pattern(self, follower: str | Placeholder | None) -> str:
         """The regular expression of its texts. Other programs may spell times with fewer digits, but not if only their
-        length shows where the next slot begins."""
-        if self.width is not None or isinstance(follower, Slot):
+        length shows where the next placeholder begins."""
+        if self.width is not None or isinstance(follower, Placeholder):
             return f"({self.fixed_pattern})"
         return "(-?[0-9]+)" if self.field.codec.kind == "N" else "(.+?)"
 
@@ -106,7 +106,7 @@ class KeyText:
         self.attribute = KeyAttribute(attribute)
         self.text = text
         self._casing = casing
-        pieces: list[str | Slot] = []
+        pieces: list[str | Placeholder] = []
         end = 0
         for match in _SLOT.finditer(text):
             pieces += [literal] if (literal := self._case(text[end : match.start()])) else []
@@ -114,7 +114,7 @@ class KeyText:
             end = match.end()
         pieces += [self._case(text[end:])] if text[end:] else []
         self.pieces = tuple(pieces)
-        self.slots = tuple(piece for piece in pieces if isinstance(piece, Slot))
+        self.placeholders = tuple(piece for piece in pieces if isinstance(piece, Placeholder))
         if "{" in _SLOT.sub("", text) or "}" in _SLOT.sub("", text):
             raise refuse_template(
                 cls,
@@ -122,7 +122,7 @@ class KeyText:
                 hint="write {name} or {name:010d}",
             )
         for first, second in pairwise(pieces):
-            if isinstance(first, Slot) and isinstance(second, Slot) and not first.is_fixed:
+            if isinstance(first, Placeholder) and isinstance(second, Placeholder) and not first.is_fixed:
                 raise refuse_template(
                     cls,
                     f"in the template {text!r}, nothing separates {first.field.name} from {second.field.name}",
@@ -137,37 +137,41 @@ class KeyText:
     @property
     def only(self) -> Field[Any] | None:
         """The field that the key attribute itself stores, as it is; None if the key is another text."""
-        field = self.pieces[0].field if len(self.pieces) == 1 and isinstance(self.pieces[0], Slot) else None
+        field = (
+            self.pieces[0].field
+            if len(self.pieces) == 1 and isinstance(self.pieces[0], Placeholder)
+            else None
+        )
         is_same = field is not None and (field.stored, field.codec.kind) == (self.attribute.name, "S")
         return field if is_same and self._casing is None else None
 
     def _case(self, text: str) -> str:
         return {"lower": text.lower(), "upper": text.upper()}.get(self._casing or "", text)
 
-    def spell(self, slot: Slot, value: Any) -> str:
+    def spell(self, placeholder: Placeholder, value: Any) -> str:
         """A field's text in the key."""
-        return self._case(slot.spell(value))
+        return self._case(placeholder.spell(value))
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The key of these values; refuses values whose text could not be parsed back."""
-        texts = [self.spell(slot, values[slot.field.name]) for slot in self.slots]
+        texts = [self.spell(placeholder, values[placeholder.field.name]) for placeholder in self.placeholders]
         if "" in texts:
-            raise self.slots[texts.index("")].field.refusal("a part of a key cannot be empty")
+            raise self.placeholders[texts.index("")].field.refusal("a part of a key cannot be empty")
         left = iter(texts)
         whole = "".join(piece if isinstance(piece, str) else next(left) for piece in self.pieces)
         match = self._pattern.fullmatch(whole)
         if match is None or list(match.groups()) != texts:
-            slot = next(
+            placeholder = next(
                 (
-                    slot
-                    for slot, text, found in zip(self.slots, texts, match.groups(), strict=True)
+                    placeholder
+                    for placeholder, text, found in zip(self.placeholders, texts, match.groups(), strict=True)
                     if text != found
                 )
                 if match is not None
-                else iter(self.slots)
+                else iter(self.placeholders)
             )
-            raise slot.field.refusal(
-                f"{values[slot.field.name]!r:.60} makes the key {whole!r:.100}, which other values make, too",
+            raise placeholder.field.refusal(
+                f"{values[placeholder.field.name]!r:.60} makes the key {whole!r:.100}, which other values make, too",
                 hint="a value must not contain what separates the parts of the key",
             )
         return whole
@@ -188,10 +192,12 @@ class KeyText:
         pieces = self.split(stored)
         if pieces is None:
             return None
-        return {slot.field.name: slot.parse(piece) for slot, piece in zip(self.slots, pieces, strict=True)}
+        return {
+            each.field.name: each.parse(piece) for each, piece in zip(self.placeholders, pieces, strict=True)
+        }
 
     def split(self, stored: Attribute) -> Sequence[str] | None:
-        """The texts of the slots in a key; None if it is not of this template."""
+        """The texts of the placeholders in a key; None if it is not of this template."""
         match = self._pattern.fullmatch(stored.get("S", ""))
         return None if match is None else match.groups()
 
@@ -203,7 +209,7 @@ class KeyText:
                 "a condition on a sort key must describe one range",
                 hint="join comparisons with & in sort=, and put the rest into where=",
             )
-        names = [slot.field.name for slot in self.slots if slot.field.name not in known]
+        names = [each.field.name for each in self.placeholders if each.field.name not in known]
         for term in given:
             if term.field.name not in names or term.inside or term.sized:
                 raise QueryNotSupported(
@@ -230,28 +236,28 @@ class KeyText:
                 return self._compare(prefix, piece, mine, last=place == len(self.pieces) - 1)
         return Range(Compare("=", Path((self.attribute.name,)), Value({"S": prefix})))
 
-    def _compare(self, prefix: str, slot: Slot, given: Sequence[Term], *, last: bool) -> Range:
+    def _compare(self, prefix: str, placeholder: Placeholder, given: Sequence[Term], *, last: bool) -> Range:
         path = Path((self.attribute.name,))
         if not given:
             return Range(BeginsWith(path, Value({"S": prefix}))) if prefix else EVERYTHING
         if given[0].operator == "begins_with":
             (start,) = given[0].values
-            if len(given) > 1 or slot.field.codec.kind != "S" or not isinstance(start, str):
-                raise QueryNotSupported(f"{slot.field!r} can only begin with one text")
+            if len(given) > 1 or placeholder.field.codec.kind != "S" or not isinstance(start, str):
+                raise QueryNotSupported(f"{placeholder.field!r} can only begin with one text")
             return Range(BeginsWith(path, Value({"S": prefix + self._case(start)})))
-        if not (slot.is_fixed or (last and slot.is_ordered)):
+        if not (placeholder.is_fixed or (last and placeholder.is_ordered)):
             raise QueryNotSupported(
-                f"{slot.field!r} is stored in the key as text that does not sort as its values do",
-                hint=f"ask for == only, or pad numbers in the template: {{{slot.field.name}:010d}}",
+                f"{placeholder.field!r} is stored in the key as text that does not sort as its values do",
+                hint=f"ask for == only, or pad numbers in the template: {{{placeholder.field.name}:010d}}",
             )
         low: list[tuple[str, bool]] = [(prefix, False)] if prefix else []
         high: list[tuple[str, bool]] = [(successor(prefix), True)] if prefix else []
         for term in given:
             for operator, value in sides_of(term):
                 # between two texts: what is less than it is not more than the first
-                if slot.keep(value) != value:
+                if placeholder.keep(value) != value:
                     operator = {">=": ">", "<": "<="}.get(operator, operator)
-                text = prefix + self.spell(slot, value)
+                text = prefix + self.spell(placeholder, value)
                 after = operator in (">", "<=")  # keys that begin with the text come right after it
                 end = text if last or not after else successor(text)
                 strict = operator in ("<", ">") if last else operator in ("<", "<=")
@@ -265,8 +271,8 @@ class KeyField(KeyText):
     def __init__(self, text: str, field: Field[Any]) -> None:
         self.attribute = plain_attribute(field)
         self.text = text
-        self.slots = (Slot(field, None),)
-        self.pieces = self.slots
+        self.placeholders = (Placeholder(field, None),)
+        self.pieces = self.placeholders
         self._field = field
 
     @property
@@ -311,7 +317,7 @@ def make_key_text(
 
 def _slot(
     cls: type[Model], text: str, fields: Mapping[str, Field[Any]], name: str, width: str | None
-) -> Slot:
+) -> Placeholder:
     field = fields.get(name)
     if field is None:
         raise refuse_template(
@@ -329,7 +335,7 @@ def _slot(
             hint="a template spells texts, times, UUIDs and whole numbers; only those can be padded. A number or "
             "binary can be a key attribute itself, if the field is stored under its name",
         )
-    return Slot(field, None if width is None else int(width))
+    return Placeholder(field, None if width is None else int(width))
 
 
 def refuse_template(cls: type, problem: str, *, hint: str | None = None) -> ModelDefinitionError:

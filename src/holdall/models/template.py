@@ -219,19 +219,19 @@ def _check_key(
     cls: type[Model], texts: Sequence[KeyText], keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]
 ) -> None:
     partition, sort = texts[0], texts[1] if len(texts) == 2 else None
-    in_sort = set() if sort is None else {slot.field.name for slot in sort.slots}
-    for slot in (slot for text in texts for slot in text.slots):
-        if not slot.field.is_key:
+    in_sort = set() if sort is None else {placeholder.field.name for placeholder in sort.placeholders}
+    for placeholder in (placeholder for text in texts for placeholder in text.placeholders):
+        if not placeholder.field.is_key:
             raise refuse_template(
-                cls, f"{slot.field.name} is in the key's template, but is not a Key or SortKey"
+                cls, f"{placeholder.field.name} is in the key's template, but is not a Key or SortKey"
             )
-    for slot in partition.slots:
-        if slot.field.is_sort_key:
+    for placeholder in partition.placeholders:
+        if placeholder.field.is_sort_key:
             raise refuse_template(
-                cls, f"{slot.field.name} is a SortKey, but is in the template of the partition key"
+                cls, f"{placeholder.field.name} is a SortKey, but is in the template of the partition key"
             )
     for field in (*keys, *sort_keys):
-        if field.name not in in_sort | {slot.field.name for slot in partition.slots}:
+        if field.name not in in_sort | {placeholder.field.name for placeholder in partition.placeholders}:
             raise refuse_template(cls, f"{field.name} is part of the key, but not in its templates")
 
 
@@ -324,8 +324,8 @@ class TemplateForm(KeyForm):
             pieces = text.split(item[text.attribute.name])
             if pieces is None:
                 return False
-            for slot, piece in zip(text.slots, pieces, strict=True):
-                if found.setdefault((slot.field.name, slot.width), piece) != piece:
+            for placeholder, piece in zip(text.placeholders, pieces, strict=True):
+                if found.setdefault((placeholder.field.name, placeholder.width), piece) != piece:
                     return False
         return True
 
@@ -338,8 +338,8 @@ class TemplateIndex(BoundIndex):
 
     def __init__(self, index: Index, texts: Sequence[KeyText], derived: Mapping[str, bool]) -> None:
         partition, sort = texts[0], texts[1] if len(texts) == 2 else None
-        key = {slot.field.name: slot.field for slot in partition.slots}
-        sort_key = {} if sort is None else {slot.field.name: slot.field for slot in sort.slots}
+        key = {each.field.name: each.field for each in partition.placeholders}
+        sort_key = {} if sort is None else {each.field.name: each.field for each in sort.placeholders}
         rest = [field for name, field in sort_key.items() if name not in key]
         schema = IndexSchema(
             index.name, partition.attribute, None if sort is None else sort.attribute, local=index.local
@@ -358,7 +358,7 @@ class TemplateIndex(BoundIndex):
         lacking = {field.name for field in self.components if values.get(field.name) is None}
 
         def is_absent(text: KeyText, shared: bool) -> bool:
-            return any(slot.field.name in lacking for slot in text.slots) if shared else bool(lacking)
+            return any(each.field.name in lacking for each in text.placeholders) if shared else bool(lacking)
 
         return {
             text.attribute.name: None if is_absent(text, shared) else text.encode(values)
