@@ -140,8 +140,8 @@ async def remove_rows(
     pending = Pending((Removed(frozenset(ids), declaration.removal),))
     order = Order(declaration.wish(owner, pending), declaration, None)
     await _commit_order(context, order)
-    assert order.outcome is not None
-    return len(order.outcome.gone)
+    assert order.result is not None
+    return len(order.result.gone)
 
 
 def _declare(name: str, dependent: Removal | Literal[False], kind: type[Declaration]) -> Declaration:

@@ -30,7 +30,7 @@ from holdall.attachments.purge import purge, purge_blobs
 from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upload import StoredFile, discard_files, identify_files, store_files
-from holdall.attachments.wish import BATCH, Outcome, Wish, list_staying, plan_wish
+from holdall.attachments.wish import BATCH, Wish, WishResult, list_staying, plan_wish
 from holdall.core.context import Context
 from holdall.core.keys import format_moment
 from holdall.core.port import Port
@@ -55,7 +55,7 @@ class Order:
         self.wish = wish
         self.declaration = declaration
         self.proxy = proxy
-        self.outcome: Outcome | None = None
+        self.result: WishResult | None = None
 
 
 class Uploads(dict[object, StoredFile]):
@@ -116,15 +116,15 @@ class AttachmentsParticipant(Participant):
                 blob_id = ids[id(each)] or await self._identify_file(order, each, moment)
                 new.append(_new_row(context, home, order.wish, blob_id, moment))
                 moment += timedelta(microseconds=1)
-            order.outcome = plan_wish(change, ledger, order.wish, found, slot, new, too_many)
-            if order.outcome.leaving:
+            order.result = plan_wish(change, ledger, order.wish, found, slot, new, too_many)
+            if order.result.leaving:
                 assert slot is not None
-                intent = plan_intent(change, home, context.port.new_id(), slot, order.outcome.leaving)
+                intent = plan_intent(change, home, context.port.new_id(), slot, order.result.leaving)
                 self._intents.append((order.wish, *intent))
             order.declaration.validate.check_count(
-                order.wish.name, len(order.outcome.kept) + len(order.outcome.added)
+                order.wish.name, len(order.result.kept) + len(order.result.added)
             )
-            for row in order.outcome.added:
+            for row in order.result.added:
                 self._derive(order.declaration, row.blob_id)
                 if row.blob_id in self._files:
                     _, blob = self._files[row.blob_id]
@@ -198,11 +198,11 @@ class AttachmentsParticipant(Participant):
         removed: dict[str, str] = {}
         events: list[dict[str, Any] | None] = []
         for order in self._orders:
-            assert order.outcome is not None
-            for blob_id, how in order.outcome.removed.items():
+            assert order.result is not None
+            for blob_id, how in order.result.removed.items():
                 if removed.get(blob_id) != "purge":
                     removed[blob_id] = how
-            context, gone, added = change.context, order.outcome.gone, order.outcome.added
+            context, gone, added = change.context, order.result.gone, order.result.added
             events += [describe_event(context, "detached", row.blob_id, row) for row in gone]
             events += [describe_event(context, "attached", row.blob_id, row) for row in added]
         self._at_once = [blob_id for blob_id, how in removed.items() if how == "purge"]
@@ -230,7 +230,7 @@ class AttachmentsParticipant(Participant):
         """Where to look a second time, because the list lags behind and may not show the latest attachments."""
         found: list[list[Any]] = []
         for order in self._orders:
-            wish, outcome = order.wish, order.outcome
+            wish, outcome = order.wish, order.result
             if wish.can_miss:
                 assert outcome is not None
                 how = next(each.how for each in wish.pending.removed if each.ids is None)
@@ -275,12 +275,12 @@ class AttachmentsParticipant(Participant):
             await self._outbox.settle(port)
         for order in self._orders:
             if order.proxy is not None:
-                assert order.outcome is not None
-                added = [self.attachment_of(row) for row in order.outcome.added]
+                assert order.result is not None
+                added = [self.attachment_of(row) for row in order.result.added]
                 if order.wish.needs_all_rows or order.wish.is_new:
-                    order.proxy.commit([*map(self.attachment_of, order.outcome.kept), *added])
+                    order.proxy.commit([*map(self.attachment_of, order.result.kept), *added])
                 else:  # the proxy may know the other rows
-                    order.proxy.extend(added, {row.id for row in order.outcome.gone})
+                    order.proxy.extend(added, {row.id for row in order.result.gone})
         if self._at_once:
             await purge_blobs(self._context, self._at_once)
         await carry_out(self._context, [each for each in self._derivations if each.is_urgent])

@@ -201,8 +201,8 @@ async def _store(context: Context, home: Home, source: Blob, place: _Place, file
     if other is not None:
         await upload.abandon(context.port)
         return other
-    assert order.outcome is not None
-    (row,) = order.outcome.added
+    assert order.result is not None
+    (row,) = order.result.added
     return participant.attachment_of(row).blob
 
 

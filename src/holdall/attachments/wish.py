@@ -71,7 +71,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WishResult:
     """The result of a wish: rows that stay, are added and are removed.
 
     ``removed`` maps the ids of blobs to what happens to them. ``leaving`` has the ids of the rows that an intent
@@ -93,7 +93,7 @@ def plan_wish(
     slot: Slot | None,
     new: Sequence[AttachmentRow],
     too_many: bool,
-) -> Outcome:
+) -> WishResult:
     """Add the steps of a wish: ``rows`` and ``slot`` are what is stored, ``new`` are the rows to add.
 
     ``too_many``: more rows are removed than fit into one transaction.
@@ -122,7 +122,7 @@ def plan_wish(
         change.create(row)
     if slot is not None and wish.is_one:
         _plan_slot(change, wish, slot, [*kept, *added])
-    return Outcome(kept, added, gone, removed, leaving)
+    return WishResult(kept, added, gone, removed, leaving)
 
 
 def list_staying(wish: Wish, rows: Sequence[AttachmentRow]) -> list[AttachmentRow]:
