@@ -19,7 +19,7 @@ from holdall.transactions.pace import Pace, check_rate
 _MOST_NOTES = 20
 
 
-class Mark(Protocol):
+class Bookmark(Protocol):
     """How far one segment has come: to the key ``after``, or to its end if it is ``done``."""
 
     @property
@@ -35,10 +35,10 @@ class Mark(Protocol):
         """What was counted and noted until then."""
 
 
-M = TypeVar("M", bound=Mark)
+M = TypeVar("M", bound=Bookmark)
 
 
-class Marks(Protocol[M]):
+class Bookmarks(Protocol[M]):
     """Where a run stores how far its segments have come."""
 
     async def get(self, part: int, /) -> M:
@@ -137,7 +137,7 @@ class TableRun:
         found = (line for tally in self._tallies for line in list(tally.notes.get(name, ())))
         return tuple(dict.fromkeys(found))[:_MOST_NOTES]
 
-    async def work(self, kept: Marks[Any] | None, *, restart: bool) -> None:
+    async def work(self, kept: Bookmarks[Any] | None, *, restart: bool) -> None:
         """Visit all items, of each segment those after its checkpoint; then forget the checkpoints."""
         flows = (self._work(segment, kept, restart) for segment in range(len(self._tallies)))
         for outcome in await self._context.port.gather(flows, limit=len(self._tallies)):
@@ -145,14 +145,14 @@ class TableRun:
         if kept is not None and all(tally.done for tally in self._tallies):
             await kept.forget()
 
-    async def _work(self, segment: int, kept: Marks[Any] | None, restart: bool) -> None:
+    async def _work(self, segment: int, kept: Bookmarks[Any] | None, restart: bool) -> None:
         try:
             await self._read(self._tallies[segment], kept, restart)
         except BaseException:
             self._failed = True
             raise
 
-    async def _read(self, tally: Tally, kept: Marks[Any] | None, restart: bool) -> None:
+    async def _read(self, tally: Tally, kept: Bookmarks[Any] | None, restart: bool) -> None:
         port, scan = self._context.port, replace(self._scan, segment=tally.segment)
         last = None if kept is None else await kept.get(tally.segment)
         if last is not None and not restart:

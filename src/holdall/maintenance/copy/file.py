@@ -35,7 +35,7 @@ from holdall.local.manifest import (
 )
 from holdall.maintenance.copy.object import ObjectCopy, Result, make_print, was_begun
 from holdall.maintenance.copy.report import CopiedPart
-from holdall.maintenance.copy.work import PassMark, PassMarks, Side, Work
+from holdall.maintenance.copy.work import PassBookmark, PassBookmarks, Side, Work
 
 _LANES = 8
 _TOGETHER = 64
@@ -121,12 +121,12 @@ class FileCopy:
     async def copy(self) -> None:
         """Copy what differs."""
         work, dry = self._work, self._work.options.dry_run
-        marks = PassMarks(work, self._place)
+        bookmarks = PassBookmarks(work, self._place)
         # a dry run looks at everything, because it counts what the source no longer has
-        mark = PassMark(0, None, False, {}) if dry else await marks.get(0)
-        self._restore(mark.counted)
-        after: Any = mark.after
-        if mark.done:
+        bookmark = PassBookmark(0, None, False, {}) if dry else await bookmarks.get(0)
+        self._restore(bookmark.counted)
+        after: Any = bookmark.after
+        if bookmark.done:
             return
         await self._objects.prepare()
         while True:
@@ -134,7 +134,7 @@ class FileCopy:
             await self._copy_page(page)
             after = page.next
             if not dry:
-                await marks.put(mark, after, self._counts())
+                await bookmarks.put(bookmark, after, self._counts())
             await work.show(self.part)
             if after is None:
                 return

@@ -41,7 +41,7 @@ from holdall.maintenance.copy.item import Transfer, show_key
 from holdall.maintenance.copy.job import is_following, is_key_in_use, make_description
 from holdall.maintenance.copy.plan import TablePlan
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
-from holdall.maintenance.copy.work import PassMarks, Work
+from holdall.maintenance.copy.work import PassBookmarks, Work
 from holdall.maintenance.doctor.figure import FIGURES
 from holdall.transactions.pace import Pace
 from holdall.transactions.table_run import TableRun, Tally
@@ -100,7 +100,7 @@ class TableCopy:
             report=lambda run: work.account.collect(self._report(run)),
             progress=work.account.progress,
         )
-        await run.work(None if options.dry_run else PassMarks(work, self._place), restart=False)
+        await run.work(None if options.dry_run else PassBookmarks(work, self._place), restart=False)
         self._report(run)
         self._recorded = run.count("recorded")
         self._left_alone = run.count("left")

@@ -87,7 +87,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class PassMark:
+class PassBookmark:
     """How far a segment has come in this pass."""
 
     segment: int
@@ -96,7 +96,7 @@ class PassMark:
     counted: Mapping[str, Any]
 
 
-class PassMarks:
+class PassBookmarks:
     """How far the segments of a part have come, stored in the manifest until the pass ends."""
 
     def __init__(self, work: Work, place: str) -> None:
@@ -104,15 +104,15 @@ class PassMarks:
         self._manifest = work.manifest
         self._place = f"{place} in {work.options.segments}"
 
-    async def get(self, part: int) -> PassMark:
+    async def get(self, part: int) -> PassBookmark:
         """How far a segment has come."""
         found = await self._port.offload(find_position, self._manifest, self._place, part)
-        return PassMark(part, None, False, {}) if found is None else PassMark(part, *found)
+        return PassBookmark(part, None, False, {}) if found is None else PassBookmark(part, *found)
 
-    async def put(self, last: PassMark, after: Any, counted: Mapping[str, Any]) -> None:
+    async def put(self, last: PassBookmark, after: Any, counted: Mapping[str, Any]) -> None:
         """Store that a segment has come to the key ``after``; to its end if that is None."""
         position = Position(after, after is None, counted)
         await self._port.offload(record_position, self._manifest, self._place, last.segment, position)
 
     async def forget(self) -> None:
-        """Keep the marks: the part must not be read again before the whole pass has ended."""
+        """Keep the bookmarks: the part must not be read again before the whole pass has ended."""
