@@ -54,8 +54,8 @@ class ChangeReport(NamedTuple):
     changed: int
 
 
-class Shell(NamedTuple):
-    """What differs between sync and async callers.
+class TransactionMaker(NamedTuple):
+    """How a sync or an async caller makes transactions.
 
     ``begin`` makes a transaction of a unit, ``wrap`` turns a flow that takes a transaction into a function that
     `run_transaction` can call.
@@ -230,7 +230,7 @@ class _Part:
                 return report
 
             body.__qualname__ = f"{run.treatment.kind}_all"
-            flow = run_transaction(run.context, run.shell.begin, run.shell.wrap(body), _OPTIONS)
+            flow = run_transaction(run.context, run.maker.begin, run.maker.wrap(body), _OPTIONS)
             self.report = await flow
             if new:
                 self.record = new[0]
@@ -254,14 +254,14 @@ class _Run:
     def __init__(
         self,
         context: Context,
-        shell: Shell,
+        maker: TransactionMaker,
         binding: Binding,
         question: Question,
         treatment: Treatment,
         options: ChunkOptions,
     ) -> None:
         self.context = context
-        self.shell = shell
+        self.maker = maker
         self.binding = binding
         self.question = question
         self.treatment = treatment
@@ -339,7 +339,7 @@ class _Run:
 
 async def change_all(
     context: Context,
-    shell: Shell,
+    maker: TransactionMaker,
     question: Question,
     treatment: Treatment,
     options: ChunkOptions,
@@ -347,7 +347,7 @@ async def change_all(
     """Change all items that the query or scan finds."""
     binding = await bind(context, question.schema)
     whole = question.index is None or await bind_index(context, binding, question.index)
-    run = _Run(context, shell, binding, question, treatment, options)
+    run = _Run(context, maker, binding, question, treatment, options)
     requests = run.requests()
     if not whole:  # the index lacks what the filter needs; the items are read by their keys, and checked then
         requests = [None if each is None else replace(each, filter=None) for each in requests]

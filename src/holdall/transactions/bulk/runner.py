@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdall.models.schema import ModelSchema
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
     from holdall.transactions.bulk.batch import Batches, BulkReport
-    from holdall.transactions.bulk.chunk import ChangeReport, Shell
+    from holdall.transactions.bulk.chunk import ChangeReport, TransactionMaker
     from holdall.transactions.migration.bulk import MigrationArguments, MigrationReport
     from holdall.transactions.move.conversion import AsyncConvert, Convert
     from holdall.transactions.move.flow import MoveArguments, MoveReport
@@ -131,11 +131,11 @@ class BulkRunner(Reader):
         flow = _change_all(self, model, lambda treatments, schema: treatments.Deletion(), finding, options)
         return run(flow, self._context)
 
-    def _shell(self) -> Shell:
+    def _transaction_maker(self) -> TransactionMaker:
         from holdall.transactions.api import Transaction
-        from holdall.transactions.bulk.chunk import Shell
+        from holdall.transactions.bulk.chunk import TransactionMaker
 
-        return Shell(partial(Transaction, self._context), finish_flow)
+        return TransactionMaker(partial(Transaction, self._context), finish_flow)
 
 
 class AsyncBulkRunner(AsyncReader):
@@ -246,11 +246,11 @@ class AsyncBulkRunner(AsyncReader):
         flow = _change_all(self, model, lambda treatments, schema: treatments.Deletion(), finding, options)
         return await wait(flow, self._context)
 
-    def _shell(self) -> Shell:
+    def _transaction_maker(self) -> TransactionMaker:
         from holdall.transactions.api import AsyncTransaction
-        from holdall.transactions.bulk.chunk import Shell
+        from holdall.transactions.bulk.chunk import TransactionMaker
 
-        return Shell(partial(AsyncTransaction, self._context), lambda flow: flow)
+        return TransactionMaker(partial(AsyncTransaction, self._context), lambda flow: flow)
 
 
 def finish_flow(flow: Callable[..., Any]) -> Callable[..., Any]:
@@ -318,4 +318,4 @@ def _change_all(
     question = bulk.make_question(
         schema, scan=scan, segments=segments, where=where, sort=sort, index=index, components=components
     )
-    return bulk.change_all(db._context, db._shell(), question, treatment, checked)
+    return bulk.change_all(db._context, db._transaction_maker(), question, treatment, checked)
