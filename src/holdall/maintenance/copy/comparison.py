@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from holdall.core.context import Context
 from holdall.core.requests import Scan
 from holdall.core.values import Item
-from holdall.local.manifest import find_recorded
+from holdall.local.copy_manifest import find_recorded
 from holdall.maintenance.copy.item import Transfer, show_key
 from holdall.maintenance.copy.report import CopyReport
 from holdall.maintenance.copy.work import Work

@@ -20,7 +20,7 @@ from holdall.core.objects import (
 from holdall.errors import ConfigurationError
 from holdall.files.listing import Listing
 from holdall.files.transfer import find_object
-from holdall.local.manifest import (
+from holdall.local.copy_manifest import (
     Recorded,
     count_things,
     find_fact,

@@ -13,7 +13,13 @@ from typing import Any, TypedDict
 from holdall.core.context import Context
 from holdall.core.schema import NeedsTable
 from holdall.errors import InvalidOptionsError
-from holdall.local.manifest import Manifest, close_manifest, finish_pass, locate_manifest, open_manifest
+from holdall.local.copy_manifest import (
+    CopyManifest,
+    close_manifest,
+    finish_pass,
+    locate_manifest,
+    open_manifest,
+)
 from holdall.maintenance.copy.file import FileCopy, list_services
 from holdall.maintenance.copy.plan import TablePlan, identify_store, plan_copies
 from holdall.maintenance.copy.report import CopyReport
@@ -121,7 +127,7 @@ async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Mapping[
 
 async def _open_manifest(
     source: Context, target: Context, stores: tuple[str, str], given: Any, restart: bool, dry_run: bool
-) -> Manifest:
+) -> CopyManifest:
     """The manifest of this copy; one without a given path that concerns memory is removed at the end."""
     lasts = source.settings.is_lasting and target.settings.is_lasting
     brief = given is None and not lasts

@@ -23,7 +23,7 @@ from holdall.errors import (
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes
 from holdall.files.transfer import compare_bytes, copy_object, find_object, find_origin, import_object
-from holdall.local.manifest import Recorded, record_intents
+from holdall.local.copy_manifest import Recorded, record_intents
 from holdall.maintenance.copy.work import Work
 
 _PIECE = 8 * 1024**2

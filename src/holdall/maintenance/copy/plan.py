@@ -12,7 +12,7 @@ from holdall.core.requests import DescribeTtl
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError, InvalidOptionsError, TableNotFoundError
-from holdall.local.manifest import resolve_path
+from holdall.local.copy_manifest import resolve_path
 from holdall.maintenance.copy.item import Route, plan_route
 from holdall.maintenance.copy.job import make_conversion
 from holdall.tables.definition import create_table_text

@@ -21,7 +21,7 @@ from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, DescribeTabl
 from holdall.core.schema import TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import HoldallError, InvalidRequestError, InvalidValueError
-from holdall.local.manifest import (
+from holdall.local.copy_manifest import (
     Recorded,
     count_things,
     draft_intents,

@@ -9,7 +9,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
-from holdall.local.manifest import Manifest, Position, find_position, record_position
+from holdall.local.copy_manifest import CopyManifest, Position, find_position, record_position
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.transactions.pace import Pace
 
@@ -74,7 +74,7 @@ class Work:
 
     source: Context
     target: Context
-    manifest: Manifest
+    manifest: CopyManifest
     options: Options
     account: Account
     pace: Pace

@@ -39,7 +39,7 @@ _INTEND = "INSERT OR IGNORE INTO intents VALUES (?, ?, ?)"
 _TOGETHER = 500
 
 
-class Manifest:
+class CopyManifest:
     """An open manifest. ``turn`` is the number of the pass under way, ``held`` keeps the file's journal open, and
     ``lock`` other copies away.
 
@@ -87,13 +87,13 @@ def resolve_path(path: str) -> str:
     return str(Path(path).resolve())
 
 
-def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, brief: bool) -> Manifest:
+def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, brief: bool) -> CopyManifest:
     """Open the manifest of a copy between two databases, which ``identity`` names; create it unless ``read_only``.
 
     With ``restart``, what an earlier copy recorded is forgotten. ``brief``: its directory is removed at the end.
     """
     if read_only and (restart or not path.exists()):
-        return Manifest(path, 1, None, None, brief)
+        return CopyManifest(path, 1, None, None, brief)
     try:
         held = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
@@ -125,7 +125,7 @@ def open_manifest(path: Path, identity: str, restart: bool, read_only: bool, bri
         held.close()
         _release_lock(lock)
         raise
-    return Manifest(path, int(facts["pass"]), held, lock, brief)
+    return CopyManifest(path, int(facts["pass"]), held, lock, brief)
 
 
 def _take_lock(path: Path) -> Any:
@@ -201,7 +201,7 @@ def _prepare(held: sqlite3.Connection, path: Path, identity: str) -> None:
         )
 
 
-def close_manifest(manifest: Manifest) -> None:
+def close_manifest(manifest: CopyManifest) -> None:
     """Close the manifest; delete the directory of a brief one."""
     if manifest.held is not None:
         manifest.held.close()
@@ -210,14 +210,14 @@ def close_manifest(manifest: Manifest) -> None:
         shutil.rmtree(manifest.path.parent, ignore_errors=True)
 
 
-def _connect(manifest: Manifest) -> closing[sqlite3.Connection]:
+def _connect(manifest: CopyManifest) -> closing[sqlite3.Connection]:
     connection = sqlite3.connect(manifest.path, timeout=60, isolation_level=None)
     connection.execute("PRAGMA synchronous = NORMAL")
     return closing(connection)
 
 
 @contextmanager
-def _change(manifest: Manifest) -> Iterator[sqlite3.Connection]:
+def _change(manifest: CopyManifest) -> Iterator[sqlite3.Connection]:
     """One transaction; an error undoes it."""
     with _connect(manifest) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -225,13 +225,13 @@ def _change(manifest: Manifest) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def find_recorded(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, Recorded]:
+def find_recorded(manifest: CopyManifest, place: str, keys: Sequence[str]) -> dict[str, Recorded]:
     """What is recorded of these keys."""
     query = "SELECT key, origin, copy, pass FROM things WHERE place = ? AND key IN"
     return {key: Recorded(*rest) for key, *rest in _select(manifest, query, place, keys)}
 
 
-def find_intents(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[str, set[bytes]]:
+def find_intents(manifest: CopyManifest, place: str, keys: Sequence[str]) -> dict[str, set[bytes]]:
     """What was to be written under these keys and is not recorded: it may have been written before an interruption."""
     found: dict[str, set[bytes]] = {}
     query = "SELECT key, content FROM intents WHERE place = ? AND key IN"
@@ -240,7 +240,7 @@ def find_intents(manifest: Manifest, place: str, keys: Sequence[str]) -> dict[st
     return found
 
 
-def list_intents(manifest: Manifest, place: str, limit: int = 100) -> dict[str, set[bytes]]:
+def list_intents(manifest: CopyManifest, place: str, limit: int = 100) -> dict[str, set[bytes]]:
     """The first of all intents."""
     if manifest.is_empty:
         return {}
@@ -250,7 +250,7 @@ def list_intents(manifest: Manifest, place: str, limit: int = 100) -> dict[str, 
     return find_intents(manifest, place, keys)
 
 
-def _select(manifest: Manifest, query: str, place: str, keys: Sequence[str]) -> list[Any]:
+def _select(manifest: CopyManifest, query: str, place: str, keys: Sequence[str]) -> list[Any]:
     found: list[Any] = []
     if manifest.is_empty or not keys:
         return found
@@ -262,7 +262,7 @@ def _select(manifest: Manifest, query: str, place: str, keys: Sequence[str]) -> 
     return found
 
 
-def record_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, bytes]]) -> None:
+def record_intents(manifest: CopyManifest, place: str, intents: Sequence[tuple[str, bytes]]) -> None:
     """Record what will be written, keys and contents, until it is recorded as written."""
     if intents:
         rows = [(place, *intent) for intent in intents]
@@ -270,7 +270,7 @@ def record_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, 
             connection.executemany(_INTEND, rows)
 
 
-def draft_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, bytes]]) -> int:
+def draft_intents(manifest: CopyManifest, place: str, intents: Sequence[tuple[str, bytes]]) -> int:
     """Record together what will be written, until `record_things` gets the number that is returned."""
     content = json.dumps([(key, digest.hex()) for key, digest in intents], check_circular=False)
     with _connect(manifest) as connection:
@@ -279,14 +279,14 @@ def draft_intents(manifest: Manifest, place: str, intents: Sequence[tuple[str, b
 
 
 def settle_intents(
-    manifest: Manifest, place: str, keys: Iterable[str], things: Iterable[tuple[str, bytes, str]]
+    manifest: CopyManifest, place: str, keys: Iterable[str], things: Iterable[tuple[str, bytes, str]]
 ) -> None:
     """Forget the intents of these keys; ``things`` were written, and have not been seen in the source since."""
     _record(manifest, place, things, manifest.turn - 1, keys)
 
 
 def record_things(
-    manifest: Manifest, place: str, things: Sequence[tuple[str, bytes, str]], draft: int | None = None
+    manifest: CopyManifest, place: str, things: Sequence[tuple[str, bytes, str]], draft: int | None = None
 ) -> None:
     """Record what was copied in this pass, or found to be copied: key, digest and the target's name for the content.
 
@@ -296,7 +296,7 @@ def record_things(
 
 
 def _record(
-    manifest: Manifest,
+    manifest: CopyManifest,
     place: str,
     things: Iterable[tuple[str, bytes, str]],
     turn: int,
@@ -313,7 +313,7 @@ def _record(
             )
 
 
-def forget_things(manifest: Manifest, place: str, keys: Iterable[str]) -> None:
+def forget_things(manifest: CopyManifest, place: str, keys: Iterable[str]) -> None:
     """Forget what was recorded of these keys."""
     with _change(manifest) as connection:
         connection.executemany(
@@ -321,7 +321,7 @@ def forget_things(manifest: Manifest, place: str, keys: Iterable[str]) -> None:
         )
 
 
-def forget_place(manifest: Manifest, place: str) -> None:
+def forget_place(manifest: CopyManifest, place: str) -> None:
     """Forget everything that was recorded of a place."""
     with _change(manifest) as connection:
         for table in ("things", "intents"):
@@ -330,7 +330,7 @@ def forget_place(manifest: Manifest, place: str) -> None:
 
 
 def list_things(
-    manifest: Manifest, place: str, after: str, seen: bool, limit: int = 1000
+    manifest: CopyManifest, place: str, after: str, seen: bool, limit: int = 1000
 ) -> list[tuple[str, Recorded]]:
     """The things after a key that this pass has ``seen`` in the source, or has not."""
     if manifest.is_empty:
@@ -344,7 +344,7 @@ def list_things(
         return [(key, Recorded(*rest)) for key, *rest in found]
 
 
-def count_things(manifest: Manifest, place: str, seen: bool) -> int:
+def count_things(manifest: CopyManifest, place: str, seen: bool) -> int:
     """How many things are recorded; with ``seen``, only those that this pass has seen in the source."""
     if manifest.is_empty:
         return 0
@@ -353,7 +353,7 @@ def count_things(manifest: Manifest, place: str, seen: bool) -> int:
         return int(connection.execute(query, (place, manifest.turn if seen else 0)).fetchone()[0])
 
 
-def find_position(manifest: Manifest, place: str, segment: int) -> Position | None:
+def find_position(manifest: CopyManifest, place: str, segment: int) -> Position | None:
     """How far a part of this pass has come; None if it has not begun."""
     if manifest.is_empty:
         return None
@@ -366,14 +366,14 @@ def find_position(manifest: Manifest, place: str, segment: int) -> Position | No
     return Position(json.loads(after), bool(done), json.loads(counted))
 
 
-def record_position(manifest: Manifest, place: str, segment: int, position: Position) -> None:
+def record_position(manifest: CopyManifest, place: str, segment: int, position: Position) -> None:
     """Record how far a part of this pass has come."""
     row = (place, segment, json.dumps(position.after), position.done, json.dumps(position.counted))
     with _connect(manifest) as connection:
         connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?)", row)
 
 
-def find_fact(manifest: Manifest, name: str) -> str | None:
+def find_fact(manifest: CopyManifest, name: str) -> str | None:
     """A fact about the copy."""
     if manifest.is_empty:
         return None
@@ -382,13 +382,13 @@ def find_fact(manifest: Manifest, name: str) -> str | None:
     return None if row is None else row[0]
 
 
-def record_fact(manifest: Manifest, name: str, value: str) -> None:
+def record_fact(manifest: CopyManifest, name: str, value: str) -> None:
     """Record a fact about the copy."""
     with _connect(manifest) as connection:
         connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
 
-def finish_pass(manifest: Manifest) -> None:
+def finish_pass(manifest: CopyManifest) -> None:
     """End the pass: the next one starts at the beginning."""
     with _change(manifest) as connection:
         connection.execute("DELETE FROM positions")
