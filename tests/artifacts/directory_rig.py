@@ -32,10 +32,10 @@ from holdall.core.objects import DescribeService, GetObject, ListObjects, PutObj
 from holdall.core.requests import Scan
 from holdall.core.values import Item
 from holdall.errors import ContentionError
-from holdall.tables.column import text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.record import Record, fetch
+from holdall.tables.record_column import text
 
 DAYS = timedelta(days=2)
 """Longer than any hold is good for."""

@@ -15,13 +15,13 @@ from holdall.core.port import run
 from holdall.core.requests import DeleteItem, PutItem, TransactWrite, UpdateItem
 from holdall.core.values import Item
 from holdall.errors import ContentionError
-from holdall.tables.column import family, flag, inner_item, number, raw, real, text, texts
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Refused, commit, commit_once
 from holdall.tables.commit.retry import RETRIES
 from holdall.tables.flow import discover
 from holdall.tables.layout import Address
 from holdall.tables.record import Record, fetch, fetch_all
+from holdall.tables.record_column import family, flag, inner_item, number, raw, real, text, texts
 from holdall.testing import Fault, FaultyBackend
 
 

@@ -27,10 +27,10 @@ from holdall.errors import (
     TransactionTooLarge,
     WriteAttemptedInReadOnlyTxError,
 )
-from holdall.tables.column import number
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.layout import Address
 from holdall.tables.record import Record
+from holdall.tables.record_column import number
 from holdall.testing import Fault, FaultyBackend
 
 

@@ -16,10 +16,10 @@ from typing import Any
 from holdall import Database, Key, Model, SortKey
 from holdall.core.port import Port
 from holdall.core.values import Item
-from holdall.tables.column import text
 from holdall.tables.commit.change import Change, Participant
 from holdall.tables.layout import Address
 from holdall.tables.record import Record
+from holdall.tables.record_column import text
 
 __all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "swept"]
 

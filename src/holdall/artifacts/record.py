@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 from holdall.artifacts.name import LATEST, encode_alias_pk, encode_meta_pk
 from holdall.core.expressions import Condition
 from holdall.core.values import decode, encode
-from holdall.tables.column import Column, family, flag, mapping, number, real, text, texts
 from holdall.tables.record import Record
+from holdall.tables.record_column import RecordColumn, family, flag, mapping, number, real, text, texts
 
 if TYPE_CHECKING:
     from holdall.artifacts.home import Home
@@ -40,9 +40,9 @@ def parse_moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("+0000", "+00:00")).astimezone(UTC)
 
 
-def moment(name: str) -> Column[datetime | None]:
+def moment(name: str) -> RecordColumn[datetime | None]:
     """A column with a time."""
-    column: Column[Any] = text(name, None).through(show_moment, parse_moment)  # None is never stored
+    column: RecordColumn[Any] = text(name, None).through(show_moment, parse_moment)  # None is never stored
     return column
 
 
@@ -265,7 +265,9 @@ class AliasNote(ArtifactRecord, type="holdall.ArtifactAlias"):
     revision = text("revision", None)
     changes = number("changes", 0)
     protected = flag("protected", False)
-    arms: Column[Sequence[tuple[str, int]] | None] = Column("arms", _encode_arms, _decode_arms, None)
+    arms: RecordColumn[Sequence[tuple[str, int]] | None] = RecordColumn(
+        "arms", _encode_arms, _decode_arms, None
+    )
     prefix = "alias#"
 
     @classmethod
@@ -285,7 +287,7 @@ class AliasChangeRecord(ArtifactRecord, type="holdall.ArtifactAliasChange"):
     __slots__ = ()
     at = moment("at")
     action = text("action")
-    arms: Column[Sequence[Sequence[Any]] | None] = Column("arms", encode, decode, None)
+    arms: RecordColumn[Sequence[Sequence[Any]] | None] = RecordColumn("arms", encode, decode, None)
     by = text("by", None)
     reason = text("reason", None)
     of = number("of", None)
@@ -305,7 +307,7 @@ class RolloutRecord(ArtifactRecord, type="holdall.ArtifactRollout"):
     by = text("by", None)
     reason = text("reason", None)
     problem = text("problem", None)
-    stages: Column[Sequence[Sequence[Any]]] = Column("stages", encode, decode)
+    stages: RecordColumn[Sequence[Sequence[Any]]] = RecordColumn("stages", encode, decode)
     stage = number("stage")
     turn = number("turn")
     approve = flag("approve")

@@ -15,8 +15,8 @@ from typing import Any
 from holdall.attachments.home import Owner
 from holdall.core.keys import format_moment
 from holdall.core.values import Attribute, decode, encode
-from holdall.tables.column import Column, family, flag, number, text, texts
 from holdall.tables.record import Record
+from holdall.tables.record_column import RecordColumn, family, flag, number, text, texts
 
 MOST_REFERENCES = 20
 """The most references that a blob's row holds itself."""
@@ -29,8 +29,8 @@ def _parse_moment(stored: str) -> datetime | None:
         return None
 
 
-def _moment(name: str) -> Column[datetime | None]:
-    column: Column[Any] = text(name, None).through(format_moment, _parse_moment)
+def _moment(name: str) -> RecordColumn[datetime | None]:
+    column: RecordColumn[Any] = text(name, None).through(format_moment, _parse_moment)
     return column
 
 
@@ -60,7 +60,7 @@ class BlobRow(Record):
     content_type = text("as_content_type", None)
     byte_size = number("as_byte_size", 0)
     checksum = text("as_checksum", None)
-    metadata: Column[Mapping[str, Any]] = Column("as_metadata", encode, _decode_metadata, {})
+    metadata: RecordColumn[Mapping[str, Any]] = RecordColumn("as_metadata", encode, _decode_metadata, {})
     service_name = text("as_service_name")
     created_at = _moment("as_created_at")
     count = number("as_attachments_count", 0)
@@ -120,7 +120,7 @@ class Intent(Record, type="holdall.AttachmentIntent"):
 
     __slots__ = ()
     ids = texts("ids")
-    how: Column[Any] = text("how")
+    how: RecordColumn[Any] = text("how")
     state = text("state", None)
 
 
@@ -149,16 +149,16 @@ class UploadRecord(Record, type="holdall.Upload", stamps=True):
     content_type = text("content_type", None)
     byte_size = number("byte_size")
     checksum = text("checksum", None)
-    metadata: Column[Mapping[str, Any]] = Column("metadata", encode, _decode_metadata, {})
+    metadata: RecordColumn[Mapping[str, Any]] = RecordColumn("metadata", encode, _decode_metadata, {})
     created_at = _moment("created_at")
-    expires_at: Column[Any] = _moment("expires_at")
+    expires_at: RecordColumn[Any] = _moment("expires_at")
     part_size = number("part_size")
     version = number("version")
     offset = number("offset")
     multipart = text("multipart", None)
     next_part = number("next_part")
-    parts: Column[list[list[int]]] = Column("parts", encode, decode, [])
-    pieces: Column[list[tuple[str, int]]] = Column("pieces", encode, decode, [])
+    parts: RecordColumn[list[list[int]]] = RecordColumn("parts", encode, decode, [])
+    pieces: RecordColumn[list[tuple[str, int]]] = RecordColumn("pieces", encode, decode, [])
     md5 = text("md5", None)
     sha256 = text("sha256", None)
     is_complete = flag("is_complete", False)

@@ -17,12 +17,12 @@ from holdall.jobs.declaration import is_name
 from holdall.jobs.lease import move_job
 from holdall.jobs.outbox import register_queues
 from holdall.jobs.record import JobItem, JobKey, JobRecord, decode_job, fits_key, locate_key
-from holdall.tables.column import Column, raw
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 from holdall.tables.record import fetch
+from holdall.tables.record_column import RecordColumn, raw
 
 logger = logging.getLogger("holdall.jobs")
 
@@ -109,7 +109,7 @@ def _bury(context: Context, layout: Layout, item: Item, reason: str) -> JobRecor
     )
 
 
-def _try_read(column: Column[str] | Column[str | None], item: Item) -> str | None:
+def _try_read(column: RecordColumn[str] | RecordColumn[str | None], item: Item) -> str | None:
     """An attribute, None if it is absent or malformed."""
     try:
         return column.read(item)

@@ -19,9 +19,9 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.keys import format_moment
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, MalformedJobError
-from holdall.tables.column import Column, inner_item, number, real, text
 from holdall.tables.layout import Address, Layout
 from holdall.tables.record import Record
+from holdall.tables.record_column import RecordColumn, inner_item, number, real, text
 
 SHARDS = "0123456789abcdef"
 QUEUES = "holdall#Queues"
@@ -98,7 +98,7 @@ def _parse_moment(text: str) -> datetime:
     return datetime.fromisoformat(text[:-1]).replace(tzinfo=UTC)
 
 
-def _moment(name: str, *default: None) -> Column[Any]:
+def _moment(name: str, *default: None) -> RecordColumn[Any]:
     return text(name, *default).through(format_moment, _parse_moment)
 
 
@@ -108,15 +108,15 @@ class JobItem(Record, type="holdall.Job"):
     id = text("job_id")
     name = text("job_name")
     arguments = text("job_args")
-    enqueued: Column[datetime] = _moment("job_at")
+    enqueued: RecordColumn[datetime] = _moment("job_at")
     attempts = number("job_attempts", 0)
     key = text("job_key", None)
     once_for = real("job_once_for", None)
     lease = text("job_lease", None)
-    lease_until: Column[datetime] = _moment("job_lease_until")
+    lease_until: RecordColumn[datetime] = _moment("job_lease_until")
     lease_seconds = real("job_lease_seconds")
     error = text("job_error", None)
-    due: Column[datetime | None] = _moment("job_due", None)
+    due: RecordColumn[datetime | None] = _moment("job_due", None)
     raw = inner_item("job_raw")
 
 
@@ -124,7 +124,7 @@ class JobKey(Record, type="holdall.JobKey"):
     """Keeps out other jobs with the same key: while ``job`` has the key, or ``until`` some time after its success."""
 
     job = text("job_id")
-    until: Column[datetime | None] = _moment("job_until", None)
+    until: RecordColumn[datetime | None] = _moment("job_until", None)
     expires = number("_ttl", None)
 
     @classmethod
@@ -149,11 +149,11 @@ class Queue(Record, type="holdall.Queue"):
     """Marks that a queue exists."""
 
 
-LEASE: tuple[Column[Any], ...] = (JobItem.lease, JobItem.lease_until, JobItem.lease_seconds)
+LEASE: tuple[RecordColumn[Any], ...] = (JobItem.lease, JobItem.lease_until, JobItem.lease_seconds)
 """The attributes of a lease."""
 
-_REQUIRED: tuple[Column[Any], ...] = (JobItem.id, JobItem.name, JobItem.arguments, JobItem.enqueued)
-_OPTIONAL: tuple[Column[Any], ...] = (
+_REQUIRED: tuple[RecordColumn[Any], ...] = (JobItem.id, JobItem.name, JobItem.arguments, JobItem.enqueued)
+_OPTIONAL: tuple[RecordColumn[Any], ...] = (
     *(JobItem.attempts, JobItem.key, JobItem.once_for, JobItem.error, JobItem.due, JobItem.raw),
 )
 
@@ -171,7 +171,7 @@ def encode_job(layout: Layout, job: JobRecord) -> JobItem:
     )
 
 
-def lease_values(lease: Lease) -> Iterable[tuple[Column[Any], Any]]:
+def lease_values(lease: Lease) -> Iterable[tuple[RecordColumn[Any], Any]]:
     """A lease as columns and values of its job's item."""
     return zip(LEASE, (lease.token, lease.until, lease.seconds), strict=True)
 

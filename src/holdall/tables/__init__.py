@@ -7,12 +7,12 @@ compares what models need with what their tables have.
 from __future__ import annotations
 
 from holdall.tables.api import AsyncTable, Table
-from holdall.tables.column import flag, number, text, texts
 from holdall.tables.definition import Mode
 from holdall.tables.export import Format, PolicyFeature
 from holdall.tables.layout import Address, Layout
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
 from holdall.tables.record import Record
+from holdall.tables.record_column import flag, number, text, texts
 
 __all__ = [
     "Address",

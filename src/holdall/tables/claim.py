@@ -15,12 +15,12 @@ from holdall.core.context import Context
 from holdall.core.port import run
 from holdall.core.requests import BatchWrite, DeleteItem
 from holdall.errors import ConfigurationError
-from holdall.tables.column import Column, text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover, fetch_table
 from holdall.tables.layout import Address, Layout
 from holdall.tables.record import Record
+from holdall.tables.record_column import RecordColumn, text
 
 _CLAIM = "holdall#Claim#"
 
@@ -30,7 +30,7 @@ class Claim(Record, type="holdall.Claim"):
 
     id = text("claim_id")
     key = text("claim_key")
-    at: Column[Any] = text("claim_at", None).through(datetime.isoformat, datetime.fromisoformat)
+    at: RecordColumn[Any] = text("claim_at", None).through(datetime.isoformat, datetime.fromisoformat)
 
 
 class TableClaims:

@@ -1,7 +1,8 @@
 """Typed records: the attributes of a stored item, declared once, for reads, writes and conditions.
 
 A `Record` is an item at an `Address` as it was read; a record that is not stored has no item. Its attributes are
-columns (`holdall.tables.column`). A condition on what was read (`Record.same`) repeats the stored attribute exactly.
+columns (`holdall.tables.record_column`). A condition on what was read (`Record.same`) repeats the stored attribute
+exactly.
 
     class Pair(Record, type="holdall.Pair"):
         size = number("size")
@@ -20,8 +21,8 @@ from holdall.core.expressions import And, Compare, Condition, Path, Remove, Set,
 from holdall.core.port import Port
 from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, GetItem, PutItem
 from holdall.core.values import Attribute, Item
-from holdall.tables.column import Column
 from holdall.tables.layout import Address
+from holdall.tables.record_column import RecordColumn
 
 R = TypeVar("R", bound="Record")
 R2 = TypeVar("R2", bound="Record")
@@ -92,7 +93,7 @@ class Record:
         assert isinstance(self.item, dict)
         _assign(self.item, values)
 
-    def same(self, *columns: Column[Any], or_created: bool = False) -> Condition:
+    def same(self, *columns: RecordColumn[Any], or_created: bool = False) -> Condition:
         """The condition that these attributes are exactly as they were read; if no item was found, that none exists.
 
         ``or_created``: if no item was found, another process may have created it, but without these attributes.

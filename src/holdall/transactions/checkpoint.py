@@ -9,10 +9,10 @@ from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError
-from holdall.tables.column import flag, inner_item, mapping, text
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 from holdall.tables.record import Record, delete_all, fetch, put_all
+from holdall.tables.record_column import flag, inner_item, mapping, text
 
 _NOTHING: Mapping[str, Any] = {}
 

@@ -43,9 +43,9 @@ from holdall.core.expressions import Condition, UpdateAction
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.requests import Query
-from holdall.tables.column import Column, family, flag, number, text, texts
 from holdall.tables.commit.change import Change
 from holdall.tables.record import fetch_all
+from holdall.tables.record_column import RecordColumn, family, flag, number, text, texts
 
 BATCH = 49
 """The number of files in a transaction: each needs two actions, and their manifest one."""
@@ -186,7 +186,7 @@ class Hold:
         """The update that removes the hold from the manifest's record."""
         return self._column().remove()
 
-    def _column(self) -> Column[bool]:
+    def _column(self) -> RecordColumn[bool]:
         return ManifestRecord.holds[f"{self.until}:{self.id}"]
 
     def renew(self, now: datetime) -> Hold | None:

@@ -15,8 +15,8 @@ from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import DoctorFinding
 from holdall.maintenance.doctor.work import Work, show_key
-from holdall.tables.column import Column
 from holdall.tables.record import Record
+from holdall.tables.record_column import RecordColumn
 
 R = TypeVar("R", bound=Record)
 _BLOB = (BlobRow.id, BlobRow.key, BlobRow.service_name, BlobRow.byte_size, BlobRow.count)
@@ -49,7 +49,9 @@ class BlobCheck:
         if found:
             await self._audit.visit_attachments(found)
 
-    async def _choose_readable(self, what: str, rows: Sequence[R], columns: Sequence[Column[Any]]) -> list[R]:
+    async def _choose_readable(
+        self, what: str, rows: Sequence[R], columns: Sequence[RecordColumn[Any]]
+    ) -> list[R]:
         """The rows with all their attributes; each of the others is a finding."""
         found: list[R] = []
 

@@ -17,10 +17,10 @@ from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import ModelFigure
 from holdall.maintenance.doctor.work import Work
 from holdall.models.schema import ModelSchema
-from holdall.tables.column import Column, number, text
 from holdall.tables.flow import find_table
 from holdall.tables.layout import Layout, layout_of
 from holdall.tables.record import Record, put_all
+from holdall.tables.record_column import RecordColumn, number, text
 from holdall.transactions.binding import Binding
 from holdall.transactions.table_run import TableRun, Tally
 
@@ -34,7 +34,9 @@ class FigureRecord(Record, type="holdall.Figures"):
     model = text("model")
     items = number("items")
     bytes = number("bytes")
-    counted_at: Column[datetime] = text("counted_at").through(datetime.isoformat, datetime.fromisoformat)
+    counted_at: RecordColumn[datetime] = text("counted_at").through(
+        datetime.isoformat, datetime.fromisoformat
+    )
 
 
 def count_item(tally: Tally, schema: ModelSchema, item: Item) -> None:

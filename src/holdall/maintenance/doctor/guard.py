@@ -11,11 +11,11 @@ from holdall.errors import HoldallError
 from holdall.maintenance.doctor.item import ModelFinder
 from holdall.maintenance.doctor.work import Work, show_key
 from holdall.models.fields import Field
-from holdall.tables.column import raw, text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.layout import Address
 from holdall.tables.record import Record
+from holdall.tables.record_column import raw, text
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import GUARD, guard_key
 from holdall.transactions.entry.field_change import unique_fields

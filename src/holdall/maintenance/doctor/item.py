@@ -18,9 +18,9 @@ from holdall.maintenance.doctor.work import Work, show_key
 from holdall.models.keys import ModelKey
 from holdall.models.marks import FROZEN
 from holdall.models.schema import ModelSchema
-from holdall.tables.column import real
 from holdall.tables.commit.flow import send_plan
 from holdall.tables.commit.plan import CommitPlan
+from holdall.tables.record_column import real
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.field_change import is_same, list_stored_fields
 from holdall.transactions.hydration import hydrate, is_pointer

@@ -40,12 +40,12 @@ from holdall.jobs.record import (
 )
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
-from holdall.tables.column import text
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover
 from holdall.tables.layout import Layout
 from holdall.tables.record import Record, fetch
+from holdall.tables.record_column import text
 
 _LONG_AGO = timedelta(hours=1)
 """More than the clocks of two machines should differ."""

@@ -36,7 +36,7 @@ U = TypeVar("U")
 _REQUIRED: Any = object()
 
 
-class Column(Generic[T]):
+class RecordColumn(Generic[T]):
     """One attribute of a record: its stored name, its form, and its default if it is absent.
 
     ``form`` describes the form for the `ValueError` that is raised if the stored attribute has another. ``exists`` and
@@ -62,10 +62,10 @@ class Column(Generic[T]):
         self._decode = decode
         self._default = default
 
-    def through(self, write: Callable[[U], Any], read: Callable[[Any], U]) -> Column[U]:
+    def through(self, write: Callable[[U], Any], read: Callable[[Any], U]) -> RecordColumn[U]:
         """Return a column for values of another type: ``write`` turns them into this column's values, ``read`` back."""
         encode, decode = self.encode, self._decode
-        return Column(
+        return RecordColumn(
             self.name,
             lambda value: encode(write(value)),
             lambda attribute: read(decode(attribute)),
@@ -153,7 +153,7 @@ class Family(Generic[T]):
 
     __slots__ = ("_column", "prefix")
 
-    def __init__(self, prefix: str, column: Callable[[str], Column[T]]) -> None:
+    def __init__(self, prefix: str, column: Callable[[str], RecordColumn[T]]) -> None:
         self.prefix = prefix
         self._column = column
 
@@ -171,7 +171,7 @@ class Family(Generic[T]):
             if name.startswith(self.prefix)
         }
 
-    def __getitem__(self, rest: str) -> Column[T]:
+    def __getitem__(self, rest: str) -> RecordColumn[T]:
         return self._column(self.prefix + rest)
 
 
@@ -179,21 +179,21 @@ class Family(Generic[T]):
 
 
 @overload
-def text(name: str) -> Column[str]: ...
+def text(name: str) -> RecordColumn[str]: ...
 @overload
-def text(name: str, default: T) -> Column[str | T]: ...
-def text(name: str, default: Any = _REQUIRED) -> Column[Any]:
+def text(name: str, default: T) -> RecordColumn[str | T]: ...
+def text(name: str, default: Any = _REQUIRED) -> RecordColumn[Any]:
     """Declare a column of strings."""
-    return Column(name, lambda value: {"S": value}, itemgetter("S"), default, "text")
+    return RecordColumn(name, lambda value: {"S": value}, itemgetter("S"), default, "text")
 
 
 @overload
-def number(name: str) -> Column[int]: ...
+def number(name: str) -> RecordColumn[int]: ...
 @overload
-def number(name: str, default: T) -> Column[int | T]: ...
-def number(name: str, default: Any = _REQUIRED) -> Column[Any]:
+def number(name: str, default: T) -> RecordColumn[int | T]: ...
+def number(name: str, default: Any = _REQUIRED) -> RecordColumn[Any]:
     """Declare a column of whole numbers."""
-    return Column(name, lambda value: {"N": str(value)}, _whole, default, "a number")
+    return RecordColumn(name, lambda value: {"N": str(value)}, _whole, default, "a number")
 
 
 def _whole(attribute: Attribute) -> int:
@@ -207,12 +207,12 @@ def _whole(attribute: Attribute) -> int:
 
 
 @overload
-def real(name: str) -> Column[float]: ...
+def real(name: str) -> RecordColumn[float]: ...
 @overload
-def real(name: str, default: T) -> Column[float | T]: ...
-def real(name: str, default: Any = _REQUIRED) -> Column[Any]:
+def real(name: str, default: T) -> RecordColumn[float | T]: ...
+def real(name: str, default: Any = _REQUIRED) -> RecordColumn[Any]:
     """Declare a column of floats, written as DynamoDB writes them, so that no store has to normalise them."""
-    return Column(
+    return RecordColumn(
         name,
         lambda value: {"N": repr(value).removesuffix(".0")},
         lambda attribute: float(attribute["N"]),
@@ -222,38 +222,38 @@ def real(name: str, default: Any = _REQUIRED) -> Column[Any]:
 
 
 @overload
-def flag(name: str) -> Column[bool]: ...
+def flag(name: str) -> RecordColumn[bool]: ...
 @overload
-def flag(name: str, default: T) -> Column[bool | T]: ...
-def flag(name: str, default: Any = _REQUIRED) -> Column[Any]:
+def flag(name: str, default: T) -> RecordColumn[bool | T]: ...
+def flag(name: str, default: Any = _REQUIRED) -> RecordColumn[Any]:
     """Declare a column of booleans."""
-    return Column(name, lambda value: {"BOOL": value}, itemgetter("BOOL"), default, "true or false")
+    return RecordColumn(name, lambda value: {"BOOL": value}, itemgetter("BOOL"), default, "true or false")
 
 
-def texts(name: str) -> Column[Collection[str]]:
+def texts(name: str) -> RecordColumn[Collection[str]]:
     """Declare a column of sets of strings; an absent attribute is the empty set."""
-    return Column(name, lambda value: {"SS": list(value)}, itemgetter("SS"), (), "a set of texts")
+    return RecordColumn(name, lambda value: {"SS": list(value)}, itemgetter("SS"), (), "a set of texts")
 
 
 @overload
-def mapping(name: str) -> Column[Mapping[str, Any]]: ...
+def mapping(name: str) -> RecordColumn[Mapping[str, Any]]: ...
 @overload
-def mapping(name: str, default: T) -> Column[Mapping[str, Any] | T]: ...
-def mapping(name: str, default: Any = _REQUIRED) -> Column[Any]:
+def mapping(name: str, default: T) -> RecordColumn[Mapping[str, Any] | T]: ...
+def mapping(name: str, default: Any = _REQUIRED) -> RecordColumn[Any]:
     """Declare a column of maps of plain Python values."""
-    return Column(name, encode, decode, default)
+    return RecordColumn(name, encode, decode, default)
 
 
-def inner_item(name: str) -> Column[Item | None]:
+def inner_item(name: str) -> RecordColumn[Item | None]:
     """Declare a column that holds an item inside the item."""
-    return Column(name, lambda item: {"M": item}, itemgetter("M"), None, "a map")
+    return RecordColumn(name, lambda item: {"M": item}, itemgetter("M"), None, "a map")
 
 
-def raw(name: str) -> Column[Attribute | None]:
+def raw(name: str) -> RecordColumn[Attribute | None]:
     """Declare a column that holds an attribute as it is stored."""
-    return Column(name, lambda value: value, lambda attribute: attribute, None)
+    return RecordColumn(name, lambda value: value, lambda attribute: attribute, None)
 
 
-def family(prefix: str, column: Callable[[str], Column[T]]) -> Family[T]:
+def family(prefix: str, column: Callable[[str], RecordColumn[T]]) -> Family[T]:
     """Declare columns whose names begin with a prefix, each in the form of ``column``."""
     return Family(prefix, column)
