@@ -61,15 +61,15 @@ def open_body(data: bytes, where: str) -> Item:
     """Read the item in an object, without comparing its key."""
     try:
         text = zlib.decompress(data, zlib.MAX_WBITS | 16) if data.startswith(_GZIP) else data
-        said = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
+        document = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, zlib.error, RecursionError) as error:
         raise CorruptArchiveError(f"the archived object {where} cannot be read: {error}") from None
-    if not isinstance(said, dict) or not said:
+    if not isinstance(document, dict) or not document:
         raise CorruptArchiveError(f"the object {where} is not an archived item")
     try:
-        if all(map(_is_typed, said.values())):
-            return canonical_item(said)[0]
-        return canonical_item(encode_item(said))[0]
+        if all(map(_is_typed, document.values())):
+            return canonical_item(document)[0]
+        return canonical_item(encode_item(document))[0]
     except InvalidValueError as error:
         raise CorruptArchiveError(f"the archived object {where} cannot be read: {error.message}") from None
 

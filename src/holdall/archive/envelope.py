@@ -34,8 +34,8 @@ class Envelope:
     def of(cls, table: str, key: Item, item: Item) -> Envelope:
         """The envelope of an item: all of its attributes except the id of the write that stored it."""
         whole, _ = canonical_item({name: value for name, value in item.items() if name != STAMP})
-        said = {"v": VERSION, "table": table, "key": dict(key), "item": whole}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        document = {"v": VERSION, "table": table, "key": dict(key), "item": whole}
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         return cls(text, sha256(text).hexdigest())
 
     def compress(self, put_id: str) -> bytes:
@@ -66,14 +66,14 @@ def open_envelope(data: bytes, where: str) -> Contents:
     """Read what an object contains; `CorruptArchiveError` if it is not an archived item."""
     text = _decompress(data, where)
     try:
-        said = json.loads(text)
-        key, _ = canonical_item(said["key"])
-        item, _ = canonical_item(said["item"])
-        if said["v"] != VERSION or not isinstance(said["table"], str):
+        document = json.loads(text)
+        key, _ = canonical_item(document["key"])
+        item, _ = canonical_item(document["item"])
+        if document["v"] != VERSION or not isinstance(document["table"], str):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CorruptArchiveError(f"the object {where} is not an archived item") from None
-    return Contents(Envelope(text, sha256(text).hexdigest()), said["table"], key, item)
+    return Contents(Envelope(text, sha256(text).hexdigest()), document["table"], key, item)
 
 
 def read_envelope(data: bytes, digest: str, where: str) -> Item:

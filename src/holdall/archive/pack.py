@@ -88,14 +88,14 @@ class Pack:
     @classmethod
     def of(cls, table: str, model: str, slices: Sequence[Slice], put_id: str) -> Pack:
         """Make a pack of these slices."""
-        said = {
+        facts = {
             "v": _VERSION,
             "table": table,
             "model": model,
             "put": put_id,
             "slices": [{"key": dict(each.key), "h": each.digest, "l": len(each.data)} for each in slices],
         }
-        head = compress(json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode())
+        head = compress(json.dumps(facts, separators=(",", ":"), ensure_ascii=False).encode())
         index = _place(table, model, [(each.key, each.digest, len(each.data)) for each in slices], len(head))
         body = b"".join([head, *(each.data for each in slices)])
         return cls(body, sha256(body).digest(), index)
@@ -142,14 +142,14 @@ class IndexReader:
 
     def _parse(self, start: int) -> PackIndex:
         try:
-            said: Any = json.loads(b"".join(self._text))
-            if said["v"] != _VERSION or not isinstance(said["table"], str):
+            facts: Any = json.loads(b"".join(self._text))
+            if facts["v"] != _VERSION or not isinstance(facts["table"], str):
                 raise self._refuse()
-            model = str(said["model"])
-            slices = [(canonical_item(each["key"])[0], each["h"], int(each["l"])) for each in said["slices"]]
+            model = str(facts["model"])
+            slices = [(canonical_item(each["key"])[0], each["h"], int(each["l"])) for each in facts["slices"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise self._refuse() from None
-        return _place(said["table"], model, slices, start)
+        return _place(facts["table"], model, slices, start)
 
     def _refuse(self) -> CorruptArchiveError:
         return CorruptArchiveError(f"the object {self._where} is not a pack of archived items")

@@ -46,7 +46,7 @@ class Pointer:
     @property
     def stored(self) -> Attribute:
         """The attribute that stores this pointer."""
-        said: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "s": self.service,
             "k": self.key,
             "e": self.etag,
@@ -57,12 +57,12 @@ class Pointer:
             "f": FORMAT,
         }
         if self.shared:
-            said["x"] = True
+            facts["x"] = True
         if self.offset is not None:
-            said["o"] = self.offset
+            facts["o"] = self.offset
         if self.owner:
-            said["w"] = self.owner
-        return encode(said)
+            facts["w"] = self.owner
+        return encode(facts)
 
     @property
     def unchanged(self) -> Condition:
@@ -75,8 +75,8 @@ def check_format(item: Item) -> None:
     _check_format(decode(item[POINTER]))
 
 
-def _check_format(said: object) -> None:
-    made = said.get("f") if isinstance(said, dict) else None
+def _check_format(facts: object) -> None:
+    made = facts.get("f") if isinstance(facts, dict) else None
     if isinstance(made, int | Decimal) and made > FORMAT:
         raise CorruptArchiveError(
             f"the pointer of an archived item has format {made}, and this version of Holdall reads format {FORMAT}",
@@ -86,17 +86,17 @@ def _check_format(said: object) -> None:
 
 def read_pointer(item: Item) -> Pointer:
     """Read the pointer of an archived item; `CorruptArchiveError` if that fails."""
-    said = decode(item[POINTER])
-    _check_format(said)
+    facts = decode(item[POINTER])
+    _check_format(facts)
     try:
-        if said["f"] != FORMAT:
+        if facts["f"] != FORMAT:
             raise ValueError
-        moment = datetime.fromisoformat(said["t"])
-        shared = said.get("x", False) is True
-        offset = None if "o" not in said else int(said["o"])
-        place = said["s"], said["k"], said["e"]
+        moment = datetime.fromisoformat(facts["t"])
+        shared = facts.get("x", False) is True
+        offset = None if "o" not in facts else int(facts["o"])
+        place = facts["s"], facts["k"], facts["e"]
         return Pointer(
-            *place, said["h"], int(said["n"]), said["c"], moment, shared, offset, said.get("w", "")
+            *place, facts["h"], int(facts["n"]), facts["c"], moment, shared, offset, facts.get("w", "")
         )
     except (KeyError, TypeError, ValueError, ArithmeticError):
         raise CorruptArchiveError(

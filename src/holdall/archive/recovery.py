@@ -187,13 +187,13 @@ class _Rebuild:
             contents = open_envelope(found.body, f"{service}:{key}")
         except (ObjectNotFoundError, CorruptArchiveError):
             return None
-        said = found.info.headers.metadata
+        metadata = found.info.headers.metadata
         place = self._place
         if not place.owns(contents) or contents.key != place.binding.key_of(item):
             return None
-        if said.get("owner") != keys.owner or said.get("sha256") != contents.envelope.digest:
+        if metadata.get("owner") != keys.owner or metadata.get("sha256") != contents.envelope.digest:
             return None
         try:
-            return ArchivedCopy(contents, datetime.fromisoformat(said["archived_at"]))
+            return ArchivedCopy(contents, datetime.fromisoformat(metadata["archived_at"]))
         except (KeyError, ValueError):
             return None
