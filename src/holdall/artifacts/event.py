@@ -60,8 +60,8 @@ def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[
     return decorate
 
 
-def _event(said: dict[str, Any]) -> ArtifactEvent:
-    return ArtifactEvent(**{**said, "at": parse_moment(said["at"])})
+def _event(fields: dict[str, Any]) -> ArtifactEvent:
+    return ArtifactEvent(**{**fields, "at": parse_moment(fields["at"])})
 
 
 # --- enqueuing --------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def announce(
     from holdall.jobs.outbox import Outbox  # it takes a while to load
 
     context = change.context
-    said = {
+    fields = {
         "id": context.port.new_id(),
         "kind": kind,
         "name": name,
@@ -98,5 +98,5 @@ def announce(
     }
     outbox = Outbox(context)
     for handler in handlers:
-        outbox.add(handler, (said,))
+        outbox.add(handler, (fields,))
     change.join(outbox)

@@ -85,13 +85,13 @@ def find_content(row: VersionRow, note: Note) -> Content | None:
 
 def revision_of(*records: Record | None) -> str:
     """A digest that differs after every change of these records: of all attributes of rows, and of notes' revisions."""
-    said = [
+    facts = [
         None
         if record is None or record.item is None
         else {name: each for name, each in record.item.items() if name in _REVISED}
         for record in records
     ]
-    return _sha256(_encode(said).encode()).hexdigest()[:20]
+    return _sha256(_encode(facts).encode()).hexdigest()[:20]
 
 
 def artifact_of(

@@ -100,8 +100,8 @@ class Intent:
     def is_that(self, info: ObjectInfo, sent: ObjectInfo) -> bool:
         """Whether an object is the one that was sent, and not another process's with the same bytes."""
         headers = info.headers
-        said = info.etag, headers.metadata, headers.content_type
-        return said == (sent.etag, self.object_metadata, self.content_type)
+        found = info.etag, headers.metadata, headers.content_type
+        return found == (sent.etag, self.object_metadata, self.content_type)
 
     def is_there(self, latest: Latest) -> bool:
         """Whether LATEST already has this content, as far as the table knows."""
