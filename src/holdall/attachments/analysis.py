@@ -69,21 +69,21 @@ async def examine(context: Context, blob: Blob) -> dict[str, Any]:
     path = await fetch_copy(context, blob)
     try:
         if own is None:
-            said: Mapping[str, Any] = await context.port.send(ProbeMedia(str(path), kind))
+            metadata: Mapping[str, Any] = await context.port.send(ProbeMedia(str(path), kind))
         else:
-            said = await _call(context, own, path, blob)
+            metadata = await _call(context, own, path, blob)
     finally:
         await context.port.offload(remove_directory, path.parent, None)
-    return {**said, "analyzed": True}
+    return {**metadata, "analyzed": True}
 
 
 async def _call(context: Context, function: Callable[..., Any], path: Path, blob: Blob) -> Mapping[str, Any]:
-    said = await context.port.call(function, path, blob)
-    if said is not None and not isinstance(said, Mapping):
+    metadata = await context.port.call(function, path, blob)
+    if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidOptionsError(
-            f"the analyzer {function.__qualname__} must return a mapping of metadata, not {type(said).__name__}"
+            f"the analyzer {function.__qualname__} must return a mapping of metadata, not {type(metadata).__name__}"
         )
-    return own_metadata(said)
+    return own_metadata(metadata)
 
 
 def _find_analyzer(content_type: str | None) -> Callable[..., Any] | None:

@@ -54,8 +54,8 @@ def on(*kinds: EventKind, name: str | None = None, **options: Any) -> Callable[[
     return decorate
 
 
-def _read_event(said: dict[str, Any]) -> AttachmentEvent:
-    return AttachmentEvent(**{**said, "at": datetime.fromisoformat(said["at"])})
+def _read_event(fields: dict[str, Any]) -> AttachmentEvent:
+    return AttachmentEvent(**{**fields, "at": datetime.fromisoformat(fields["at"])})
 
 
 def describe_event(
@@ -65,20 +65,20 @@ def describe_event(
     if not handlers_of("attachments", kind):
         return None
     port = context.port
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": port.new_id(),
         "kind": kind,
         "at": format_moment(port.now()),
         "blob_id": blob_id,
     }
     if row is not None:
-        said |= {
+        fields |= {
             "attachment_id": row.id,
             "record_type": row.record_type,
             "record_id": row.record_id,
             "name": row.name,
         }
-    return said
+    return fields
 
 
 @job("holdall.attachment-events", transactional=True)

@@ -207,12 +207,12 @@ class AttachmentsParticipant(Participant):
             events += [describe_event(context, "attached", row.blob_id, row) for row in added]
         self._at_once = [blob_id for blob_id, how in removed.items() if how == "purge"]
         outbox = Outbox(change.context)
-        heard = [event for event in events if event is not None]
+        reported = [event for event in events if event is not None]
         if removed:  # also for blobs deleted right after the commit, in case the process dies first
             delay = 60 if len(self._at_once) == len(removed) else None
             outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
-        if heard:
-            outbox.add(deliver_events, heard)
+        if reported:
+            outbox.add(deliver_events, reported)
         if self._derivations:  # also for urgent work, in case the process dies right after the commit
             delay = 60 if all(each.is_urgent for each in self._derivations) else None
             packed = [each.pack() for each in self._derivations]
@@ -222,7 +222,7 @@ class AttachmentsParticipant(Participant):
             outbox.add(DETACH_AGAIN, missed, key=None, delay=LAG, queue=None)
         if self._intents:
             outbox.add(DETACH_BATCHES, self._list_intents())
-        if removed or heard or missed or self._intents or self._derivations:
+        if removed or reported or missed or self._intents or self._derivations:
             self._outbox = outbox
             await outbox.state(change)
 
