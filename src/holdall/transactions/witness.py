@@ -25,9 +25,9 @@ class Witness:
         self._tools = instruments()
         self._span = None
         if self._tools is not None and self._tools.tracer is not None:
-            told = {} if function is None else {"code.function.name": function}
-            told["holdall.transaction.read_only"] = read_only  # type: ignore[assignment]
-            self._span = start_span(self._tools, "holdall.transaction", told)
+            attributes = {} if function is None else {"code.function.name": function}
+            attributes["holdall.transaction.read_only"] = read_only  # type: ignore[assignment]
+            self._span = start_span(self._tools, "holdall.transaction", attributes)
             self._span.__enter__()
 
     def note_retry(self, attempt: int, error: BaseException, pause: float) -> None:

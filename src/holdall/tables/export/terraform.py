@@ -95,8 +95,8 @@ def _index(index: IndexSchema) -> Iterator[str]:
 
 def _outputs(name: str, table: ExportedTable) -> Iterator[list[str]]:
     for part in ("name", "arn"):
-        said = f"{table.words}'s {part if part == 'name' else 'ARN'}"
-        yield _output(f"{name}_{part}", said, f"aws_dynamodb_table.{name}.{part}")
+        description = f"{table.words}'s {part if part == 'name' else 'ARN'}"
+        yield _output(f"{name}_{part}", description, f"aws_dynamodb_table.{name}.{part}")
 
 
 def _output(name: str, description: str, value: str) -> list[str]:

@@ -376,8 +376,8 @@ def _digest(question: Question, binding: Binding, kind: str) -> str:
 
     if isinstance(question, ScanQuestion):
         condition = question.condition
-        told: list[Any] = [binding.table, question.schema.name, question.segments]
-        told.append(None if condition is None else render({"where": condition}))
+        facts: list[Any] = [binding.table, question.schema.name, question.segments]
+        facts.append(None if condition is None else render({"where": condition}))
     else:
-        told = question.identity(binding)
-    return digest_facts([kind, told], 32)
+        facts = question.identity(binding)
+    return digest_facts([kind, facts], 32)

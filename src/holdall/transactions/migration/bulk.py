@@ -158,13 +158,13 @@ def _version(schema: ModelSchema) -> str:
     """A digest of everything that a run applies to items, for the model and those derived from it."""
     from holdall.core.digests import digest_facts
 
-    told: list[list[Any]] = []
+    facts: list[list[Any]] = []
     for each in schema.family():
         renames = {} if each.migrations is None else each.migrations.renames
-        told.append([each.name, len(each.conversions), sorted(renames.items())])
-        told.append([_describe_index(index.declared) for index in each.indexes.values()])
-        told.append([None if each.ttl is None else each.ttl.name])
-    return digest_facts(told, 16)
+        facts.append([each.name, len(each.conversions), sorted(renames.items())])
+        facts.append([_describe_index(index.declared) for index in each.indexes.values()])
+        facts.append([None if each.ttl is None else each.ttl.name])
+    return digest_facts(facts, 16)
 
 
 def _describe_index(index: Index) -> list[Any]:

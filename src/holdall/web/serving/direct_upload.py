@@ -67,13 +67,13 @@ async def _read(request: Request) -> bytes:
 def _parse(body: bytes) -> dict[str, Any]:
     """The client's description of the file."""
     try:
-        said = json.loads(body)["blob"]
+        blob = json.loads(body)["blob"]
         stated = {
-            "filename": said["filename"],
-            "byte_size": said["byte_size"],
-            "checksum": said["checksum"],
-            "content_type": said.get("content_type") or None,
-            "metadata": said.get("metadata") or {},
+            "filename": blob["filename"],
+            "byte_size": blob["byte_size"],
+            "checksum": blob["checksum"],
+            "content_type": blob.get("content_type") or None,
+            "metadata": blob.get("metadata") or {},
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RefusedError(

@@ -49,12 +49,12 @@ async def _put(site: Site, request: Request) -> Response:
     permitted = await site.db.files.verify_upload(request.path_params["token"])
     signed = permitted.headers
     length = request.headers.get("content-length")
-    for said, demanded in (
+    for stated, demanded in (
         (length, None if permitted.size is None or length is None else str(permitted.size)),
         (request.headers.get("content-type"), signed.content_type),
         (request.headers.get("content-md5", permitted.md5), permitted.md5),
     ):
-        if demanded is not None and said != demanded:
+        if demanded is not None and stated != demanded:
             raise RefusedError(422, "The length, type or checksum does not match the signed URL.")
     try:
         await site.db.files[permitted.service].put(
