@@ -45,7 +45,7 @@ def parse_settings(value: object, source: str) -> AttachmentSettings:
             )
     if not isinstance(settings.path, str) or not settings.path.startswith("/") or settings.path.endswith("/"):
         raise ConfigurationError(
-            f"{source}: path must begin with a slash and not end with one, and is {settings.path!r:.60}",
+            f"{source}: path must begin with a slash and not end with one, but is {settings.path!r:.60}",
             hint="as in /attachments",
         )
     return settings

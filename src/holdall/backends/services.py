@@ -170,7 +170,7 @@ def _parse_mirror(name: str, url: str, named: Mapping[str, object]) -> tuple[str
     primary, *mirrors = [each.strip() for each in url.removeprefix("mirror:").split(",")]
     if not primary or not mirrors or not all(mirrors):
         raise ConfigurationError(
-            f"the URL of the file service {name} must name a primary and its mirrors, not be {url!r:.80}",
+            f"the URL of the file service {name} must name a primary and its mirrors, not {url!r:.80}",
             hint="use mirror:PRIMARY,MIRROR,...",
         )
     for each in (primary, *mirrors):

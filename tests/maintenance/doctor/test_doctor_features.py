@@ -143,7 +143,7 @@ FAULTS = {
     "a key is reserved for a missing job": Fault(
         lambda clinic: clinic.forget(**JOBS, job_key="two"),
         "jobs",
-        "which does not exist, so that no job with it can be enqueued",
+        "which does not exist, so no job with it can be enqueued",
         True,
     ),
     "a queue is not listed": Fault(
@@ -262,7 +262,7 @@ FAULTS = {
     "the note of an alias is missing": Fault(
         lambda clinic: clinic.delete(META, "alias#prod"),
         "artifacts",
-        "its history has change 1, but its note counts 0, so that it cannot be changed",
+        "its history has change 1, but its note counts 0, so the alias cannot be changed",
         True,
     ),
     "a change is missing from the history of an alias": Fault(

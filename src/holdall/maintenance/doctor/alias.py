@@ -166,9 +166,7 @@ class AliasCheck:
             change.update(note, AliasNote.changes.set(last), *tag, expect=[same])
             return await commit_once(change) is None
 
-        message = (
-            f"its history has change {last}, but its note counts {note.changes}, so that it cannot be changed"
-        )
+        message = f"its history has change {last}, but its note counts {note.changes}, so the alias cannot be changed"
         await self._work.find(
             "artifacts", "error", self._subject(alias), message, "count the changes of its history", mend
         )

@@ -139,7 +139,7 @@ class VariantCheck:
             return  # a purge was about to end
         mend = partial(delete_picture, context, home, variant_owner(row.blob_id, row.digest), "image")
         subject = f"variant {row.digest} of blob {row.blob_id}"
-        message = "its source is missing, so that it cannot be found"
+        message = "its source is missing, so it cannot be found"
         await self._work.find("blobs", "notice", subject, message, "delete it with its picture", mend)
 
     async def _is_marked(self, blob_id: str) -> bool:
@@ -185,5 +185,5 @@ class ClaimCheck:
             return await commit_once(change) is None
 
         subject = f"key {claim.key!r:.120} of file service {service}"
-        message = "it is claimed for an object that does not exist, so that none can be created there"
+        message = "it is claimed for an object that does not exist, so no object can be created there"
         await self._work.find("blobs", "warning", subject, message, "release the key", mend)

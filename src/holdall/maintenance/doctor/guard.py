@@ -79,7 +79,7 @@ class GuardCheck:
         value = f"its {field.name}"
         if not found.is_stored:
             mend = self._claim(item, field, Guard(guard))
-            message = f"{value} is not reserved, so that another item could take it"
+            message = f"{value} is not reserved, so another item could take it"
             await self._work.find("unique", "error", subject, message, "reserve the value", mend)
             return
         other = await self._find_owner(binding, found)

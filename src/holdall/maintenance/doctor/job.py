@@ -124,7 +124,7 @@ class JobCheck:
         if queue in await queues(work.context):
             return  # a program has registered it since
         mend = partial(register_queues, work.context, [queue])
-        message = "it has jobs, but is not in the list of queues, so that its jobs are not listed"
+        message = "it has jobs, but is not in the list of queues, so its jobs are not listed"
         await work.find("jobs", "error", f"queue {queue}", message, "add it to the list", mend)
 
     async def _read_again(self, job: JobRecord) -> bool:
@@ -151,7 +151,7 @@ class JobCheck:
             change.require(JobItem(place), place.exists & JobItem.lease.absent)
             return await commit_once(change) is None
 
-        message = f"its key {job.key!r:.60} is not reserved, so that a second job with it could be enqueued"
+        message = f"its key {job.key!r:.60} is not reserved, so a second job with it could be enqueued"
         await self._work.find("jobs", "error", self._name(job), message, "reserve the key", mend)
 
     async def finish(self, parts: Sequence[JobCheck]) -> None:
@@ -206,7 +206,9 @@ class JobCheck:
             change.delete(key, expect=[key.same(JobKey.job, JobKey.until)])
             return await commit_once(change) is None
 
-        message = f"the key is reserved for job {key.job}, which does not exist, so that no job with it can be enqueued"
+        message = (
+            f"the key is reserved for job {key.job}, which does not exist, so no job with it can be enqueued"
+        )
         await self._work.find(
             "jobs", "error", f"key of {self._name_key(key)}", message, "release the key", mend
         )
