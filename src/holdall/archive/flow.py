@@ -58,7 +58,7 @@ async def key(context: Context, given: ModelKey[Any] | Model) -> str:
 
 
 async def find_archived(context: Context, *given: ModelKey[Any] | Model) -> list[ModelKey[Any]]:
-    """Return the keys of those of these items that are in the archive, in the order given.
+    """Return the keys of the given items that are archived, in the order given.
 
     Pass items or their keys, as in ``Order.key(...)``. This reads what the table stores, not the archive.
     """

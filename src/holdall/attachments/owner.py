@@ -1,4 +1,4 @@
-"""Flows on the attachments of an owner of which only the type and id are known, as in command-line tools."""
+"""Flows for the attachments of an owner that is known only by its type and id, as in command-line tools."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ async def purge(*ids: str) -> None:
 
 
 async def purge_blobs(context: Context, ids: Sequence[str]) -> int:
-    """Purge those of the blobs to which nothing refers; return how many."""
+    """Purge the blobs among these to which nothing refers; return how many were purged."""
     home = await home_of(context)
     done = 0
     for row in (await read_blobs(context, home, ids)).values():

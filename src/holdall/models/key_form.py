@@ -178,7 +178,7 @@ class CollectionForm(SharedForm):
         self._roots.setdefault(collection, set()).add(root)
 
     def are_adjacent(self, asked: set[str]) -> bool:
-        """Whether this program defines no other model whose items lie between those of the models asked for."""
+        """Whether this program defines no other model whose items lie between the items of the requested models."""
         first, last = min(asked), max(asked)
         return all(root in asked or not first < root < last for root in self._roots[self.head])
 
@@ -226,7 +226,7 @@ class AncestorForm(KeyForm):
         )
 
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
-        """The model whose sort key's default is the item's; whatever has none of the defaults is of the root."""
+        """The model whose default for the sort key the item has; an item with none of the defaults is the root's."""
         for each in schema.family():
             default = each.sort_default()
             if default is not None and sort in (default, str(default)):  # a number may be kept as text

@@ -136,7 +136,7 @@ DECODED = Frozen()
 
 
 class Partial(Frozen):
-    """The marks of an item of which only some fields were fetched; reading another field is an error."""
+    """The marks of an item that was fetched in part; reading a field that was not fetched is an error."""
 
     __slots__ = ("fetched",)
 

@@ -1,4 +1,4 @@
-"""Running functions in transactions, sync and async: the methods of a database that do so."""
+"""The methods of a database that run functions in transactions, sync and async."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ class _Body:
         self.is_broken = False
 
     def read(self) -> Message:
-        """The next message. A body that ends too soon counts as a disconnect, lest a part is taken for the whole."""
+        """The next message. A body that ends too soon counts as a disconnect: a part must not pass for the whole."""
         size = _CHUNK if self._left is None else min(_CHUNK, self._left)
         try:
             data = self._stream.read(size) if size and not self.is_read else b""

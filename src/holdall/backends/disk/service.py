@@ -238,7 +238,7 @@ class DiskService:
 
 
 def _is_large(request: Request[Any]) -> bool:
-    """Whether a read is of so many bytes that it should have a thread of its own."""
+    """Whether a read is large enough to deserve its own thread."""
     return isinstance(request, GetObject) and (request.size or 0) > _LARGE
 
 

@@ -109,7 +109,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def translate_error(error: sqlite3.Error | OSError, path: Path | None) -> StoreError:
-    """SQLite's error as one of ours."""
+    """Translate an error of SQLite's into one of ours."""
     where = path or "the database in memory"
     if isinstance(error, OSError):
         return StoreNotWritableError(

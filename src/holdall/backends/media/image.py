@@ -16,7 +16,7 @@ ORIENTATION = 0x0112
 
 
 def open_image(path: str, content_type: str, most: int | None = None) -> Image.Image:
-    """The picture, of which only the header has been read; ``most`` limits its pixels, and those of nested pictures."""
+    """The picture, with only its header read; ``most`` limits its pixels, and those of nested pictures."""
     if content_type not in READ:
         raise UnsupportedMediaError("is not supported")
     warnings.simplefilter("ignore")  # about oddities in files, which the user cannot change

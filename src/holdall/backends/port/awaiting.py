@@ -212,7 +212,7 @@ class _Result(asyncio.Future[T]):
 
 
 async def _finish(work: Awaitable[T], result: _Result[T]) -> None:
-    """Await the work and wake its caller at once; a callback of the task would do so a round of the loop later."""
+    """Await the work and wake its caller at once; a callback of the task would wake it one round of the loop later."""
     try:
         result.set_result(await work)
     except BaseException as error:

@@ -75,7 +75,7 @@ def _length(reply: Reply) -> int | None:
 
 
 def put_info(request: PutObject, reply: Reply, etags: Etags, put_id: str | None = None) -> ObjectInfo:
-    """The description of an object after a put, which has left this id, or that of its request."""
+    """The description of an object after a put with this id; by default, the id in the request."""
     etag = etag_of(request.key, reply.headers)
     etags.learn(etag, request.md5, reply.headers)
     return ObjectInfo(

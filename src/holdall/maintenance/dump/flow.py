@@ -129,7 +129,7 @@ class _Load:
         return True
 
     async def _write(self) -> None:
-        """Write the items of the batch, of which each has another key, and forget them."""
+        """Write the items of the batch, which all have different keys, and clear it."""
         puts = list(self._batch.values())
         self._batch.clear()
         if not self._check_only:

@@ -1,4 +1,4 @@
-"""Working on many items, sync and async: the methods of a database that do so."""
+"""The methods of a database that work on many items, sync and async."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console as an application: who may see and change what is decided here, once for all pages."""
+"""The console as an application: access is decided here, once for all pages."""
 
 from __future__ import annotations
 
