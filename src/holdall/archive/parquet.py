@@ -87,8 +87,8 @@ class ParquetRows:
 
     def _write_group(self) -> None:
         arrays = [
-            self._make_array(column, [row[place] for row in self._rows])
-            for place, column in enumerate(self._columns)
+            self._make_array(column, [row[position] for row in self._rows])
+            for position, column in enumerate(self._columns)
         ]
         self._rows, self._size = [], 0
         self._writer.write_table(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))

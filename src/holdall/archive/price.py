@@ -64,4 +64,4 @@ BOUNDS: Sequence[float] = (3, 6, 12, 24, 36, inf)
 
 def classify(months: float) -> int:
     """The class of a payback time in the histogram; the last one is for items that pay back too late, or never."""
-    return next(place for place, bound in enumerate(BOUNDS) if months <= bound)
+    return next(position for position, bound in enumerate(BOUNDS) if months <= bound)
