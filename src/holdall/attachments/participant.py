@@ -347,14 +347,14 @@ async def _read_rows(
     context: Context, home: Home, wishes: Sequence[Wish], slots: Sequence[Slot | None]
 ) -> list[list[AttachmentRow]]:
     """Read the rows that each wish needs, in parallel."""
-    places = [place for place, wish in enumerate(wishes) if wish.needs_rows]
-    flows = [_read_wish(context, home, wishes[place], slots[place]) for place in places]
+    positions = [position for position, wish in enumerate(wishes) if wish.needs_rows]
+    flows = [_read_wish(context, home, wishes[position], slots[position]) for position in positions]
     found: list[list[AttachmentRow]] = [[] for _ in wishes]
     if len(flows) == 1:
-        found[places[0]] = await flows[0]
+        found[positions[0]] = await flows[0]
     elif flows:
-        for place, outcome in zip(places, await context.port.gather(flows), strict=True):
-            found[place] = outcome.result()
+        for position, outcome in zip(positions, await context.port.gather(flows), strict=True):
+            found[position] = outcome.result()
     return found
 
 
