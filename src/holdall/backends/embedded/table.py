@@ -49,7 +49,7 @@ def plan_create(catalog: Catalog, request: CreateTable, found: Sequence[Checked]
     if schema.name in catalog.tables:
         raise TableExistsError(f"the table {schema.name} already exists", hint="use it, or delete it first")
     first = catalog.next_number
-    numbers = {index.name: first + place for place, index in enumerate(schema.indexes, start=1)}
+    numbers = {index.name: first + position for position, index in enumerate(schema.indexes, start=1)}
     table = Table(first, schema, numbers)
 
     def work(connection: sqlite3.Connection) -> TableDescription:

@@ -172,8 +172,8 @@ def _settle(action: Action, row: Row | None) -> tuple[New, CancellationReason]:
 
 def _cancellation(request: TransactWrite, reasons: list[CancellationReason]) -> str:
     failed = [
-        f"{place} ({type(action).__name__} on {action.table}): {reason.code}"
-        for place, (action, reason) in enumerate(zip(request.actions, reasons, strict=True))
+        f"{position} ({type(action).__name__} on {action.table}): {reason.code}"
+        for position, (action, reason) in enumerate(zip(request.actions, reasons, strict=True))
         if reason.code != "None"
     ]
     return "the transaction was cancelled, and nothing was written; action " + ", action ".join(failed)

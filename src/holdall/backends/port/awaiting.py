@@ -69,16 +69,16 @@ class AwaitingPort(World):
             def begin() -> None:
                 """Begin the next flow, if there is one, in a task, which gives it its own context variables."""
                 nonlocal running
-                for place in waiting:
+                for position in waiting:
                     running += 1
-                    asyncio.ensure_future(everything[place]).add_done_callback(partial(end, place))
+                    asyncio.ensure_future(everything[position]).add_done_callback(partial(end, position))
                     return
 
-            def end(place: int, task: asyncio.Task[T]) -> None:
+            def end(position: int, task: asyncio.Task[T]) -> None:
                 nonlocal running
                 running -= 1
                 error = asyncio.CancelledError() if task.cancelled() else task.exception()
-                outcomes[place] = Outcome(task.result()) if error is None else Outcome(error=error)
+                outcomes[position] = Outcome(task.result()) if error is None else Outcome(error=error)
                 begin()
                 if not running and not over.done():
                     over.set_result(None)
@@ -92,8 +92,8 @@ class AwaitingPort(World):
                 begin_no_more()  # the loop ends
 
         def begin_no_more() -> None:
-            for place in waiting:
-                everything[place].close()
+            for position in waiting:
+                everything[position].close()
 
         await see_through(run_all(), begin_no_more)
         return outcomes
