@@ -122,8 +122,8 @@ def _check_equalities(
             f"{', '.join(names)} is not the beginning of the key of {keyed.name}",
             hint=f"the key is {', '.join(part.name for part in keyed.keys)}",
         )
-    for place, (part, (_, equals)) in enumerate(zip(keyed.keys, key.equalities, strict=False)):
-        limit = MAX_PARTITION_KEY if place < len(partitions) else MAX_SORT_KEY
+    for position, (part, (_, equals)) in enumerate(zip(keyed.keys, key.equalities, strict=False)):
+        limit = MAX_PARTITION_KEY if position < len(partitions) else MAX_SORT_KEY
         check_key_attribute(schema, keyed, part, canonical_attribute(equals), limit)
     return keyed.keys[len(names)] if len(names) < len(keyed.keys) else None
 

@@ -99,11 +99,11 @@ def _encode_bytes(value: bytes | bytearray | memoryview) -> dict[str, Any]:
 
 def _encode_list(value: Iterable[object]) -> dict[str, Any]:
     parts = []
-    for place, member in enumerate(value):
+    for position, member in enumerate(value):
         try:
             parts.append(encode(member))
         except InvalidValueError as error:
-            raise error.inside(f"[{place}]") from None
+            raise error.inside(f"[{position}]") from None
     return {"L": parts}
 
 
@@ -192,11 +192,11 @@ def _decode_by_name(item: Item) -> dict[str, Any]:
 
 def _decode_list(members: Iterable[Attribute]) -> list[Any]:
     values = []
-    for place, member in enumerate(members):
+    for position, member in enumerate(members):
         try:
             values.append(decode(member))
         except InvalidValueError as error:
-            raise error.inside(f"[{place}]") from None
+            raise error.inside(f"[{position}]") from None
     return values
 
 
