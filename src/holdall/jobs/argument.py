@@ -29,7 +29,7 @@ def format_arguments(arguments: Sequence[object]) -> str:
         return "[]"
     try:
         encoded = [
-            _encode_value(argument, f"argument {place}") for place, argument in enumerate(arguments, 1)
+            _encode_value(argument, f"argument {position}") for position, argument in enumerate(arguments, 1)
         ]
         text = _encode(encoded)
         size = len(text.encode())
@@ -60,7 +60,7 @@ def _encode_value(value: object, where: str) -> Any:
             raise InvalidJobArgumentsError(f"{where} is {value!r}, which JSON cannot represent")
         return value
     if isinstance(value, list | tuple):
-        return [_encode_value(member, f"{where}[{place}]") for place, member in enumerate(value)]
+        return [_encode_value(member, f"{where}[{position}]") for position, member in enumerate(value)]
     if isinstance(value, dict):
         return _encode_mapping(value, where)
     locator = find_locator(value)
