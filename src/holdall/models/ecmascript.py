@@ -139,11 +139,11 @@ def _string(text: str) -> str:
 
 def _array(values: Iterable[object], order: _Order) -> str:
     parts = []
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         try:
             parts.append(_json(value, order))
         except InvalidValueError as error:
-            raise error.inside(f"[{place}]") from None
+            raise error.inside(f"[{position}]") from None
     return f"[{','.join(parts)}]"
 
 

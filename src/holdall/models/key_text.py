@@ -217,7 +217,7 @@ class KeyText:
                     hint="put it into where=",
                 )
         prefix = ""
-        for place, piece in enumerate(self.pieces):
+        for position, piece in enumerate(self.pieces):
             if isinstance(piece, str):
                 prefix += piece
                 continue
@@ -233,7 +233,7 @@ class KeyText:
                     hint=f"the order is: {', '.join(names)}",
                 )
             else:
-                return self._compare(prefix, piece, mine, last=place == len(self.pieces) - 1)
+                return self._compare(prefix, piece, mine, last=position == len(self.pieces) - 1)
         return Range(Compare("=", Path((self.attribute.name,)), Value({"S": prefix})))
 
     def _compare(self, prefix: str, placeholder: Placeholder, given: Sequence[Term], *, last: bool) -> Range:

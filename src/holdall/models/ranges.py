@@ -94,7 +94,7 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
         )
     _check_fields(given, [field.name for field in spelling.fields])
     fixed: list[Any] = []
-    for place, field in enumerate(spelling.fields):
+    for position, field in enumerate(spelling.fields):
         mine = [term for term in given if term.field.name == field.name]
         given = [term for term in given if term.field.name != field.name]
         if len(mine) == 1 and mine[0].operator == "=":
@@ -104,7 +104,7 @@ def range_of(clause: Clause | None, spelling: Spelling) -> Range:
             return _fix(spelling, fixed)
         if given:
             raise _explain_order(given[0], field, spelling.fields)
-        return _compare(spelling, fixed, field, mine, last=place == len(spelling.fields) - 1)
+        return _compare(spelling, fixed, field, mine, last=position == len(spelling.fields) - 1)
     raise AssertionError("every term uses one of the fields")
 
 

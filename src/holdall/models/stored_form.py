@@ -136,11 +136,11 @@ def _encode_seconds(length: timedelta) -> Attribute:
 
 def _encode_list(members: Iterable[object]) -> Attribute:
     parts = []
-    for place, member in enumerate(members):
+    for position, member in enumerate(members):
         try:
             parts.append(encode_value(member))
         except InvalidValueError as error:
-            raise error.inside(f"[{place}]") from None
+            raise error.inside(f"[{position}]") from None
     return {"L": parts}
 
 
