@@ -39,7 +39,7 @@ class Change:
         self.context = context
         self.participants: list[Participant] = []
         self._steps = list(steps)
-        self._places: dict[str, int] | None = None
+        self._positions: dict[str, int] | None = None
 
     @property
     def plan(self) -> CommitPlan:
@@ -133,18 +133,18 @@ class Change:
         if not steps:
             steps.append(step)
             return
-        if self._places is None:
-            places = enumerate(steps)
-            self._places = {
-                known.item.address.identity: place
-                for place, known in places
+        if self._positions is None:
+            numbered = enumerate(steps)
+            self._positions = {
+                known.item.address.identity: position
+                for position, known in numbered
                 if isinstance(known.item, Record)
             }
-        place = self._places.setdefault(record.address.identity, len(steps))
-        if place == len(steps):
+        position = self._positions.setdefault(record.address.identity, len(steps))
+        if position == len(steps):
             steps.append(step)
         else:
-            steps[place] = _merge(steps[place], step)
+            steps[position] = _merge(steps[position], step)
 
 
 def _asks(label: str | None, refused: Refuse | None) -> bool:
