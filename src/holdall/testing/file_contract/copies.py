@@ -116,9 +116,9 @@ async def a_copy_that_creates_is_refused_if_the_key_is_taken(service: Service) -
 @check("conditional_copies")
 async def of_many_copies_that_create_one_wins(service: Service) -> None:
     ids = [service.port.new_id() for _ in range(RACERS)]
-    for place, mine in enumerate(ids):
-        await service.put(f"source {place}", mine.encode())
-    flows = [service.copy(f"source {place}", "copy", if_absent=mine) for place, mine in enumerate(ids)]
+    for position, mine in enumerate(ids):
+        await service.put(f"source {position}", mine.encode())
+    flows = [service.copy(f"source {position}", "copy", if_absent=mine) for position, mine in enumerate(ids)]
     outcomes = await service.port.gather(flows, limit=RACERS)
     losses = [outcome.error for outcome in outcomes if outcome.error is not None]
     assert len(losses) == RACERS - 1

@@ -58,10 +58,10 @@ async def a_number_comes_back_in_its_canonical_text(store: Store) -> None:
 async def any_attribute_name_works(store: Store) -> None:
     table = await store.table()
     names = ["size", "a.b", "a-b", "#x", ":y", "with space", "ключ", "😀", "[0]", "_w", "x" * 255]
-    await store.put(table, pk="a", **{name: place for place, name in enumerate(names)})
+    await store.put(table, pk="a", **{name: position for position, name in enumerate(names)})
     projection = tuple(path(name) for name in names)
     reply = await store.send(GetItem(table, encode_item({"pk": "a"}), True, projection))
-    assert reply.item == encode_item({name: place for place, name in enumerate(names)})
+    assert reply.item == encode_item({name: position for position, name in enumerate(names)})
 
 
 @check()
