@@ -44,14 +44,14 @@ async def hydrate(context: Context, binding: Binding, raw: Item) -> Item | None:
 
 async def hydrate_all(context: Context, rows: Sequence[tuple[Binding, Item]]) -> list[Outcome[Item | None]]:
     """Hydrate rows, in their order; contents that are stored elsewhere are fetched concurrently."""
-    far = [place for place, (binding, raw) in enumerate(rows) if is_pointer(binding, raw)]
+    far = [position for position, (binding, raw) in enumerate(rows) if is_pointer(binding, raw)]
     fetched: dict[int, Outcome[Item | None]] = {}
     if len(far) > 1:
-        flows = (hydrate(context, *rows[place]) for place in far)
+        flows = (hydrate(context, *rows[position]) for position in far)
         fetched = dict(zip(far, await context.port.gather(flows, limit=_AT_ONCE), strict=True))
     return [
-        fetched[place] if place in fetched else await _attempt(context, *row)
-        for place, row in enumerate(rows)
+        fetched[position] if position in fetched else await _attempt(context, *row)
+        for position, row in enumerate(rows)
     ]
 
 

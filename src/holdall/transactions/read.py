@@ -87,8 +87,8 @@ async def get_by(
         raise refuse_values("get_by", schema, nameless, [field for field in schema.plain if field.unique][:1])
     field, value = _unique_value(schema, values)
     binding = await bind(context, schema)
-    place = GetItem(binding.table, guard_key(binding, field, value), True)
-    guard = (await context.port.send(place)).item
+    request = GetItem(binding.table, guard_key(binding, field, value), True)
+    guard = (await context.port.send(request)).item
     while True:
         if unit is not None:
             unit.requests += 1
@@ -99,7 +99,7 @@ async def get_by(
         if item is not None and getattr(item, field.name) == value:  # in a transaction, this locks the field
             return item
         home = await bind(context, key.schema)
-        both = await context.port.send(TransactGet((place, GetItem(home.table, home.key(key), True))))
+        both = await context.port.send(TransactGet((request, GetItem(home.table, home.key(key), True))))
         guard, raw = both.items
         if guard is not None and parse_owner(schema, guard) == key:
             if unit is not None:
@@ -235,14 +235,14 @@ async def fetch_all(
     replies = await get_many(context, unit, [read for _, read, _ in wanted], strong)
     raws = [_present(context, binding, reply) for (_, _, binding), reply in zip(wanted, replies, strict=True)]
     other = [
-        (place, binding, raw)
-        for place, ((_, _, binding), raw) in enumerate(zip(wanted, raws, strict=True))
+        (position, binding, raw)
+        for position, ((_, _, binding), raw) in enumerate(zip(wanted, raws, strict=True))
         if raw is not None and not is_current(binding, raw)
     ]
     outcomes = await hydrate_all(context, [(binding, raw) for _, binding, raw in other]) if other else ()
-    made = {place: outcome.result() for (place, _, _), outcome in zip(other, outcomes, strict=True)}
-    for place, ((key, _, binding), raw) in enumerate(zip(wanted, raws, strict=True)):
-        found[key] = _receive(unit, binding, key, raw, made.get(place, raw), fields)
+    made = {position: outcome.result() for (position, _, _), outcome in zip(other, outcomes, strict=True)}
+    for position, ((key, _, binding), raw) in enumerate(zip(wanted, raws, strict=True)):
+        found[key] = _receive(unit, binding, key, raw, made.get(position, raw), fields)
     items = [found[key] for key in keys]
     if include:
         include = tuple(include)

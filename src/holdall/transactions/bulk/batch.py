@@ -159,9 +159,9 @@ class Batches:
         A transaction whose reply was lost recognises by the stamp that its item was written again meanwhile.
         """
         writes: list[PutItem | DeleteItem] = []
-        for place, (binding, item) in enumerate(puts):
+        for position, (binding, item) in enumerate(puts):
             if not binding.own:
-                if place % BatchWrite.most == 0:
+                if position % BatchWrite.most == 0:
                     stamp = {"S": self._context.port.new_id()}
                 item[STAMP] = stamp
             writes.append(PutItem(binding.table, item))
