@@ -29,12 +29,12 @@ def place_bars(numbers: Mapping[str, int]) -> list[Bar]:
         Bar(
             label,
             number,
-            place * step + step * 0.15,
+            position * step + step * 0.15,
             HEIGHT * (1 - number / most),
             step * 0.7,
             HEIGHT * number / most,
         )
-        for place, (label, number) in enumerate(numbers.items())
+        for position, (label, number) in enumerate(numbers.items())
     ]
 
 

@@ -40,8 +40,8 @@ async def _show_form(visit: Visit, alias: Alias, typed: Mapping[str, str], probl
         if version.number is not None and not alias.shares.get(version.version)
     ]
     rows = [
-        tuple(typed.get(f"{part}-{place}", given) for part, given in zip(_PARTS, row, strict=True))
-        for place, row in enumerate(_ROWS)
+        tuple(typed.get(f"{part}-{position}", given) for part, given in zip(_PARTS, row, strict=True))
+        for position, row in enumerate(_ROWS)
     ]
     return visit.render(
         "rollout_start.html",
