@@ -43,6 +43,15 @@ class Content:
     manifest: str | None = None
     total: int | None = None
 
+    def is_like(self, other: Content) -> bool:
+        """Whether both are the same for the user: bytes, type, metadata and tags."""
+        return (self.sha256, self.content_type, self.metadata or {}, self.tags or {}) == (
+            other.sha256,
+            other.content_type,
+            other.metadata or {},
+            other.tags or {},
+        )
+
 
 # --- rows and notes ---------------------------------------------------------------------------------------
 
@@ -66,9 +75,7 @@ def content_updates(content: Content, row: VersionRow) -> list[Set | Remove]:
 def find_content(row: VersionRow, note: Note) -> Content | None:
     """The content that a note describes; None if there is none, or if versioned has written the row since."""
     sha256, etag = note.sha256, note.etag
-    if etag is None or sha256 is None or not row.is_stored:
-        return None
-    if sha256 != row.sha256 or note.update_at != row.update_at:
+    if etag is None or sha256 is None or sha256 != row.sha256 or note.update_at != row.update_at:
         return None
     return Content(
         sha256,
@@ -139,7 +146,7 @@ def user_metadata(info: ObjectInfo) -> dict[str, str]:
     return {name: value for name, value in info.headers.metadata.items() if name not in (*OURS, MANIFEST_KEY)}
 
 
-def content_of(info: ObjectInfo, tags: Mapping[str, str] | None) -> Content | None:
+def content_of(info: ObjectInfo, tags: Mapping[str, str] | None = None) -> Content | None:
     """The content that an object's metadata describes; None if neither Holdall nor versioned put the object."""
     sha256 = object_sha256(info)
     if sha256 is None:

@@ -56,8 +56,10 @@ class Expected:
 
     def check_revision(self, name: str, latest: Latest) -> None:
         """Raise if LATEST has another revision."""
+        if self.revision is None:
+            return
         found = revision_of(latest.row, latest.head)
-        if self.revision is not None and self.revision != found:
+        if self.revision != found:
             raise self.refusal(name, f"LATEST has revision {found}, not {self.revision:.40}")
 
     def check_version(self, name: str, newest: VersionRow | None) -> None:

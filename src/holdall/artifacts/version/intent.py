@@ -35,6 +35,7 @@ from holdall.artifacts.version.latest import (
 from holdall.artifacts.version.material import Material, is_directory, material_of, of_manifest
 from holdall.artifacts.version.vacancy import await_vacancy
 from holdall.core.context import Context
+from holdall.core.digests import hex_of
 from holdall.core.frozen import dataclass, replace
 from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
@@ -52,67 +53,33 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The content that LATEST will have.
+    """The content that LATEST will have, and its bytes.
 
-    A directory has a ``hold`` that keeps its files until LATEST has them, and, if it will be published, a
-    ``version_hold`` that keeps them until the version has them.
+    ``content`` has no etag yet; ``headers`` are those of the object, with Holdall's metadata. A directory has a
+    ``hold`` that keeps its files until LATEST has them, and, if it will be published, a ``version_hold`` that keeps
+    them until the version has them.
     """
 
     name: str
-    key: str
-    material: Material
-    content_type: str | None
-    metadata: Mapping[str, str]
+    content: Content
+    headers: ObjectHeaders
     tags: Mapping[str, str]
-    total: int | None
-    hold: Hold | None
-    version_hold: Hold | None
+    material: Material
     expected: Expected
     progress: Progress | None
-
-    @property
-    def manifest(self) -> str | None:
-        """The digest of a directory's manifest."""
-        return None if self.total is None else self.material.sha256
-
-    @property
-    def object_metadata(self) -> dict[str, str]:
-        """The metadata of the object, including Holdall's."""
-        ours = {NAME_KEY: self.name, SHA_KEY: self.material.sha256}
-        if self.total is not None:
-            ours[MANIFEST_KEY] = str(self.total)
-        return {**self.metadata, **ours}
-
-    def content(self, info: ObjectInfo) -> Content:
-        """The content, once there is an object."""
-        return Content(
-            self.material.sha256,
-            info.etag,
-            info.size,
-            self.key,
-            self.content_type,
-            self.metadata,
-            self.tags,
-            self.manifest,
-            self.total,
-        )
+    hold: Hold | None = None
+    version_hold: Hold | None = None
 
     def is_that(self, info: ObjectInfo, sent: ObjectInfo) -> bool:
         """Whether an object is the one that was sent, and not another process's with the same bytes."""
         headers = info.headers
         found = info.etag, headers.metadata, headers.content_type
-        return found == (sent.etag, self.object_metadata, self.content_type)
+        return found == (sent.etag, self.headers.metadata, self.headers.content_type)
 
     def is_there(self, latest: Latest) -> bool:
         """Whether LATEST already has this content, as far as the table knows."""
         content = latest.content
-        return (
-            latest.is_live
-            and content is not None
-            and content.sha256 == self.material.sha256
-            and (content.content_type, content.metadata or {}, content.tags or {})
-            == (self.content_type, self.metadata, self.tags)
-        )
+        return latest.is_live and content is not None and content.is_like(self.content)
 
 
 async def put(
@@ -165,18 +132,27 @@ async def prepare_intent(
     key = home.object_key(name, LATEST)
     # with room for what Holdall adds to it, and for the id that a copy of it leaves
     trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13, "put": "0" * 47}
-    headers = ObjectHeaders(content_type, metadata=trial)
-    check_object_request(PutObject(home.service, key, b"", headers, tags=kept_tags))
-    if not await is_directory(context, content):
-        material = await material_of(context, home, content, progress)
-        return home, Intent(
-            name, key, material, content_type, given, kept_tags, None, None, None, expected, progress
-        )
-    from holdall.artifacts.directory.manifest import CONTENT_TYPE
+    put = PutObject(home.service, key, b"", ObjectHeaders(content_type, metadata=trial), tags=kept_tags)
+    check_object_request(put)
+    holds: tuple[Hold | None, Hold | None] = None, None
+    total: int | None = None
+    if await is_directory(context, content):
+        from holdall.artifacts.directory.manifest import CONTENT_TYPE
 
-    holds, material, total = await _hold_directory(context, home, name, content, expected, progress, publish)
-    content_type = CONTENT_TYPE if content_type is None else content_type
-    return home, Intent(name, key, material, content_type, given, kept_tags, total, *holds, expected, None)
+        holds, material, total = await _hold_directory(
+            context, home, name, content, expected, progress, publish
+        )
+        content_type = CONTENT_TYPE if content_type is None else content_type
+        progress = None  # the files were reported
+    else:
+        material = await material_of(context, home, content, progress)
+    sha256 = hex_of(material.digest)
+    ours, manifest = {NAME_KEY: name, SHA_KEY: sha256}, None
+    if total is not None:
+        ours[MANIFEST_KEY], manifest = str(total), sha256
+    kept = Content(sha256, "", material.size, key, content_type, given, kept_tags, manifest, total)
+    headers = ObjectHeaders(content_type, metadata={**given, **ours})
+    return home, Intent(name, kept, headers, kept_tags, material, expected, progress, *holds)
 
 
 async def use_intent(context: Context, home: Home, intent: Intent, work: Coroutine[Any, Any, T]) -> T:
@@ -249,16 +225,12 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
     while True:
         await attempts.another()
         latest = await read_latest(context, home, intent.name)
-        latest = await await_vacancy(context, home, latest, intent.material.sha256)
-        check_home(home, latest)
+        latest = await await_vacancy(context, home, latest, intent.content.sha256)
+        check_home(home, intent.name, latest.content)
         if_match = await intent.expected.check(context, home, intent.name, latest)
         if intent.is_there(latest):
-            info = await find_object(context, home.service, intent.key)
-            if (
-                info is not None
-                and is_in_line(latest, info)
-                and object_sha256(info) == intent.material.sha256
-            ):
+            info = await find_object(context, home.service, intent.content.key)
+            if info is not None and is_in_line(latest, info) and object_sha256(info) == intent.content.sha256:
                 return await _keep_latest(context, home, intent, latest)
         if intent.hold is not None and not _find_marks(latest, intent.hold):
             announced = await _announce_manifest(context, home, latest, intent.hold)
@@ -266,9 +238,9 @@ async def put_intent(context: Context, home: Home, intent: Intent) -> Artifact:
                 continue
             latest = announced
         sent = await _send_intent(context, home, intent, if_match)
-        info = await find_object(context, home.service, intent.key)
+        info = await find_object(context, home.service, intent.content.key)
         if info is not None and intent.is_that(info, sent):
-            content = intent.content(info)
+            content = replace(intent.content, etag=info.etag)
             done = await put_right(context, home, latest, info, content=content, hold=intent.hold)
             if isinstance(done, Latest):
                 return _describe_put(home, intent, done, sent)
@@ -285,10 +257,9 @@ async def _send_intent(context: Context, home: Home, intent: Intent, if_match: s
         return await intent.material.send(
             context,
             home,
-            intent.key,
-            content_type=intent.content_type,
-            metadata=intent.object_metadata,
-            tags=intent.tags,
+            intent.content.key,
+            intent.headers,
+            intent.tags,
             if_match=if_match,
             progress=intent.progress,
         )
@@ -354,7 +325,7 @@ async def _keep_latest(context: Context, home: Home, intent: Intent, latest: Lat
 def _describe_put(home: Home, intent: Intent, done: Latest, sent: ObjectInfo) -> Artifact:
     """Describe what was put, even if it has been replaced since."""
     served, content = done.head.served_by, done.content
-    if content is not None and content.sha256 == intent.material.sha256:
+    if content is not None and content.sha256 == intent.content.sha256:
         return artifact_of(done.row, done.head, content=content, aliases=served)
-    row = VersionRow.make(home, intent.name, LATEST, sent.modified, intent.material.sha256)
-    return artifact_of(row, content=intent.content(sent), aliases=served)
+    row = VersionRow.make(home, intent.name, LATEST, sent.modified, intent.content.sha256)
+    return artifact_of(row, content=intent.content, aliases=served)

@@ -74,7 +74,7 @@ async def settle(
     while True:
         await attempts.another()
         latest = await read_latest(context, home, name)
-        check_home(home, latest)
+        check_home(home, name, latest.content)
         info = (
             None
             if latest.is_purged
@@ -86,7 +86,7 @@ async def settle(
         if isinstance(found, Latest):
             return found, info
         if found.found.keys() == {"manifest"}:
-            await check_counted(context, home, name, content_of(info, None))
+            await check_counted(context, home, name, content_of(info))
 
 
 async def check_counted(context: Context, home: Home, name: str, content: Content | None) -> None:
@@ -104,7 +104,7 @@ async def check_counted(context: Context, home: Home, name: str, content: Conten
 
 def is_in_line(latest: Latest, info: ObjectInfo) -> bool:
     """Whether the row names the object's content, and the head names that object (unless versioned wrote since)."""
-    content = content_of(info, None)
+    content = content_of(info)
     if content is None:
         return True  # neither Holdall nor versioned put the object, so it tells us nothing
     if latest.row.sha256 != content.sha256:
@@ -131,7 +131,7 @@ async def put_right(
 ) -> Latest | Refused:
     """Write the row and the head for an object; refused if another process has written either meanwhile."""
     if content is None:
-        content = content_of(info, await tags_of(context, home, info.key))
+        content = await read_content(context, home, info)
         assert content is not None
     name, change = latest.name, Change(context)
     row = VersionRow.make(home, name, LATEST, info.modified, content.sha256)
@@ -214,21 +214,21 @@ async def unlist(context: Context, home: Home, name: str) -> bool:
     return await commit_once(change) is None
 
 
-async def tags_of(context: Context, home: Home, key: str) -> dict[str, str]:
-    """Read the tags of an object; empty if it does not exist."""
+async def read_content(context: Context, home: Home, info: ObjectInfo) -> Content | None:
+    """Read the tags of an object; the content that it describes with them, as `content_of`."""
     try:
-        found = await context.port.send(GetTags(home.service, key))
-    except ObjectNotFoundError:
-        return {}
-    return dict(found)
+        tags = await context.port.send(GetTags(home.service, info.key))
+    except ObjectNotFoundError:  # deleted meanwhile
+        tags = {}
+    return content_of(info, dict(tags))
 
 
-def check_home(home: Home, latest: Latest) -> None:
-    """Raise `ConfigurationError` if LATEST is stored elsewhere, under another prefix or suffix."""
-    content, expected = latest.content, home.object_key(latest.name, LATEST)
+def check_home(home: Home, name: str, content: Content | None) -> None:
+    """Raise `ConfigurationError` if the content of LATEST is stored elsewhere, under another prefix or suffix."""
+    expected = home.object_key(name, LATEST)
     if content is not None and content.key != expected:
         raise ConfigurationError(
-            f"the artifact {latest.name!r:.60} is stored under the key {content.key!r:.80}, not under {expected!r:.80}",
+            f"the artifact {name!r:.60} is stored under the key {content.key!r:.80}, not under {expected!r:.80}",
             hint="open the database with the prefix and suffix with which the artifact was put: "
             "artifacts=ArtifactSettings(prefix=..., suffix=...)",
         )

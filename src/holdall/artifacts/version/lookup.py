@@ -23,8 +23,8 @@ from holdall.artifacts.name import (
 )
 from holdall.artifacts.record import Note, VersionNote, VersionRow, note_sk
 from holdall.artifacts.version.artifact import Artifact
-from holdall.artifacts.version.content import artifact_of, content_of, find_content
-from holdall.artifacts.version.latest import settle, tags_of
+from holdall.artifacts.version.content import artifact_of, find_content
+from holdall.artifacts.version.latest import read_content, settle
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
@@ -103,7 +103,7 @@ async def _read_latest(
         raise explain_missing(name, LATEST)
     if info is None:
         raise await _report_loss(context, home, name, LATEST)
-    content = latest.content or content_of(info, await tags_of(context, home, info.key))
+    content = latest.content or await read_content(context, home, info)
     return artifact_of(latest.row, latest.head, content=content, aliases=aliases)
 
 
@@ -115,11 +115,10 @@ async def _fill(
         return artifact_of(row, note, aliases=aliases)
     name, sk = row.pk, row.sk
     check_unaltered(name, sk, row, note)
-    object_key = home.object_key(name, sk)
-    info = await find_object(context, home.service, object_key)
+    info = await find_object(context, home.service, home.object_key(name, sk))
     if info is None:
         raise await _report_loss(context, home, name, sk)
-    content = content_of(info, await tags_of(context, home, object_key))
+    content = await read_content(context, home, info)
     if content is None or content.sha256 != row.sha256:
         raise IntegrityError(
             f"version {display_version(sk)} of {name!r:.60} should have the SHA-256 {row.sha256}, "

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
-from holdall.core.digests import Digests, hex_of
+from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import DeleteObject, DescribeService, ObjectHeaders, ObjectInfo, PutObject
 from holdall.core.port import Port
@@ -39,22 +39,16 @@ class Material:
     source: Any = None
     waiting: str | None = None
 
-    @property
-    def sha256(self) -> str:
-        """The digest in hexadecimal digits."""
-        return hex_of(self.digest)
-
     async def send(
         self,
         context: Context,
         home: Home,
         key: str,
-        *,
-        content_type: str | None,
-        metadata: Mapping[str, str],
+        headers: ObjectHeaders,
         tags: Mapping[str, str],
-        if_match: str | None,
-        progress: Progress | None,
+        *,
+        if_match: str | None = None,
+        progress: Progress | None = None,
     ) -> ObjectInfo:
         """Store it under a key."""
         shelf = Shelf(context, home.service)
@@ -63,8 +57,8 @@ class Material:
                 shelf,
                 [self.waiting],
                 key,
-                content_type=content_type,
-                metadata=metadata,
+                content_type=headers.content_type,
+                metadata=headers.metadata,
                 tags=tags,
                 if_match=if_match,
             )
@@ -73,8 +67,8 @@ class Material:
             shelf,
             key,
             await source.rewind(context.port) if isinstance(source, _Again) else source,
-            content_type=content_type,
-            metadata=metadata,
+            content_type=headers.content_type,
+            metadata=headers.metadata,
             tags=tags,
             if_match=if_match,
             sha256=self.digest,
@@ -84,14 +78,7 @@ class Material:
         )
 
     async def create(
-        self,
-        context: Context,
-        home: Home,
-        key: str,
-        *,
-        content_type: str | None,
-        metadata: Mapping[str, str],
-        tags: Mapping[str, str],
+        self, context: Context, home: Home, key: str, headers: ObjectHeaders, tags: Mapping[str, str]
     ) -> ObjectInfo:
         """Store it under a key that is free; `PreconditionFailedError` if it is not.
 
@@ -103,8 +90,8 @@ class Material:
                 Shelf(context, home.service),
                 [self.waiting],
                 key,
-                content_type=content_type,
-                metadata=metadata,
+                content_type=headers.content_type,
+                metadata=headers.metadata,
                 tags=tags,
                 if_absent=True,
             )
@@ -112,7 +99,7 @@ class Material:
             home.service,
             key,
             await self._read(context),
-            ObjectHeaders(content_type, metadata=metadata),
+            headers,
             sha256=self.digest,
             if_absent=context.port.new_id(),
             tags=tags,
@@ -130,16 +117,7 @@ class Material:
         if self.size <= (await port.send(DescribeService(home.service))).single_put:
             return self
         key = home.incoming_key(port.new_id())
-        await self.send(
-            context,
-            home,
-            key,
-            content_type=None,
-            metadata={},
-            tags={},
-            if_match=None,
-            progress=progress,
-        )
+        await self.send(context, home, key, ObjectHeaders(), {}, progress=progress)
         return replace(self, source=None, waiting=key)
 
     async def _read(self, context: Context) -> bytes:

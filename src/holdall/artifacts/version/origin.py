@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.name import LATEST
-from holdall.artifacts.record import Note, VersionRow
-from holdall.artifacts.version.artifact import Artifact
-from holdall.artifacts.version.content import (
-    Content,
-    artifact_of,
-    content_of,
-    find_content,
-    object_sha256,
-    user_metadata,
-)
+from holdall.artifacts.record import VersionRow
+from holdall.artifacts.version.content import Content, find_content, object_sha256, user_metadata
 from holdall.artifacts.version.expectation import Expected
 from holdall.artifacts.version.intent import Intent
-from holdall.artifacts.version.latest import Latest, check_home, read_latest, settle, tags_of
+from holdall.artifacts.version.latest import Latest, check_home, read_content, settle
 from holdall.artifacts.version.lookup import explain_missing
 from holdall.artifacts.version.reservation import Reservation, give_up, prolong
 from holdall.core.context import Context
@@ -35,7 +27,6 @@ from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 from holdall.files.mirror import mirror
 from holdall.files.transfer import find_object
 from holdall.tables.commit.flow import Attempts
-from holdall.tables.record import fetch
 
 if TYPE_CHECKING:
     from holdall.artifacts.directory.record import Hold
@@ -57,8 +48,8 @@ class Origin(Protocol):
     async def find_sha256(self, row: VersionRow) -> str:
         """The digest of the content to publish, given the row of LATEST."""
 
-    async def find_same(self, newest: VersionRow) -> Artifact | None:
-        """The newest version, which has that digest, if its type, metadata and tags are the same too."""
+    async def describe(self) -> Content:
+        """The content to publish, with its type, metadata and tags."""
 
     async def place(self, reservation: Reservation) -> Placed | None:
         """Create the object of a reserved number; None if the number cannot be used."""
@@ -72,50 +63,48 @@ class LatestContent:
         self._home = home
         self._name = name
         self._expected = expected
-        self._row = VersionRow.at(home, name, LATEST)
+        self._row: VersionRow
 
     async def find_sha256(self, row: VersionRow) -> str:
         """The digest in the row of LATEST; or in its object, if the caller has expectations."""
         expected = self._expected
         if not row.is_live or expected.sha256 is not None or expected.revision is not None:
-            row = await self._revive_row()
+            latest, _ = await self._settle()  # a process may have died after it put the object
+            row = latest.row
         self._row = row
-        expected.check_sha256(self._name, row.sha256)
-        if expected.revision is not None:
-            expected.check_revision(self._name, await read_latest(self._context, self._home, self._name))
         assert row.sha256 is not None
         return row.sha256
 
-    async def _revive_row(self) -> VersionRow:
-        """The row of LATEST, verified against its object: a process may have died after it put the object."""
-        latest, info = await settle(self._context, self._home, self._name)
-        if not latest.is_live or info is None:
-            raise explain_missing(self._name, LATEST)
-        return latest.row
-
-    async def find_same(self, newest: VersionRow) -> Artifact | None:
-        """The newest version, if LATEST is exactly that."""
-        context, home = self._context, self._home
-        latest, info = await settle(context, home, self._name)
+    async def _settle(self) -> tuple[Latest, ObjectInfo]:
+        """LATEST, verified against its object; raise if it is missing, or not what the caller expects."""
+        name = self._name
+        latest, info = await settle(self._context, self._home, name)
         if info is None or not latest.is_live:
-            return None
-        ours = latest.content or content_of(info, await tags_of(context, home, info.key))
-        return None if ours is None else await _find_same(context, home, self._name, newest, ours)
+            raise explain_missing(name, LATEST)
+        self._expected.check_sha256(name, latest.row.sha256)
+        self._expected.check_revision(name, latest)
+        return latest, info
+
+    async def describe(self) -> Content:
+        """The content of LATEST, from the head or from the object."""
+        latest, info = await self._settle()
+        content = latest.content or await read_content(self._context, self._home, info)
+        if content is None:
+            raise explain_missing(self._name, LATEST)
+        return replace(content, etag=info.etag)
 
     async def place(self, reservation: Reservation) -> Placed | None:
         """Copy the object of LATEST."""
         context, home, name = self._context, self._home, self._name
-        latest = Latest(name, self._row, reservation.head, None)
-        self._expected.check_revision(name, latest)
-        key = home.object_key(name, reservation.sk)
         content = find_content(self._row, reservation.head)
-        if content is not None:
-            check_home(home, replace(latest, content=content))
+        self._expected.check_revision(name, Latest(name, self._row, reservation.head, content))
+        check_home(home, name, content)
+        key = home.object_key(name, reservation.sk)
         attempts = Attempts(context, f"the artifact {name!r:.60}")
         while True:
             await attempts.another()
             if content is None:
-                content = await self._look()
+                content = await self.describe()
             reservation = await prolong(context, reservation, content.size)
             try:
                 copied = await self._copy(content, key)
@@ -134,19 +123,6 @@ class LatestContent:
         await give_up(context, reservation)
         return None
 
-    async def _look(self) -> Content:
-        """Read the content of LATEST from its object; raise if it is not what the caller expects."""
-        context, home, name = self._context, self._home, self._name
-        latest, info = await settle(context, home, name)
-        if info is None or not latest.is_live:
-            raise explain_missing(name, LATEST)
-        content = latest.content or content_of(info, await tags_of(context, home, info.key))
-        if content is None:
-            raise explain_missing(name, LATEST)
-        self._expected.check_revision(name, latest)
-        self._expected.check_sha256(name, content.sha256)
-        return replace(content, etag=info.etag)
-
     async def _copy(self, content: Content, key: str) -> ObjectInfo | None:
         """Copy LATEST to a key; None if LATEST has changed, `_TakenError` if the key has another object."""
         context, home = self._context, self._home
@@ -161,7 +137,7 @@ class LatestContent:
             found = await find_object(context, home.service, key)
             if found is None:
                 return None
-            if not _has_content(found, content.sha256, content.size):
+            if not _has_content(found, content):
                 raise _TakenError from None
             info = found  # the number is ours, and so is the object: a reply was lost
         await mirror(context, home.service, key)
@@ -182,55 +158,29 @@ class GivenContent:
 
     async def find_sha256(self, row: VersionRow) -> str:
         """The digest of the content."""
-        return self._intent.material.sha256
+        return self._intent.content.sha256
 
-    async def find_same(self, newest: VersionRow) -> Artifact | None:
-        """The newest version, if the content is exactly that."""
-        context, home, intent = self._context, self._home, self._intent
-        ours = Content(intent.material.sha256, "", 0, "", intent.content_type, intent.metadata, intent.tags)
-        return await _find_same(context, home, intent.name, newest, ours)
+    async def describe(self) -> Content:
+        """The content."""
+        return self._intent.content
 
     async def place(self, reservation: Reservation) -> Placed | None:
         """Send the content, or copy it from its temporary key."""
         context, home, intent = self._context, self._home, self._intent
-        material, key = intent.material, home.object_key(intent.name, reservation.sk)
-        reservation = await prolong(context, reservation, material.size)
+        content, key = intent.content, home.object_key(intent.name, reservation.sk)
+        reservation = await prolong(context, reservation, content.size)
         try:
-            info = await material.create(
-                context,
-                home,
-                key,
-                content_type=intent.content_type,
-                metadata=intent.object_metadata,
-                tags=intent.tags,
-            )
+            info = await intent.material.create(context, home, key, intent.headers, intent.tags)
         except PreconditionFailedError:
             found = await find_object(context, home.service, key)
-            if found is None or not _has_content(found, material.sha256, material.size):
+            if found is None or not _has_content(found, content):
                 await give_up(context, reservation)
                 return None
             info = found  # the number is ours, and so is the object: a reply was lost
-        return Placed(reservation, replace(intent.content(info), key=key), info.modified, intent.version_hold)
+        return Placed(
+            reservation, replace(content, etag=info.etag, key=key), info.modified, intent.version_hold
+        )
 
 
-def _has_content(found: ObjectInfo, sha256: str, size: int) -> bool:
-    return (object_sha256(found), found.size) == (sha256, size)
-
-
-async def _find_same(
-    context: Context, home: Home, name: str, newest: VersionRow, ours: Content
-) -> Artifact | None:
-    """The newest version, if it is exactly this content with the same type, metadata and tags."""
-    sk = newest.sk
-    note = await fetch(context.port, Note.at(home, name, sk))
-    theirs = find_content(newest, note)
-    if theirs is None:
-        there = await find_object(context, home.service, home.object_key(name, sk))
-        theirs = None if there is None else content_of(there, await tags_of(context, home, there.key))
-    if theirs is None or _say(ours) != _say(theirs):
-        return None
-    return artifact_of(newest, note, content=theirs, aliases=note.served_by)
-
-
-def _say(content: Content) -> tuple[object, ...]:
-    return content.sha256, content.content_type, content.metadata or {}, content.tags or {}
+def _has_content(found: ObjectInfo, content: Content) -> bool:
+    return (object_sha256(found), found.size) == (content.sha256, content.size)

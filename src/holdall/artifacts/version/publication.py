@@ -24,10 +24,10 @@ from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import check_name, number_of
 from holdall.artifacts.record import Head, NameRecord, Note, VersionNote, VersionRow
 from holdall.artifacts.version.artifact import Artifact
-from holdall.artifacts.version.content import artifact_of, content_updates
+from holdall.artifacts.version.content import artifact_of, content_updates, find_content
 from holdall.artifacts.version.expectation import Expected, newest_rows
 from holdall.artifacts.version.intent import Intent, prepare_intent, put_intent, use_intent
-from holdall.artifacts.version.latest import check_counted, read_latest
+from holdall.artifacts.version.latest import check_counted, read_content, read_latest
 from holdall.artifacts.version.origin import GivenContent, LatestContent, Origin, Placed
 from holdall.artifacts.version.reservation import clean, give_up, reserve
 from holdall.core.context import Context
@@ -36,6 +36,7 @@ from holdall.core.objects import DeleteObject
 from holdall.core.telemetry import warn
 from holdall.errors import ArtifactChangedError, InvalidOptionsError, ServiceError
 from holdall.files.progress import Progress
+from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
 from holdall.tables.record import fetch
@@ -87,7 +88,9 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
     name, wanted = intent.name, intent.expected
     if not force:
         _, newest = await newest_rows(context, home, name)
-        same = await _find_same(GivenContent(context, home, intent), newest, intent.material.sha256)
+        same = await _find_same(
+            context, home, GivenContent(context, home, intent), newest, intent.content.sha256
+        )
         if same is not None:
             await put_intent(context, home, intent)
             if intent.version_hold is not None:
@@ -118,7 +121,7 @@ async def _publish(
         sha256 = await origin.find_sha256(row)
         expected.check_version(name, newest)
         if not force:
-            same = await _find_same(origin, newest, sha256)
+            same = await _find_same(context, home, origin, newest, sha256)
             if same is not None:
                 return same
         least = 0 if newest is None else number_of(newest.sk) or 0
@@ -140,11 +143,21 @@ async def _publish(
             return published
 
 
-async def _find_same(origin: Origin, newest: VersionRow | None, sha256: str) -> Artifact | None:
-    """The newest version, if it is the same as what would be published."""
+async def _find_same(
+    context: Context, home: Home, origin: Origin, newest: VersionRow | None, sha256: str
+) -> Artifact | None:
+    """The newest version, if it is the same as what would be published, which has this digest."""
     if newest is None or not newest.is_live or newest.sha256 != sha256:
         return None
-    return await origin.find_same(newest)
+    wanted, name = await origin.describe(), newest.pk
+    note = await fetch(context.port, Note.at(home, name, newest.sk))
+    content = find_content(newest, note)
+    if content is None:
+        info = await find_object(context, home.service, home.object_key(name, newest.sk))
+        content = None if info is None else await read_content(context, home, info)
+    if content is None or not content.is_like(wanted):
+        return None
+    return artifact_of(newest, note, content=content, aliases=note.served_by)
 
 
 async def _clean_up(context: Context, home: Home, name: str, head: Head) -> None:
