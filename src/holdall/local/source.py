@@ -90,11 +90,6 @@ def _measure(path: Path) -> tuple[int, ...]:
     return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
 
 
-def is_directory(given: Any) -> bool:
-    """Whether a path leads to a directory."""
-    return Path(given).is_dir()
-
-
 def fill_buffer(
     source: BytesSource | FileSource, buffer: Buffer, start: int, digests: Digests | None, is_whole: bool
 ) -> int:

@@ -32,7 +32,7 @@ from holdall.artifacts.version.latest import (
     settle,
     update_head,
 )
-from holdall.artifacts.version.material import Material, is_directory, material_of, of_manifest
+from holdall.artifacts.version.material import Material, material_of, of_manifest
 from holdall.artifacts.version.vacancy import await_vacancy
 from holdall.core.context import Context
 from holdall.core.digests import hex_of
@@ -136,7 +136,8 @@ async def prepare_intent(
     check_object_request(put)
     holds: tuple[Hold | None, Hold | None] = None, None
     total: int | None = None
-    if await is_directory(context, content):
+    material = await material_of(context, home, content, progress)
+    if material is None:
         from holdall.artifacts.directory.manifest import CONTENT_TYPE
 
         holds, material, total = await _hold_directory(
@@ -144,8 +145,6 @@ async def prepare_intent(
         )
         content_type = CONTENT_TYPE if content_type is None else content_type
         progress = None  # the files were reported
-    else:
-        material = await material_of(context, home, content, progress)
     sha256 = hex_of(material.digest)
     ours, manifest = {NAME_KEY: name, SHA_KEY: sha256}, None
     if total is not None:

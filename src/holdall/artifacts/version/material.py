@@ -24,7 +24,6 @@ from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
 from holdall.files.source import hash_bytes, open_source, read_exactly, read_range
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
-from holdall.local.source import is_directory as _is_directory
 
 _PIECE = 1024 * 1024
 _TURN = 64 * 1024**2
@@ -151,17 +150,13 @@ class _Again:
         return self.stream
 
 
-async def is_directory(context: Context, given: object) -> bool:
-    """Whether the given content is the path of a directory."""
-    if not isinstance(given, str) and not hasattr(given, "__fspath__"):
-        return False
-    return await context.port.offload(_is_directory, given)
-
-
-async def material_of(context: Context, home: Home, given: Any, progress: Progress | None) -> Material:
-    """The caller's content, with its digest."""
+async def material_of(context: Context, home: Home, given: Any, progress: Progress | None) -> Material | None:
+    """The caller's content, with its digest; None for the path of a directory."""
     port = context.port
-    source = await open_source(port, given)
+    try:
+        source = await open_source(port, given)
+    except IsADirectoryError:
+        return None
     digests = Digests(["sha256"])
     if isinstance(source, BytesSource | FileSource):
         for start in range(0, source.size, _TURN):
@@ -171,17 +166,17 @@ async def material_of(context: Context, home: Home, given: Any, progress: Progre
             raise IntegrityError(
                 f"the content changed while it was read: it had {source.size:,} bytes, then {digests.size:,}"
             )
-        return Material(_digest(digests), source.size, given)
+        return _make_material(digests, given)
     if await _can_go_back(context, source):
         start = await port.call(source.stream.tell)
         while piece := await port.read(source.stream, _PIECE):
             await hash_bytes(port, digests, piece)
-        return Material(_digest(digests), digests.size, _Again(source.stream, start))
+        return _make_material(digests, _Again(source.stream, start))
     single = (await port.send(DescribeService(home.service))).single_put
     first = await read_exactly(port, source.stream, single + 1)
     if len(first) <= single:
         await hash_bytes(port, digests, first)
-        return Material(_digest(digests), len(first), first)
+        return _make_material(digests, first)
     key = home.incoming_key(port.new_id())
     stream = _Continued(first, source.stream)
     del first
@@ -196,12 +191,13 @@ def of_manifest(manifest: bytes) -> Material:
     """A directory's manifest."""
     digests = Digests(["sha256"])
     digests.update(manifest)
-    return Material(_digest(digests), len(manifest), manifest)
+    return _make_material(digests, manifest)
 
 
-def _digest(digests: Digests) -> str:
-    assert digests.sha256 is not None
-    return digests.sha256
+def _make_material(digests: Digests, source: Any) -> Material:
+    digest = digests.sha256
+    assert digest is not None
+    return Material(digest, digests.size, source)
 
 
 async def _can_go_back(context: Context, source: StreamSource) -> bool:
