@@ -65,8 +65,7 @@ class Digests:
     def check(self, key: str, md5: str | None, sha256: str | None) -> None:
         """Raise `IntegrityError` if the bytes do not have the expected digests; None for a digest is not checked."""
         for name, expected in (("md5", md5), ("sha256", sha256)):
-            found = getattr(self, name)
-            if expected is not None and expected != found:
+            if expected is not None and expected != (found := getattr(self, name)):
                 raise IntegrityError(
                     f"the bytes for {key!r:.80} have the {name} {found}, not the expected {expected}",
                     hint="they were changed in transit, or are different bytes; pass digests in base64",

@@ -28,7 +28,7 @@ from holdall.core.objects import (
 )
 from holdall.core.port import Port
 from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
-from holdall.files.mirror import mirror
+from holdall.files.mirror import PLAN_COPIES
 from holdall.files.multipart import Have, send_part, upload_parts
 from holdall.files.progress import Meter, Progress
 from holdall.files.shelf import Shelf
@@ -117,7 +117,8 @@ async def put(
         info = await _put_stream(job, found, digests)
     else:
         info = await _put_known(job, found, digests)
-    await mirror(context, service, key)
+    if traits.mirrors:
+        await context.hook(PLAN_COPIES)(context, service, key)
     return replace(info, md5=digests.md5, sha256=digests.sha256, crc32c=digests.crc32c)
 
 
