@@ -109,29 +109,24 @@ async def reserve(context: Context, home: Home, name: str, least: int) -> Reserv
 
 
 def _request_number(head: Head, slot: str, mark: str, least: int, behind: bool) -> UpdateItem:
-    counter, following = Head.counter, _advance(least, behind)
-    counted = counter.below(least) if behind else counter.absent | counter.at_least(least)
+    """Set the counter to the number after it, or after ``least`` if it is ``behind``; and reserve that number."""
+    counter, reserving = Head.counter, Head.reserving[slot]
+    if behind:
+        following: SetValue = Value({"N": str(least + 1)})
+        counted = counter.below(least)
+    else:
+        following = Plus(IfNotExists(counter.path, Value({"N": str(least)})), Value({"N": "1"}))
+        counted = counter.absent | counter.at_least(least)
     last = counter.below(0) if least >= LAST_NUMBER else counter.differs(LAST_NUMBER)
-    updates = (
-        Set(counter.path, following),
-        Set(Head.reserved[slot].path, following),
-        Head.reserving[slot].set(mark),
-    )
+    updates = Set(counter.path, following), Set(Head.reserved[slot].path, following), reserving.set(mark)
     return UpdateItem(
         head.address.table,
         head.address.key,
         Update(updates),
-        Head.reserving[slot].absent & counted & last,
+        reserving.absent & counted & last,
         returns="new",
         item_on_failure=True,
     )
-
-
-def _advance(least: int, behind: bool) -> SetValue:
-    """The number after ``least`` if the counter is behind it, otherwise the number after the counter."""
-    if behind:
-        return Value({"N": str(least + 1)})
-    return Plus(IfNotExists(Head.counter.path, Value({"N": str(least)})), Value({"N": "1"}))
 
 
 async def raise_counter(context: Context, home: Home, name: str, number: int) -> None:
@@ -157,25 +152,23 @@ async def prolong(context: Context, reservation: Reservation, size: int) -> Rese
     if needed < _PATIENCE:
         return reservation
     until = context.port.now() + timedelta(seconds=needed)
-    longer = replace(reservation, mark=f"{show_moment(until)}|{reservation.mark.split('|')[1]}")
-    done = await _replace_mark(context, reservation.head, reservation.slot, reservation.mark, longer.mark)
-    return longer if done else reservation
+    return await _replace_mark(context, reservation, show_moment(until)) or reservation
 
 
-async def _replace_mark(context: Context, head: Head, slot: str, old: str, new: str) -> bool:
-    change, mark = Change(context), Head.reserving[slot]
-    change.update(head, mark.set(new), expect=[mark.equals(old)])
-    return await commit_once(change) is None
+async def _replace_mark(context: Context, reservation: Reservation, until: str) -> Reservation | None:
+    """Change when a reservation ends, and return it; None if its mark is gone."""
+    change, mark = Change(context), Head.reserving[reservation.slot]
+    changed = replace(reservation, mark=f"{until}|{reservation.mark.partition('|')[2]}")
+    change.update(reservation.head, mark.set(changed.mark), expect=[mark.equals(reservation.mark)])
+    return changed if await commit_once(change) is None else None
 
 
 async def give_up(context: Context, reservation: Reservation) -> None:
     """Remove the mark; the number stays burnt."""
-    await _remove_mark(context, reservation.head, reservation.slot, reservation.mark)
-
-
-async def _remove_mark(context: Context, head: Head, slot: str, mark: str) -> None:
-    change = Change(context)
-    change.update(head, *_clear_slot(slot), expect=[Head.reserving[slot].equals(mark)])
+    change, slot = Change(context), reservation.slot
+    change.update(
+        reservation.head, *_clear_slot(slot), expect=[Head.reserving[slot].equals(reservation.mark)]
+    )
     await commit_once(change)
 
 
@@ -192,19 +185,18 @@ async def clean(context: Context, home: Home, name: str, head: Head | None = Non
         head = await fetch(context.port, Head.of(home, name))
     now, cleaned = context.port.now(), 0
     for slot, mark in head.reserving.items():
-        until, _, id = mark.partition("|")
+        until = mark.partition("|")[0]
+        if until != _BURNT and parse_moment(until) > now:
+            continue
+        dead = Reservation(slot, mark, head.reserved[slot], head)
         if until != _BURNT:
-            burnt = f"{_BURNT}|{id}"
-            if parse_moment(until) > now or not await _replace_mark(context, head, slot, mark, burnt):
+            burnt = await _replace_mark(context, dead, _BURNT)
+            if burnt is None:
                 continue
-            mark = burnt
-        await _delete_litter(context, home, name, encode_version_sk(head.reserved[slot]))
-        await _remove_mark(context, head, slot, mark)
+            dead = burnt
+        # versioned may have made the burnt number a version: then the bytes are not litter
+        if not (await fetch(context.port, VersionRow.at(home, name, dead.sk))).is_stored:
+            await context.port.send(DeleteObject(home.service, home.object_key(name, dead.sk)))
+        await give_up(context, dead)
         cleaned += 1
     return cleaned
-
-
-async def _delete_litter(context: Context, home: Home, name: str, sk: str) -> None:
-    """Delete the bytes under a burnt number, unless versioned has made it a version."""
-    if not (await fetch(context.port, VersionRow.at(home, name, sk))).is_stored:
-        await context.port.send(DeleteObject(home.service, home.object_key(name, sk)))
