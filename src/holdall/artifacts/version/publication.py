@@ -85,12 +85,11 @@ async def publish(
 
 async def _publish_intent(context: Context, home: Home, intent: Intent, force: bool) -> Artifact:
     """Make an intent LATEST, and publish exactly that content."""
-    name, wanted = intent.name, intent.expected
+    name, wanted, known = intent.name, intent.expected, None
     if not force:
-        _, newest = await newest_rows(context, home, name)
-        same = await _find_same(
-            context, home, GivenContent(context, home, intent), newest, intent.content.sha256
-        )
+        known = await newest_rows(context, home, name)
+        origin = GivenContent(context, home, intent)
+        same = await _find_same(context, home, origin, known[1], intent.content.sha256)
         if same is not None:
             await put_intent(context, home, intent)
             if intent.version_hold is not None:
@@ -105,19 +104,27 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
         await put_intent(context, home, staged)
         origin = GivenContent(context, home, staged)
         # the expectations of LATEST were met: from here on only the versions matter
-        return await _publish(context, home, name, origin, Expected(version=wanted.version), True)
+        return await _publish(context, home, name, origin, Expected(version=wanted.version), True, known)
     finally:
         if staged.material is not intent.material:
             await context.port.finish(staged.material.let_go(context, home))
 
 
 async def _publish(
-    context: Context, home: Home, name: str, origin: Origin, expected: Expected, force: bool
+    context: Context,
+    home: Home,
+    name: str,
+    origin: Origin,
+    expected: Expected,
+    force: bool,
+    known: tuple[VersionRow, VersionRow | None] | None = None,
 ) -> Artifact:
+    """Publish an origin. ``known`` are the newest rows; if they are outdated, that costs another attempt at most."""
     attempts = Attempts(context, f"the artifact {name!r:.60}")
     while True:
         await attempts.another()
-        row, newest = await newest_rows(context, home, name)
+        row, newest = known or await newest_rows(context, home, name)
+        known = None
         sha256 = await origin.find_sha256(row)
         expected.check_version(name, newest)
         if not force:
