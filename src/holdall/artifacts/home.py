@@ -43,6 +43,11 @@ class Home:
         key = self.key(pk, sk)
         return Address(self.table, key, key)
 
+    def address_of(self, item: Item) -> Address:
+        """The address of an item that was read."""
+        key = {self.partition: item[self.partition], self.sort: item[self.sort]}
+        return Address(self.table, key, key)
+
     def query(self, pk: str, *, reverse: bool = False, limit: int | None = None, prefix: str = "") -> Query:
         """A strongly consistent query for a partition, or for its sort keys with a prefix."""
         sort = BeginsWith(Path((self.sort,)), Value({"S": prefix})) if prefix else None
@@ -97,7 +102,7 @@ class Pages(Generic[R]):
 
     def __init__(self, context: Context, home: Home, kind: type[R], query: Query) -> None:
         self._port = context.port
-        self._names = (home.partition, home.sort)
+        self._home = home
         self._kind = kind
         self._query = query
         self._ended = False
@@ -107,13 +112,11 @@ class Pages(Generic[R]):
         if self._ended:
             return None
         page = await self._port.send(self._query)
-        self._ended = page.last_key is None
-        self._query = replace(self._query, start_after=page.last_key)
-        return [self._kind(self._address(item), item) for item in page.items]
-
-    def _address(self, item: Item) -> Address:
-        key = {name: item[name] for name in self._names}
-        return Address(self._query.table, key, key)
+        if page.last_key is None:
+            self._ended = True
+        else:
+            self._query = replace(self._query, start_after=page.last_key)
+        return [self._kind(self._home.address_of(item), item) for item in page.items]
 
     def widen(self, limit: int) -> None:
         """Read ``limit`` items at a time from here on."""

@@ -79,7 +79,7 @@ class FileCheck:
         home = self._home
         for item in rows:
             if FileRecord.is_type_of(item):
-                file = FileRecord(home.address(home.pk_of(item), home.sk_of(item)), item)
+                file = FileRecord(home.address_of(item), item)
                 await self._work.examine("artifacts", f"file {file.sha256}", self._check(file))
 
     async def _check(self, file: FileRecord) -> None:
