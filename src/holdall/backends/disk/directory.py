@@ -67,9 +67,13 @@ class Directories:
         handle = self._open_root(make)
         try:
             for name in names:
-                if make:
+                try:
+                    inner = os.open(name, _OPEN, dir_fd=handle)
+                except FileNotFoundError:
+                    if not make:
+                        raise
                     _make(name, handle)
-                inner = os.open(name, _OPEN, dir_fd=handle)
+                    inner = os.open(name, _OPEN, dir_fd=handle)
                 os.close(handle)
                 handle = inner
         except BaseException:
@@ -159,12 +163,9 @@ def _unlock(file: int, locked: bool) -> Iterator[None]:
 
 def _make(name: str, parent: int) -> None:
     """Create a directory so that it survives a power cut before anything is put into it."""
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=parent)
-        os.fsync(parent)
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=parent)
+    os.fsync(parent)
 
 
 def _make_lasting(path: Path) -> None:
