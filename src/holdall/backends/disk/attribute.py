@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo
@@ -101,31 +101,29 @@ def encode_attributes(key: str, etag: str, attributes: Attributes) -> bytes:
     return json.dumps(kept, separators=(",", ":")).encode()
 
 
-def of_note(text: bytes) -> Attributes | None:
-    """The attributes in a file; None if another program wrote the file, or it is incomplete."""
-    facts = _parse_attributes(text)
-    metadata, tags = facts.pop("metadata", {}), facts.pop("tags", {})
-    if "key" not in facts or not isinstance(metadata, dict) or not isinstance(tags, dict):
-        return None
-    if not all(isinstance(value, str) for value in (*facts.values(), *metadata.values(), *tags.values())):
-        return None
-    headers = ObjectHeaders(**{name: facts.get(name) for name in _HEADERS}, metadata=metadata)
-    return Attributes(headers, **{name: facts.get(name) for name in _DIGESTS}, tags=tags or None)
+class Note(NamedTuple):
+    """What a file of attributes says: the key and the identity of the bytes that it belongs to, and the attributes."""
+
+    key: str
+    etag: str
+    attributes: Attributes
 
 
-def parse_key(text: bytes) -> tuple[str, str] | None:
-    """The key and the identity of the bytes to which a file of attributes belongs."""
-    facts = _parse_attributes(text)
-    key, etag = facts.get("key"), facts.get("etag")
-    return (key, etag) if isinstance(key, str) and isinstance(etag, str) else None
-
-
-def _parse_attributes(text: bytes) -> dict[str, Any]:
+def parse_note(text: bytes) -> Note | None:
+    """Parse a file of attributes; None if another program wrote the file, or it is incomplete."""
     try:
         facts = json.loads(text)
-    except ValueError:
-        return {}
-    return facts if isinstance(facts, dict) else {}
+        metadata, tags = facts.pop("metadata", {}), facts.pop("tags", {})
+        texts = *facts.values(), *metadata.values(), *tags.values()
+        key, etag = facts["key"], facts["etag"]
+    except (ValueError, KeyError, TypeError, AttributeError):  # not JSON, or in another form
+        return None
+    if not all(isinstance(each, str) for each in texts):
+        return None
+    headers = ObjectHeaders(**{name: facts.get(name) for name in _HEADERS}, metadata=metadata)
+    return Note(
+        key, etag, Attributes(headers, **{name: facts.get(name) for name in _DIGESTS}, tags=tags or None)
+    )
 
 
 def _moment(stat: Stat) -> int:

@@ -20,7 +20,7 @@ import time
 from contextlib import suppress
 from typing import TypeAlias
 
-from holdall.backends.disk.attribute import Attributes, beside, moment_of, of_note, parse_key
+from holdall.backends.disk.attribute import Attributes, beside, moment_of, parse_note
 from holdall.backends.disk.transfer import READ, pieces, read_range
 from holdall.core.digests import Digests
 
@@ -87,10 +87,10 @@ def _note(key: str, name: str, etag: str, directory: int) -> Attributes | None:
         text = read_range(file, 0, stat.st_size)
     finally:
         os.close(file)
-    attributes = of_note(text)
-    if stat.st_nlink > 1 or parse_key(text) != (key, etag) or attributes is None:
+    note = parse_note(text)
+    if stat.st_nlink > 1 or note is None or (note.key, note.etag) != (key, etag):
         return None
-    return attributes if attributes.sha256 or attributes.md5 else None
+    return note.attributes if note.attributes.sha256 or note.attributes.md5 else None
 
 
 def _match(file: int, size: int, kept: list[tuple[str, Attributes]]) -> tuple[str, Attributes] | None:

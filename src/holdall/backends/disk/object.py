@@ -32,7 +32,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import groupby
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import Attributes, beside, encode_attributes, etag_of, info_of, of_note
+from holdall.backends.disk.attribute import (
+    Attributes,
+    beside,
+    encode_attributes,
+    etag_of,
+    info_of,
+    parse_note,
+)
 from holdall.backends.disk.copy import Copies
 from holdall.backends.disk.directory import Directories, lock_for_order, lock_for_sure
 from holdall.backends.disk.path import permanent, place_of
@@ -183,9 +190,10 @@ def _same(one: os.stat_result, other: os.stat_result) -> bool:
 
 def _attributes(directory: int, name: str) -> Attributes | None:
     try:
-        return of_note(read_file(directory, name))
+        note = parse_note(read_file(directory, name))
     except FileNotFoundError:
         return None
+    return None if note is None else note.attributes
 
 
 class _Publication(NamedTuple):
@@ -202,13 +210,13 @@ class _Publication(NamedTuple):
     def make(self, absent: bool, if_match: str | None) -> ObjectInfo:
         """Take all steps, or leave everything as it was."""
         now = self._claim()
-        beside_it = beside(self.name, etag_of(now))
+        etag = etag_of(now)
         try:
             before = self._take_place(absent, if_match)
         except BaseException:
             # after an interrupt, the bytes may already have their name; then the attributes must stay
-            if _etag_at(self.directory, self.name) != etag_of(now):
-                _tidy_away(self.directory, beside_it)
+            if _etag_at(self.directory, self.name) != etag:
+                _tidy_away(self.directory, beside(self.name, etag))
             raise
         try:
             os.fsync(self.directory)
@@ -216,7 +224,7 @@ class _Publication(NamedTuple):
             raise OutcomeUnknown(
                 f"the object {self.key!r} was written, but may not survive a power cut: {error.strerror}"
             ) from error
-        if before is not None and before != etag_of(now):
+        if before is not None and before != etag:
             _tidy_away(self.directory, beside(self.name, before))
         return info_of(self.key, now, self.attributes)
 

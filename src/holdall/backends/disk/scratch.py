@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import beside, etag_of, parse_key
+from holdall.backends.disk.attribute import beside, etag_of, parse_note
 from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.path import OWN, place_of
 from holdall.backends.disk.transfer import read_range
@@ -122,12 +122,12 @@ class Scratch:
     def _sweep_attributes(self, file: int) -> None:
         """Remove attributes whose bytes were never put in place."""
         draft = os.fstat(file)
-        whose = parse_key(read_range(file, 0, draft.st_size))
-        if draft.st_nlink < 2 or whose is None:
+        note = parse_note(read_range(file, 0, draft.st_size))
+        if draft.st_nlink < 2 or note is None:
             return
-        key, etag = whose
+        etag = note.etag
         with suppress(FileNotFoundError, InvalidObjectKeyError):
-            directories, name = place_of(key)
+            directories, name = place_of(note.key)
             with self._directories.open(directories) as there:
                 second = os.stat(beside(name, etag), dir_fd=there, follow_symlinks=False)
                 if second.st_ino == draft.st_ino and not _has(there, name, etag):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from holdall.backends.disk.attribute import Attributes, encode_attributes, of_note, parse_key
+from holdall.backends.disk.attribute import Attributes, encode_attributes, parse_note
 from holdall.backends.disk.directory import Directories, lock_file
 from holdall.backends.disk.object import Objects
 from holdall.backends.disk.part import DATA, Parts, Piece
@@ -163,10 +163,10 @@ class Uploads:
                 about = read_file(directory, _ABOUT)
             except (FileNotFoundError, NotADirectoryError):
                 raise refuse_upload(id) from None
-            whose, attributes = parse_key(about), of_note(about)
-            if whose is None or attributes is None or not _is_unfinished(directory):
+            note = parse_note(about)
+            if note is None or not _is_unfinished(directory):
                 raise refuse_upload(id)
-            yield _Opened(id, directory, whose[0], attributes)
+            yield _Opened(id, directory, note.key, note.attributes)
 
     @contextmanager
     def _data(self, opened: _Opened) -> Iterator[int]:
@@ -278,8 +278,9 @@ class Uploads:
 
 def _is_unfinished(directory: int) -> bool:
     """Whether the upload has not become an object yet."""
-    name = _TOGETHER if _names(directory, _DONE) else DATA
-    return _names(directory, name) == 1 == _names(directory, DATA)
+    if _names(directory, DATA) != 1:
+        return False
+    return not _names(directory, _DONE) or _names(directory, _TOGETHER) == 1
 
 
 def _names(directory: int, file: str) -> int:
