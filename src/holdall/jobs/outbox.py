@@ -20,7 +20,6 @@ from holdall.core.port import Port
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.argument import format_arguments
 from holdall.jobs.declaration import (
-    DEFAULT_QUEUE,
     Job,
     JobOptions,
     check_name,
@@ -43,6 +42,9 @@ from holdall.tables.commit.flow import commit
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch_all, put_all
 from holdall.transactions.enqueued import Enqueueable, Enqueued
+
+_UNKNOWN = JobOptions()
+"""The options of a job that is enqueued by name, and declared only in the worker's process."""
 
 
 class _Order(NamedTuple):
@@ -73,12 +75,14 @@ class Outbox(Participant):
         queue: str | None = None,
     ) -> Enqueued:
         """Add a job; invalid arguments and options are refused now."""
-        name, options = _resolve(job)
-        if isinstance(known := declared_jobs().get(name), Job):
+        name, known = _resolve(job)
+        options = _UNKNOWN if known is None else known.options
+        if known is not None:
             known.accepts(*arguments)
         if queue is None:
-            queue = DEFAULT_QUEUE if options is None else options.queue
-        check_queue(queue)
+            queue = options.queue
+        else:
+            check_queue(queue)
         wait = 0.0 if delay is None else seconds_of(delay, "delay")
         text = format_arguments(arguments)
         once_for = None
@@ -86,7 +90,7 @@ class Outbox(Participant):
             check_key(key)
             if (name, key) in self._keys:
                 return self._keys[name, key]
-            once_for = None if options is None else options.once_for
+            once_for = options.once_for
         enqueued = Enqueued(self._context.port.new_id(), name, queue, key)
         if once_for is not None and _is_running_with(name, key):
             enqueued.added = False
@@ -198,14 +202,13 @@ def _is_running_with(name: str, key: str | None) -> bool:
     return job is not None and job.once_for is not None and (job.name, job.key) == (name, key)
 
 
-def _resolve(job: object) -> tuple[str, JobOptions | None]:
-    """The name and the options of a job, given as a declared job or as a name."""
+def _resolve(job: object) -> tuple[str, Job[*tuple[Any, ...]] | None]:
+    """The name of a job, and the job if it is declared in this process."""
     if isinstance(job, Job):
-        return job.name, job.options
+        return job.name, job
     if isinstance(job, str):
         check_name(job)
-        known = declared_jobs().get(job)
-        return job, None if known is None else known.options
+        return job, declared_jobs().get(job)
     raise InvalidOptionsError(
         f"{job!r:.80} is not a job", hint='declare the function with @holdall.job("name")'
     )
