@@ -55,9 +55,8 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
     _add_followers(context, unit, entries)
     plan = change.plan
     own = len(plan.steps)
-    if plan.writes or unit.participants:
-        check_size(own)
     if unit.participants:
+        check_size(own)  # before they read anything
         change.participants = unit.participants
         await prepare(change, unit.prepared)
         plan = change.plan
