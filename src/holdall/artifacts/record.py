@@ -153,9 +153,8 @@ class Note(ArtifactRecord):
         return kind(home.address(encode_meta_pk(name), note_sk(sk)))
 
 
-CONTENT = (
+CONTENT: tuple[RecordColumn[Any], ...] = (
     Note.sha256,
-    Note.update_at,
     Note.etag,
     Note.size,
     Note.key,
@@ -165,7 +164,7 @@ CONTENT = (
     Note.manifest,
     Note.total,
 )
-"""The attributes of a note that describe content."""
+"""The attributes of a note that describe content, named like the fields of `Content`."""
 
 
 class VersionNote(Note, type="holdall.ArtifactVersion"):

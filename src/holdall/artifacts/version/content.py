@@ -7,7 +7,7 @@ from hashlib import sha256 as _sha256
 from json import JSONEncoder
 from typing import Any
 
-from holdall.artifacts.record import FIELDS, ROW, Note, VersionRow
+from holdall.artifacts.record import CONTENT, FIELDS, ROW, Note, VersionRow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.core.expressions import Remove, Set
 from holdall.core.frozen import dataclass
@@ -58,36 +58,16 @@ class Content:
 
 def content_updates(content: Content, row: VersionRow) -> list[Set | Remove]:
     """The updates with which a note describes a content and repeats its row."""
-    return [
-        Note.sha256.set(row.sha256),
-        Note.update_at.set(row.update_at),
-        Note.etag.set(content.etag),
-        Note.size.set(content.size),
-        Note.key.set(content.key),
-        Note.content_type.set(content.content_type),
-        Note.metadata.set(content.metadata),
-        Note.tags.set(content.tags),
-        Note.manifest.set(content.manifest),
-        Note.total.set(content.total),
-    ]
+    described = [column.set(getattr(content, column.name)) for column in CONTENT]
+    return [Note.update_at.set(row.update_at), *described]
 
 
 def find_content(row: VersionRow, note: Note) -> Content | None:
     """The content that a note describes; None if there is none, or if versioned has written the row since."""
-    sha256, etag = note.sha256, note.etag
-    if etag is None or sha256 is None or sha256 != row.sha256 or note.update_at != row.update_at:
+    sha256 = note.sha256
+    if note.etag is None or sha256 is None or sha256 != row.sha256 or note.update_at != row.update_at:
         return None
-    return Content(
-        sha256,
-        etag,
-        note.size,
-        note.key,
-        note.content_type,
-        note.metadata,
-        note.tags,
-        note.manifest,
-        note.total,
-    )
+    return Content(**{column.name: column.read(note.item) for column in CONTENT})
 
 
 def revision_of(*records: Record | None) -> str:

@@ -245,7 +245,7 @@ class _Purge:
             update_head(
                 change,
                 Latest(name, VersionRow.at(home, name, LATEST), head, None),
-                *(column.remove() for column in CONTENT),
+                *(column.remove() for column in (Note.update_at, *CONTENT)),
                 *(Head.coming[each].remove() for each in stale),
             )
             if await commit_once(change) is not None:
@@ -294,7 +294,7 @@ class _Purge:
         purging = None if found is None else make_mark(context, found.etag, found.sha256)
         change.update(
             note,
-            *(column.remove() for column in (*CONTENT, Note.deleted_at, Note.served_by)),
+            *(column.remove() for column in (Note.update_at, *CONTENT, Note.deleted_at, Note.served_by)),
             *(Head.coming[each].remove() for each in stale),
             Note.revision.set(context.port.new_id()),
             *(() if purging is None else (Head.purging.set(purging),)),
