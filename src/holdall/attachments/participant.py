@@ -210,16 +210,16 @@ class AttachmentsParticipant(Participant):
         reported = [event for event in events if event is not None]
         if removed:  # also for blobs deleted right after the commit, in case the process dies first
             delay = 60 if len(self._at_once) == len(removed) else None
-            outbox.add(purge, list(removed), key=None, delay=delay, queue=None)
+            outbox.add(purge, list(removed), delay=delay)
         if reported:
             outbox.add(deliver_events, reported)
         if self._derivations:  # also for urgent work, in case the process dies right after the commit
             delay = 60 if all(each.is_urgent for each in self._derivations) else None
             packed = [each.pack() for each in self._derivations]
-            outbox.add(derive_all, packed, key=None, delay=delay, queue=None)
+            outbox.add(derive_all, packed, delay=delay)
         missed = [] if self._home.layout.mode == "A" else self._list_missed()
         if missed:
-            outbox.add(DETACH_AGAIN, missed, key=None, delay=LAG, queue=None)
+            outbox.add(DETACH_AGAIN, missed, delay=LAG)
         if self._intents:
             outbox.add(DETACH_BATCHES, self._list_intents())
         if removed or reported or missed or self._intents or self._derivations:

@@ -53,7 +53,7 @@ class Change:
     def create(self, record: Record, *, label: str | None = None, refused: Refuse | None = None) -> None:
         """Write a record that must not exist yet."""
         absent = record.address.absent
-        put = PutItem(record.address.table, record.stored, absent, item_on_failure=_asks(label, refused))
+        put = PutItem(record.address.table, record.stored, absent, item_on_failure=bool(label or refused))
         self._add(record, Step(put, record, None, refused, label, stampable=record.stamps))
 
     def put(
@@ -65,7 +65,7 @@ class Change:
         refused: Refuse | None = None,
     ) -> None:
         """Write a whole record, replacing the stored one."""
-        asks = _asks(label, refused)
+        asks = bool(label or refused)
         put = PutItem(record.address.table, record.stored, all_of(expect), item_on_failure=asks)
         self._add(record, Step(put, record, (), refused, label))
 
@@ -86,7 +86,7 @@ class Change:
             address.key,
             Update(actions),
             all_of(expect),
-            item_on_failure=_asks(label, refused),
+            item_on_failure=bool(label or refused),
             last_stamp=last if stampable else None,
         )
         self._add(record, Step(update, record, (), refused, label, stampable=stampable))
@@ -101,7 +101,7 @@ class Change:
         refused: Refuse | None = None,
     ) -> None:
         """Delete a record. ``vanishes``: no other client can delete it while ``expect`` holds."""
-        address, asks = record.address, vanishes or _asks(label, refused)
+        address, asks = record.address, bool(vanishes or label or refused)
         delete = DeleteItem(address.table, address.key, all_of(expect), item_on_failure=asks)
         self._add(record, Step(delete, record, (), refused, label, vanishes=vanishes))
 
@@ -116,7 +116,7 @@ class Change:
         condition = all_of(expect)
         assert condition is not None
         address = record.address
-        check = ConditionCheck(address.table, address.key, condition, item_on_failure=_asks(label, refused))
+        check = ConditionCheck(address.table, address.key, condition, item_on_failure=bool(label or refused))
         self._add(record, Step(check, record, (), refused, label, writes=False))
 
     def include(self, other: Change) -> None:
@@ -145,11 +145,6 @@ class Change:
             steps.append(step)
         else:
             steps[position] = _merge(steps[position], step)
-
-
-def _asks(label: str | None, refused: Refuse | None) -> bool:
-    """Whether the request should return the stored item if the condition fails."""
-    return label is not None or refused is not None
 
 
 def _merge(first: Step, second: Step) -> Step:
