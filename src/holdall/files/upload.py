@@ -44,16 +44,11 @@ _TOGETHER = 16
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    """One call of `put`: its arguments and the service's traits."""
+    """One call of `put`: what it puts, still without its bytes, the expected digests, and the service's traits."""
 
     port: Port
-    service: str
-    key: str
-    headers: ObjectHeaders
+    intent: PutObject
     traits: ServiceTraits
-    if_absent: str | None
-    if_match: str | None
-    tags: Mapping[str, str]
     md5: str | None
     sha256: str | None
     size: int | None
@@ -63,7 +58,8 @@ class _Put:
     @property
     def begin_upload(self) -> BeginUpload:
         """The first request of an upload in parts."""
-        return BeginUpload(self.service, self.key, self.headers, self.tags)
+        intent = self.intent
+        return BeginUpload(intent.service, intent.key, intent.headers, intent.tags)
 
 
 async def put(
@@ -98,8 +94,7 @@ async def put(
     port = context.port
     headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
     put_id = port.new_id() if if_absent else None
-    kept_tags = dict(tags or {})
-    intent = PutObject(service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=kept_tags)
+    intent = PutObject(service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=dict(tags or {}))
     check_object_request(intent)  # before anything is read
     wanted: set[Checksum] = set(checksums)
     if md5 is not None:
@@ -108,10 +103,7 @@ async def put(
         wanted.add("sha256")
     digests = Digests(wanted)
     traits = await port.send(DescribeService(service))
-    meter = Meter(port, progress)
-    job = _Put(
-        port, service, key, headers, traits, put_id, if_match, kept_tags, md5, sha256, size, meter, resume
-    )
+    job = _Put(port, intent, traits, md5, sha256, size, Meter(port, progress), resume)
     found = await open_source(port, source)
     if isinstance(found, StreamSource):
         info = await _put_stream(job, found, digests)
@@ -165,49 +157,40 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
 
 async def _check_place(job: _Put) -> None:
     """Check the condition before anything is sent; the last request checks it again."""
-    if job.if_absent is None and job.if_match is None:
+    intent = job.intent
+    if intent.if_absent is None and intent.if_match is None:
         return
     try:
-        etag = (await job.port.send(HeadObject(job.service, job.key))).etag
+        etag = (await job.port.send(HeadObject(intent.service, intent.key))).etag
     except ObjectNotFoundError:
         etag = None
-    if job.if_absent is not None and etag is not None:
-        raise PreconditionFailedError(f"the object {job.key!r:.80} already exists")
-    if job.if_match is not None and etag != job.if_match:
+    if intent.if_absent is not None and etag is not None:
+        raise PreconditionFailedError(f"the object {intent.key!r:.80} already exists")
+    if intent.if_match is not None and etag != intent.if_match:
         raise PreconditionFailedError(
-            f"the object {job.key!r:.80} does not have the etag {job.if_match!r:.80}"
+            f"the object {intent.key!r:.80} does not have the etag {intent.if_match!r:.80}"
         )
 
 
 async def _put_at_once(job: _Put, data: bytes, digests: Digests) -> ObjectInfo:
-    digests.check(job.key, job.md5, job.sha256)
-    request = PutObject(
-        job.service,
-        job.key,
-        data,
-        job.headers,
-        digests.md5,
-        digests.sha256,
-        job.if_absent,
-        job.if_match,
-        job.tags,
-    )
-    info = await job.port.send(request)
+    digests.check(job.intent.key, job.md5, job.sha256)
+    info = await job.port.send(replace(job.intent, body=data, md5=digests.md5, sha256=digests.sha256))
     await job.meter.add(len(data))
     return info
 
 
 def _completion(job: _Put, upload: Upload, parts: Sequence[Part], digests: Digests) -> CompleteUpload:
     """The last request; refused if the bytes do not have the expected digests."""
-    digests.check(job.key, job.md5, job.sha256)
+    intent = job.intent
+    digests.check(intent.key, job.md5, job.sha256)
     return CompleteUpload(
-        job.service,
+        intent.service,
         upload,
         tuple(parts),
         digests.md5,
         digests.sha256,
-        if_absent=job.if_absent,
-        if_match=job.if_match,
+        if_absent=intent.if_absent,
+        if_match=intent.if_match,
     )
 
 
@@ -219,7 +202,9 @@ async def _read_part(
 ) -> bytes:
     data = await read_range(job.port, source, start, size, digests)
     if len(data) < size:
-        raise IntegrityError(f"the source of {job.key!r:.80} ended early, after {start + len(data):,} bytes")
+        raise IntegrityError(
+            f"the source of {job.intent.key!r:.80} ended early, after {start + len(data):,} bytes"
+        )
     return data
 
 
@@ -230,7 +215,7 @@ async def _one_by_one(
     parts = []
     for number, start, size in split_parts(source.size, job.traits.part_size):
         data = await _read_part(job, source, start, size, digests)
-        parts.append(await send_part(job.port, job.service, upload, number, data, have))
+        parts.append(await send_part(job.port, job.intent.service, upload, number, data, have))
         del data  # before the next is read
         await job.meter.add(size)
     return parts
@@ -254,7 +239,7 @@ async def _side_by_side(
             return None
         try:
             data = await _read_part(job, source, start, size)
-            part = await send_part(job.port, job.service, upload, number, data, have)
+            part = await send_part(job.port, job.intent.service, upload, number, data, have)
             await job.meter.add(size)
         except BaseException:
             failed = True
@@ -289,14 +274,14 @@ async def _in_order(
             return parts
         if number > MAX_PARTS or digests.size + len(data) > MAX_OBJECT:
             raise InvalidRequestError(
-                f"the stream for {job.key!r:.80} is too long; the limit is {MAX_OBJECT:,} bytes"
+                f"the stream for {job.intent.key!r:.80} is too long; the limit is {MAX_OBJECT:,} bytes"
             )
         if job.size is not None and digests.size + len(data) > job.size:
             raise IntegrityError(
-                f"the stream for {job.key!r:.80} has more than the expected {job.size:,} bytes"
+                f"the stream for {job.intent.key!r:.80} has more than the expected {job.size:,} bytes"
             )
         await hash_bytes(job.port, digests, data)
-        parts.append(await send_part(job.port, job.service, upload, number, data, have))
+        parts.append(await send_part(job.port, job.intent.service, upload, number, data, have))
         await job.meter.add(len(data))
 
 
@@ -313,9 +298,9 @@ def _part_size(job: _Put, number: int) -> int:
 def _check_size(job: _Put, size: int) -> None:
     if job.size is not None and size != job.size:
         raise IntegrityError(
-            f"the source of {job.key!r:.80} has {size:,} bytes, but {job.size:,} were expected"
+            f"the source of {job.intent.key!r:.80} has {size:,} bytes, but {job.size:,} were expected"
         )
     if size > MAX_OBJECT:
         raise InvalidRequestError(
-            f"the source of {job.key!r:.80} has {size:,} bytes; the limit is {MAX_OBJECT:,}"
+            f"the source of {job.intent.key!r:.80} has {size:,} bytes; the limit is {MAX_OBJECT:,}"
         )
