@@ -122,6 +122,11 @@ def hex_of(digest: str) -> str:
     return b64decode(digest).hex()
 
 
+def base64_of(digest: str) -> str:
+    """Convert a digest from hexadecimal digits to base64."""
+    return b64encode(bytes.fromhex(digest)).decode()
+
+
 @cache
 def crc32c() -> Callable[[bytes, int], int]:
     """Return the fastest available function that continues a CRC32C: ``crc = crc32c()(data, crc)``."""

@@ -5,7 +5,6 @@ These are the second to fourth steps of `hold`, which explains why they are safe
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from holdall.artifacts.directory.record import (
 )
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
+from holdall.core.digests import base64_of
 from holdall.core.expressions import UpdateAction
 from holdall.core.objects import DescribeService
 from holdall.errors import ContentionError, IntegrityError, PreconditionFailedError
@@ -177,7 +177,7 @@ class Fill:
                 life.key,
                 self._directory.places[life.sha256],
                 if_absent=True,
-                sha256=_base64(life.sha256),
+                sha256=base64_of(life.sha256),
                 size=size,
                 checksums=("sha256",),
                 progress=progress,
@@ -210,16 +210,12 @@ class Fill:
         info = await find_object(self._context, self._home.service, life.key)
         if info is None:
             raise self._explain_loss() from None
-        if info.size != size or info.sha256 not in (None, _base64(life.sha256)):
+        if info.size != size or info.sha256 not in (None, base64_of(life.sha256)):
             raise IntegrityError(
                 f"the content of the object {life.key!r:.120} does not match the digest in its key",
                 hint="delete the object, and put the directory again",
             )
         await mirror(self._context, self._home.service, life.key)
-
-
-def _base64(sha256: str) -> str:
-    return b64encode(bytes.fromhex(sha256)).decode()
 
 
 def _batches(members: list[T], size: int) -> Iterator[list[T]]:

@@ -7,7 +7,6 @@ LATEST has changed.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +20,7 @@ from holdall.artifacts.version.latest import Latest, check_home, read_content, s
 from holdall.artifacts.version.lookup import explain_missing
 from holdall.artifacts.version.reservation import Reservation, give_up, prolong
 from holdall.core.context import Context
+from holdall.core.digests import base64_of
 from holdall.core.frozen import dataclass, replace
 from holdall.core.objects import CopyObject, ObjectInfo
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
@@ -106,11 +106,25 @@ class LatestContent:
             if content is None:
                 content = await self.describe()
             reservation = await prolong(context, reservation, content.size)
+            # without Holdall's mark, so that the object is the one that versioned would have created
+            copy = CopyObject(
+                home.service,
+                content.key,
+                key,
+                content.etag,
+                context.port.new_id(),
+                base64_of(content.sha256),
+                unmarked=True,
+            )
             try:
-                copied = await self._copy(content, key)
-            except _TakenError:
-                break
-            if copied is not None:
+                copied: ObjectInfo | None = await context.port.send(copy)
+            except (PreconditionFailedError, ObjectNotFoundError):
+                copied = await find_object(context, home.service, key)
+                if copied is not None and not _has_content(copied, content):
+                    await give_up(context, reservation)
+                    return None
+            if copied is not None:  # perhaps by a request whose reply was lost
+                await mirror(context, home.service, key)
                 kept = replace(
                     content,
                     etag=copied.etag,
@@ -119,33 +133,7 @@ class LatestContent:
                     metadata=user_metadata(copied),
                 )
                 return Placed(reservation, kept, copied.modified)
-            content = None
-        await give_up(context, reservation)
-        return None
-
-    async def _copy(self, content: Content, key: str) -> ObjectInfo | None:
-        """Copy LATEST to a key; None if LATEST has changed, `_TakenError` if the key has another object."""
-        context, home = self._context, self._home
-        digest = b64encode(bytes.fromhex(content.sha256)).decode()
-        # without Holdall's mark, so that the object is the one that versioned would have created
-        copy = CopyObject(
-            home.service, content.key, key, content.etag, context.port.new_id(), digest, unmarked=True
-        )
-        try:
-            info = await context.port.send(copy)
-        except (PreconditionFailedError, ObjectNotFoundError):
-            found = await find_object(context, home.service, key)
-            if found is None:
-                return None
-            if not _has_content(found, content):
-                raise _TakenError from None
-            info = found  # the number is ours, and so is the object: a reply was lost
-        await mirror(context, home.service, key)
-        return info
-
-
-class _TakenError(Exception):
-    """Another program's object has the reserved number: versioned does not respect reservations."""
+            content = None  # LATEST has changed
 
 
 class GivenContent:
@@ -183,4 +171,5 @@ class GivenContent:
 
 
 def _has_content(found: ObjectInfo, content: Content) -> bool:
+    """Whether the object under a reserved number is ours; versioned does not respect reservations."""
     return (object_sha256(found), found.size) == (content.sha256, content.size)
