@@ -6,7 +6,7 @@ from holdall.artifacts.home import Home, Pages
 from holdall.artifacts.name import LATEST, display_version, encode_version_sk, number_of
 from holdall.artifacts.record import VersionRow
 from holdall.artifacts.version.content import object_sha256, revision_of
-from holdall.artifacts.version.latest import Latest, is_in_line
+from holdall.artifacts.version.latest import Latest, is_in_line, read_latest
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import ArtifactChangedError, InvalidOptionsError
@@ -30,10 +30,17 @@ class Expected:
             encode_version_sk(self.version)
         return self
 
-    async def check(self, context: Context, home: Home, name: str, latest: Latest) -> str | None:
-        """Raise `ArtifactChangedError` if an expectation is not met; return the etag the object must have, or None."""
-        if (self.sha256, self.version, self.revision) == (None, None, None):
+    async def check(
+        self, context: Context, home: Home, name: str, latest: Latest | None = None
+    ) -> str | None:
+        """Raise `ArtifactChangedError` if an expectation is not met; return the etag the object must have, or None.
+
+        If anything is expected, LATEST is read unless the caller has read it.
+        """
+        if self == Expected():
             return None
+        if latest is None:
+            latest = await read_latest(context, home, name)
         if self.version is not None:
             _, newest = await newest_rows(context, home, name)
             self.check_version(name, newest)

@@ -187,7 +187,7 @@ async def _hold_directory(
     from holdall.artifacts.directory.inventory import gather_directory
 
     directory = await gather_directory(context, path)
-    await expected.check(context, home, name, await read_latest(context, home, name))
+    await expected.check(context, home, name)
     hold, version_hold = await hold_files(context, home, directory, progress=progress), None
     if publish:
         try:

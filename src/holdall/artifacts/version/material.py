@@ -81,7 +81,7 @@ class Material:
     ) -> ObjectInfo:
         """Store it under a key that is free; `PreconditionFailedError` if it is not.
 
-        Large content must have been uploaded before (`stage`). Small content is put without Holdall's mark, as
+        Large content must have been staged before (`is_large`). Small content is put without Holdall's mark, as
         versioned would put it.
         """
         if self.waiting is not None:
@@ -108,14 +108,15 @@ class Material:
         await mirror(context, home.service, key)
         return info
 
-    async def stage(self, context: Context, home: Home, progress: Progress | None) -> Material:
-        """Upload large content under a temporary key, from which it can be copied; return the material to use."""
-        port = context.port
+    async def is_large(self, context: Context, home: Home) -> bool:
+        """Whether sending it takes several requests."""
         if self.waiting is not None:
-            return self
-        if self.size <= (await port.send(DescribeService(home.service))).single_put:
-            return self
-        key = home.incoming_key(port.new_id())
+            return False
+        return self.size > (await context.port.send(DescribeService(home.service))).single_put
+
+    async def stage(self, context: Context, home: Home, progress: Progress | None) -> Material:
+        """Upload it under a temporary key, from which it can be copied; return the material to use."""
+        key = home.incoming_key(context.port.new_id())
         await self.send(context, home, key, ObjectHeaders(), {}, progress=progress)
         return replace(self, source=None, waiting=key)
 

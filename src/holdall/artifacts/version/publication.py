@@ -97,9 +97,10 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
 
                 await drop_hold(context, home, intent.version_hold)
             return same
-    if wanted != Expected():  # check before large content is uploaded in vain
-        await wanted.check(context, home, name, await read_latest(context, home, name))
-    staged = replace(intent, material=await intent.material.stage(context, home, intent.progress))
+    staged = intent
+    if await intent.material.is_large(context, home):
+        await wanted.check(context, home, name)  # before it is uploaded in vain
+        staged = replace(intent, material=await intent.material.stage(context, home, intent.progress))
     try:
         await put_intent(context, home, staged)
         origin = GivenContent(context, home, staged)
