@@ -69,14 +69,13 @@ async def compose(
         pieces = await port.gather([_read(context, service, info, 0, info.size) for info in infos])
         body = b"".join([piece.result() for piece in pieces])
         info = await port.send(replace(given, body=body))
-        await mirror(context, service, key)
-        return info
+    else:
 
-    async def fill(upload: Upload, have: Have) -> CompleteUpload:
-        parts = await _Composition(context, service, upload, infos).send_parts()
-        return CompleteUpload(service, upload, tuple(parts), if_absent=put_id, if_match=if_match)
+        async def fill(upload: Upload, have: Have) -> CompleteUpload:
+            parts = await _Composition(context, service, upload, infos).send_parts()
+            return CompleteUpload(service, upload, tuple(parts), if_absent=put_id, if_match=if_match)
 
-    info = await upload_parts(port, BeginUpload(service, key, headers, given.tags), fill)
+        info = await upload_parts(port, BeginUpload(service, key, headers, given.tags), fill)
     await mirror(context, service, key)
     return info
 
