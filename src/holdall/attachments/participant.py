@@ -143,19 +143,15 @@ class AttachmentsParticipant(Participant):
 
     def _derive(self, declaration: Declaration, blob_id: str) -> None:
         """Note the analysis and variants that the file of a new attachment needs."""
-        if blob_id in self._files:
-            file, row = self._files[blob_id]
-            kind, is_known = file.content_type, row.metadata.get("analyzed") is True
-            if not is_known and declaration.analyze_at == "immediately":
+        file, row = self._files.get(blob_id) or (None, self._blobs[blob_id])
+        kind, metadata = row.content_type if file is None else file.content_type, row.metadata
+        is_known = metadata.get("analyzed") is True
+        if file is not None and not is_known:
+            if declaration.analyze_at == "immediately":
                 self._analyzed_now.add(blob_id)
                 is_known = True
             elif declaration.analyze_at != "lazily" and not is_analyzable(kind):
-                row.fill(BlobRow.metadata.set({**row.metadata, "analyzed": True}))
-        else:
-            kind, is_known = (
-                self._blobs[blob_id].content_type,
-                self._blobs[blob_id].metadata.get("analyzed") is True,
-            )
+                row.fill(BlobRow.metadata.set({**metadata, "analyzed": True}))
         found = derive(declaration, blob_id, kind, is_known)
         if found is not None:
             self._derivations.append(found)
@@ -222,7 +218,7 @@ class AttachmentsParticipant(Participant):
             outbox.add(DETACH_AGAIN, missed, delay=LAG)
         if self._intents:
             outbox.add(DETACH_BATCHES, self._list_intents())
-        if removed or reported or missed or self._intents or self._derivations:
+        if not outbox.is_empty:
             self._outbox = outbox
             await outbox.state(change)
 

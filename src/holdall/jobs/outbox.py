@@ -65,6 +65,11 @@ class Outbox(Participant):
         self._keys: dict[tuple[str, str], Enqueued] = {}
         self._needless: set[str] = set()  # ids of jobs whose keys other jobs have
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it adds nothing to the commit."""
+        return not self._orders
+
     def add(
         self,
         job: Enqueueable[*tuple[Any, ...]] | str,
