@@ -30,7 +30,6 @@ BY_HAND = {
     ): "tries each request that Holdall sends, to change nothing",
     ("maintenance/dump/flow.py", "_Load"): "items of any table, for the batches of `_send`",
     ("maintenance/dump/flow.py", "_send"): "a batch of items of any table",
-    ("tables/claim.py", "release"): "a batch, which may be repeated: a claim that is gone is released",
 }
 """Functions that build requests themselves, each with the reason."""
 

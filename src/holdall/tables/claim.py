@@ -13,13 +13,12 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.port import run
-from holdall.core.requests import BatchWrite, DeleteItem
 from holdall.errors import ConfigurationError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.flow import discover, fetch_table
 from holdall.tables.layout import Address, Layout
-from holdall.tables.record import Record
+from holdall.tables.record import Record, delete_all
 from holdall.tables.record_column import RecordColumn, text
 
 _CLAIM = "holdall#Claim#"
@@ -79,9 +78,7 @@ async def release(context: Context, service: str, key: str) -> None:
         if await fetch_table(context, context.settings.table_name) is None:
             return  # a database with only files or artifacts
         raise
-    address = _locate(layout, service, key)
-    # as a batch, because that is sent again if a reply is lost, which does no harm here
-    await context.port.send(BatchWrite((DeleteItem(address.table, address.key),)))
+    await delete_all(context.port, [Claim(_locate(layout, service, key))])
 
 
 def _locate(layout: Layout, service: str, key: str) -> Address:
