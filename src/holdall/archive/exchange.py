@@ -39,19 +39,28 @@ async def exchange_pointer(
         Set(Path((name,)), Value(value)) for name, value in {POINTER: pointer.stored, **added}.items()
     ]
     update = Update((*settings, *removals))
+    exchange = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
+    return await send_exchange(context, exchange, pointer) is not None
+
+
+async def send_exchange(context: Context, exchange: UpdateItem, pointer: Pointer) -> float | None:
+    """Give an item a pointer; return the units of capacity that this used, None if its condition failed.
+
+    Repeating it changes nothing: an item that has exactly this pointer has received it, if only the reply was lost.
+    """
     try:
-        exchange = UpdateItem(binding.table, key, update, all_of(demands), item_on_failure=True)
-        await context.port.send(exchange)
+        return (await context.port.send(exchange)).capacity
     except ConditionFailedError as error:
-        return _is_there(error.item, pointer)
+        return 0.0 if _is_there(error.item, pointer) else None
     except OutcomeUnknown:
-        if not _is_there((await context.port.send(GetItem(binding.table, key, True))).item, pointer):
+        if not _is_there(
+            (await context.port.send(GetItem(exchange.table, exchange.key, True))).item, pointer
+        ):
             raise
-    return True
+    return 0.0
 
 
 def _is_there(item: Item | None, pointer: Pointer) -> bool:
-    """Whether the item has exactly this pointer: then the exchange succeeded, and only its reply was lost."""
     return item is not None and item.get(POINTER) == pointer.stored
 
 

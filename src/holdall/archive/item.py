@@ -14,8 +14,9 @@ from typing import Any
 
 from holdall.archive.declaration import Archive, find_archive
 from holdall.archive.envelope import Contents, Envelope
+from holdall.archive.exchange import send_exchange
 from holdall.archive.follower import delete_object
-from holdall.archive.pointer import POINTER, Pointer, read_pointer
+from holdall.archive.pointer import POINTER, Pointer
 from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan, check_template, format_segment, render_key, stamp_owner
 from holdall.core.context import Context
@@ -23,11 +24,11 @@ from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
-from holdall.core.requests import DescribeTable, GetItem, UpdateItem
+from holdall.core.requests import DescribeTable, UpdateItem
 from holdall.core.schema import TTL
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item, encode
-from holdall.errors import ConditionFailedError, ConfigurationError, InvalidExpressionError, OutcomeUnknown
+from holdall.errors import ConfigurationError, InvalidExpressionError
 from holdall.models.field_options import ABSENT
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
@@ -201,18 +202,11 @@ async def send_swap(context: Context, place: ArchivePlace, item: Item, pointer: 
 
     None if the item has been changed since it was read, or is already a pointer.
     """
-    table, key = place.binding.table, place.binding.key_of(item)
+    binding = place.binding
     condition, removals = _plan_swap(place, item)
     update = Update((Set(Path((POINTER,)), Value(pointer.stored)), *removals))
-    swap = UpdateItem(table, key, update, condition, item_on_failure=True)
-    try:
-        return (await context.port.send(swap)).capacity
-    except ConditionFailedError as error:
-        return 0.0 if _is_there(error.item, pointer) else None
-    except OutcomeUnknown:
-        if not _is_there((await context.port.send(GetItem(table, key, True))).item, pointer):
-            raise
-    return 0.0
+    swap = UpdateItem(binding.table, binding.key_of(item), update, condition, item_on_failure=True)
+    return await send_exchange(context, swap, pointer)
 
 
 def _plan_swap(place: ArchivePlace, item: Item) -> tuple[Condition, list[Remove]]:
@@ -239,11 +233,6 @@ def is_too_wide(place: ArchivePlace, item: Item) -> bool:
     except InvalidExpressionError:
         return True
     return False
-
-
-def _is_there(item: Item | None, pointer: Pointer) -> bool:
-    """Whether the item has exactly this pointer: then the swap succeeded, and only its reply was lost."""
-    return item is not None and POINTER in item and read_pointer(item).etag == pointer.etag
 
 
 def lacks_contents(place: ArchivePlace, item: Item, archived: Item) -> bool:
