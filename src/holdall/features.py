@@ -23,8 +23,8 @@ class Feature:
 
     ``shells`` are its sync and its async class, created with a context. ``parser`` reads the setting of the feature's
     name: ``parser(value, source)``. ``hooks`` are functions that lower rooms call, by the names of their `Hook`.
-    ``jobs`` are modules that every worker imports, because they declare Holdall's own jobs and locators. ``commands``
-    are those of the command line. The feature's errors are in the file of its name in ``holdall.errors``.
+    ``jobs`` are modules that every worker imports, because they declare Holdall's own jobs. ``commands`` are those of
+    the command line. The feature's errors are in the file of its name in ``holdall.errors``.
     """
 
     name: str
@@ -59,9 +59,10 @@ FEATURES = (
         "attachments",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
         parser="holdall.attachments.settings:parse_settings",
+        hooks={"find_fetch": "holdall.attachments.locator:find_fetch"},
         jobs=tuple(
             f"holdall.attachments.{each}"
-            for each in ("purge", "sweep", "attachable", "event", "remainder", "locator", "derivation")
+            for each in ("purge", "sweep", "attachable", "event", "remainder", "derivation")
         ),
         commands=("holdall.cli.blobs:blobs",),
         attribute="blobs",

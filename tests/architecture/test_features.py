@@ -14,12 +14,14 @@ import pytest
 
 import holdall
 from holdall import AsyncDatabase, Database, errors
+from holdall.attachments.locator import find_fetch
 from holdall.cli.program import program
 from holdall.composition import DatabaseArguments
 from holdall.core.settings import SettingArguments
 from holdall.features import FEATURES, Feature, declare_jobs, find_hook, load
 from holdall.files.mirror import PLAN_COPIES, PlanCopies
 from holdall.jobs.declaration import declared_jobs
+from holdall.jobs.locator import FIND_FETCH, FindFetch
 from holdall.jobs.mirror import enqueue_copies
 from holdall.jobs.outbox import plan_job
 from holdall.transactions.enqueued import PLAN_JOB, PlanJob
@@ -69,6 +71,8 @@ def test_the_function_behind_a_hook_has_the_type_that_its_caller_declares() -> N
     copies: PlanCopies = enqueue_copies
     assert find_hook(PLAN_JOB) is plan
     assert find_hook(PLAN_COPIES) is copies
+    fetches: FindFetch = find_fetch
+    assert find_hook(FIND_FETCH) is fetches
 
 
 def test_every_job_of_our_own_is_declared_for_workers() -> None:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from holdall import Database, Key, Model, ModelKey, SortKey
 from holdall.core.context import Context
+from holdall.core.frozen import replace
 from holdall.core.port import run
 from holdall.errors import ConfigurationError, InvalidJobArgumentsError, ModelMismatchError
 from holdall.jobs.argument import format_arguments, load_arguments
-from holdall.jobs.locator import Gone, Locator, fetch_located, find_locator, register
+from holdall.jobs.locator import Gone, fetch_located, find_locator
 
 
 class Box(Model):
@@ -185,6 +186,9 @@ class Star:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def _locate(self) -> str:
+        return f"star:{self.name}"
+
 
 async def _star(context: Context, unit: Any, text: str) -> Star:
     if text == "gone":
@@ -192,10 +196,9 @@ async def _star(context: Context, unit: Any, text: str) -> Star:
     return Star(text)
 
 
-def test_a_feature_can_register_its_own_kind(context: Context) -> None:
-    with pytest.raises(InvalidJobArgumentsError):
-        format_arguments([Star("sirius")])
-    register("star", Locator(Star, lambda star: star.name, _star))
+def test_a_feature_has_kinds_of_its_own(context: Context) -> None:
+    hooks: Any = lambda _: {"star": _star}.get  # noqa: E731
+    context = replace(context, hook=hooks)
     assert find_locator(Star("a:b")) == "star:a:b"
     assert run(fetch_located(context, None, "star:a:b")).name == "a:b"
     first, second = back(context, Star("sirius"), {"deep": [Star("vega")]})
@@ -203,3 +206,5 @@ def test_a_feature_can_register_its_own_kind(context: Context) -> None:
     with pytest.raises(Gone):
         back(context, Star("gone"))
     assert find_locator(object()) is None
+    with pytest.raises(InvalidJobArgumentsError, match="of type type"):
+        format_arguments([Star])

@@ -8,6 +8,7 @@ crash leaves no rows behind.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -39,7 +40,6 @@ class Attachable:
     """
 
     record_type: ClassVar[str] = ""
-    _locators = "holdall.attachments.locator"
 
     if TYPE_CHECKING:
 
@@ -59,6 +59,11 @@ class Attachable:
         raise NotImplementedError(
             f"{type(self).__name__} must implement is_persisted(), which returns whether the instance is stored"
         )
+
+    def _locate(self) -> str:
+        """The text that stands for this instance in the arguments of a job."""
+        known = owner_of_instance(self)
+        return f"owner:{json.dumps([known.record_type, place_of(type(self)), known.record_id])}"
 
 
 def owner_of_instance(owner: Attachable) -> Owner:

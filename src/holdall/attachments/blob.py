@@ -36,7 +36,6 @@ class Blob:
         "service_name",
         "sha256",
     )
-    _locators = "holdall.attachments.locator"
 
     def __init__(
         self,
@@ -138,6 +137,10 @@ class Blob:
 
     def _is(self, kind: str) -> bool:
         return self.content_type is not None and self.content_type.startswith(kind)
+
+    def _locate(self) -> str:
+        """The text that stands for this blob in the arguments of a job."""
+        return f"blob:{self.id}"
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, Blob) else NotImplemented

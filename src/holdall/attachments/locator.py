@@ -1,17 +1,17 @@
-"""Blobs and `Attachable` owners as arguments of jobs: how they are written, and how they are fetched again."""
+"""Blobs and `Attachable` owners as arguments of jobs: how they are fetched again."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from holdall.attachments.attachable import Attachable, find_instance, load_class, owner_of_instance, place_of
+from holdall.attachments.attachable import find_instance, load_class
 from holdall.attachments.blob import Blob
 from holdall.attachments.home import home_of
 from holdall.attachments.resolution import find_class
 from holdall.attachments.stored import read_blobs
 from holdall.core.context import Context
-from holdall.jobs.locator import Gone, Locator, register
+from holdall.jobs.locator import Fetch, Gone
 from holdall.transactions.unit import Unit
 
 
@@ -20,11 +20,6 @@ async def _fetch_blob(context: Context, unit: Unit | None, id: str) -> Blob:
     if not row.is_stored:
         raise Gone(f"blob {id}")
     return Blob.of(row)
-
-
-def _format_owner(owner: Attachable) -> str:
-    known = owner_of_instance(owner)
-    return json.dumps([known.record_type, place_of(type(owner)), known.record_id])
 
 
 async def _fetch_owner(context: Context, unit: Unit | None, text: str) -> Any:
@@ -39,5 +34,6 @@ async def _fetch_owner(context: Context, unit: Unit | None, text: str) -> Any:
     return found
 
 
-register("blob", Locator(Blob, lambda blob: str(blob.id), _fetch_blob))
-register("owner", Locator(Attachable, _format_owner, _fetch_owner))
+def find_fetch(kind: str) -> Fetch | None:
+    """The flow that fetches a blob or an owner."""
+    return {"blob": _fetch_blob, "owner": _fetch_owner}.get(kind)

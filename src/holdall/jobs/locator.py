@@ -2,19 +2,17 @@
 
 ``key:Order app.models.Order:{…}`` is a key and stays one; ``item:…`` is an item, which is fetched when the job runs: it
 may have changed since, or no longer exist. The model is found by its name; the place of its class only distinguishes
-two models of one name. A feature whose values can be arguments registers its own kind of locator; the classes of those
-values name the module that does so in ``_locators``.
+two models of one name. A feature whose values can be arguments gives their class a method ``_locate``, which returns
+the text, and fetches what a text stands for (`FIND_FETCH`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
-from importlib import import_module
 from typing import Any, TypeAlias
 
-from holdall.core.context import Context
-from holdall.core.frozen import dataclass
+from holdall.core.context import Context, Hook
 from holdall.errors import ConfigurationError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
@@ -23,48 +21,37 @@ from holdall.transactions.binding import Bindings
 from holdall.transactions.unit import Unit
 
 Fetch: TypeAlias = Callable[[Context, "Unit | None", str], Coroutine[Any, Any, Any]]
+"""The flow that fetches what a text of one kind stands for; raises `Gone`."""
+FindFetch: TypeAlias = Callable[[str], "Fetch | None"]
+"""Finds the flow for a kind of locator; None for an unknown kind."""
+FIND_FETCH: Hook[FindFetch] = Hook("find_fetch")
 
 
 class Gone(Exception):
     """Raised when the thing that a locator stands for no longer exists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Locator:
-    """A kind of locator: the class of its values, their text, and the flow that fetches one (or raises `Gone`)."""
-
-    kind: type
-    text: Callable[[Any], str]
-    fetch: Fetch
-
-
-_kinds: dict[str, Locator] = {}
-
-
-def register(name: str, locator: Locator) -> None:
-    """Register a kind of locator, so that its values can be arguments of jobs."""
-    _kinds[name] = locator
-
-
 def find_locator(value: object) -> str | None:
     """The text that stands for a value; None if the value has no locator."""
-    if (module := getattr(value, "_locators", None)) is not None:
-        import_module(module)
-    for name, locator in _kinds.items():
-        if isinstance(value, locator.kind):
-            return f"{name}:{locator.text(value)}"
-    return None
+    if isinstance(value, ModelKey):
+        return f"key:{_format_key(value)}"
+    if isinstance(value, Model):
+        return f"item:{_format_key(value.key)}"
+    locate: Callable[[object], str] | None = getattr(type(value), "_locate", None)
+    return None if locate is None else locate(value)
 
 
 async def fetch_located(context: Context, unit: Unit | None, text: str) -> Any:
     """Fetch what a text stands for, in the unit if there is one; raises `Gone` if it no longer exists."""
-    name, _, rest = text.partition(":")
-    locator = _kinds.get(name)
-    if locator is None:
+    kind, _, rest = text.partition(":")
+    if kind == "key":
+        return _parse_key(context, rest)
+    fetch = _fetch_item if kind == "item" else context.hook(FIND_FETCH)(kind)
+    if fetch is None:
         raise ConfigurationError(
-            f"an argument of the job is of the kind {name!r}, which this version does not know"
+            f"an argument of the job is of the kind {kind!r}, which this version does not know"
         )
-    return await locator.fetch(context, unit, rest)
+    return await fetch(context, unit, rest)
 
 
 # --- keys and items of models -----------------------------------------------------------------------------
@@ -74,10 +61,6 @@ def _format_key(key: ModelKey[Any]) -> str:
     fields = key.schema.key_fields
     components = {name: fields[name].encode(value) for name, value in key.components.items()}
     return f"{key.schema.name} {key.schema.place}:{json.dumps(components, separators=(',', ':'))}"
-
-
-def _format_item(item: Model) -> str:
-    return _format_key(item.key)
 
 
 def _parse_key(context: Context, text: str) -> ModelKey[Any]:
@@ -108,10 +91,6 @@ def _find_model(context: Context, name: str, place: str) -> ModelSchema:
     )
 
 
-async def _fetch_key(context: Context, unit: Unit | None, text: str) -> ModelKey[Any]:
-    return _parse_key(context, text)
-
-
 async def _fetch_item(context: Context, unit: Unit | None, text: str) -> Any:
     from holdall.transactions.read import fetch
 
@@ -120,7 +99,3 @@ async def _fetch_item(context: Context, unit: Unit | None, text: str) -> Any:
     if item is None:
         raise Gone(f"{key.schema.name} item")
     return item
-
-
-register("key", Locator(ModelKey, _format_key, _fetch_key))
-register("item", Locator(Model, _format_item, _fetch_item))
