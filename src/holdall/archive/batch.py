@@ -36,6 +36,7 @@ from holdall.core.requests import BatchGet, GetItem
 from holdall.core.values import Item
 from holdall.errors import CorruptArchiveError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.listing import Listing
+from holdall.tables.record import read_items
 
 _AT_ONCE = 16
 _HEAD = 64 * 1024
@@ -163,14 +164,10 @@ async def fetch_index(
 
 async def fetch_owners(
     context: Context, place: ArchivePlace, slices: Sequence[PackedSlice]
-) -> list[Item | None]:
+) -> Sequence[Item | None]:
     """Fetch the items that own these slices, as they are in the table now."""
-    found: list[Item | None] = []
-    for at in range(0, len(slices), BatchGet.most):
-        some = slices[at : at + BatchGet.most]
-        reads = tuple(GetItem(place.binding.table, packed.key, True) for packed in some)
-        found += (await context.port.send(BatchGet(reads))).items
-    return found
+    reads = [GetItem(place.binding.table, packed.key, True) for packed in slices]
+    return await read_items(context.port, reads)
 
 
 async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: str) -> bool | None:

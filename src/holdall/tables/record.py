@@ -29,7 +29,6 @@ R2 = TypeVar("R2", bound="Record")
 R3 = TypeVar("R3", bound="Record")
 
 TYPE = "_type"
-_MOST_READS = 100
 
 
 class Record:
@@ -145,14 +144,18 @@ async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
     if len(records) == 1:
         (record,) = records
         return [type(record)(record.address, (await port.send(_read(record))).item)]
-    reads = [_read(record) for record in records]
-    batches = [BatchGet(tuple(reads[at : at + _MOST_READS])) for at in range(0, len(reads), _MOST_READS)]
-    if len(batches) == 1:
-        items = (await port.send(batches[0])).items
-    else:
-        outcomes = await port.gather([port.send(batch) for batch in batches])
-        items = tuple(item for outcome in outcomes for item in outcome.result().items)
+    items = await read_items(port, [_read(record) for record in records])
     return [type(record)(record.address, item) for record, item in zip(records, items, strict=True)]
+
+
+async def read_items(port: Port, reads: Sequence[GetItem]) -> Sequence[Item | None]:
+    """Read any number of items, each independently, in order; one request for each hundred, concurrently."""
+    most = BatchGet.most
+    batches = [BatchGet(tuple(reads[at : at + most])) for at in range(0, len(reads), most)]
+    if len(batches) == 1:
+        return (await port.send(batches[0])).items
+    outcomes = await port.gather([port.send(batch) for batch in batches])
+    return [item for outcome in outcomes for item in outcome.result().items]
 
 
 def _read(record: Record) -> GetItem:

@@ -10,7 +10,7 @@ from holdall.core.context import Context
 from holdall.core.expressions import Path
 from holdall.core.frozen import replace
 from holdall.core.nearest_name import suggest_name
-from holdall.core.requests import BatchGet, GetItem, TransactGet
+from holdall.core.requests import GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import DuplicateItemError, InvalidOptionsError, RecordNotFound, TransactionTooLarge
 from holdall.models.fields import Field
@@ -20,6 +20,7 @@ from holdall.models.keys import ModelKey
 from holdall.models.marks import FROZEN
 from holdall.models.model import build_instance
 from holdall.models.schema import ModelSchema
+from holdall.tables.record import read_items
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.current import is_retry
 from holdall.transactions.entry.claim import guard_key, parse_owner
@@ -31,8 +32,6 @@ from holdall.transactions.query.arguments import find_field
 from holdall.transactions.query.row import read_whole
 from holdall.transactions.target import model_schema, parse_target, refuse_values
 from holdall.transactions.unit import Unit
-
-READS = TransactGet.most
 
 
 class GetArguments(TypedDict, total=False):
@@ -280,24 +279,22 @@ def _check_distinct(keys: Sequence[ModelKey[Any]]) -> None:
 
 async def get_many(
     context: Context, unit: Unit | None, reads: list[GetItem], strong: bool
-) -> list[Item | None]:
+) -> Sequence[Item | None]:
     """The stored item under each key: as of one instant or, if not ``strong``, each independently."""
     if not reads:
         return []
     if strong:
-        if len(reads) > READS:
+        if len(reads) > TransactGet.most:
             raise TransactionTooLarge(
-                f"{len(reads)} items cannot be read as of one instant; DynamoDB's limit is {READS}",
+                f"{len(reads)} items cannot be read as of one instant; DynamoDB's limit is {TransactGet.most}",
                 hint="read them with consistent=False, or in several calls",
             )
         if unit is not None:
             unit.requests += 1
-        return list((await context.port.send(TransactGet(tuple(reads)))).items)
-    batches = [reads[at : at + READS] for at in range(0, len(reads), READS)]
+        return (await context.port.send(TransactGet(tuple(reads)))).items
     if unit is not None:
         unit.requests += len(reads)
-    outcomes = await context.port.gather(context.port.send(BatchGet(tuple(batch))) for batch in batches)
-    return [item for outcome in outcomes for item in outcome.result().items]
+    return await read_items(context.port, reads)
 
 
 def _present(context: Context, binding: Binding, raw: Item | None) -> Item | None:

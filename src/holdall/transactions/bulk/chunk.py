@@ -15,10 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
-from holdall.core.evaluation import holds
 from holdall.core.frozen import replace
 from holdall.core.renderer import render
-from holdall.core.requests import BatchGet, GetItem, Query, Scan
+from holdall.core.requests import Query, Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, TransactionTooLarge
 from holdall.models.item_values import unknown_field
@@ -33,7 +32,7 @@ from holdall.transactions.expiry import has_expired
 from holdall.transactions.pace import Pace, check_rate
 from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question
-from holdall.transactions.query.row import RowMaker
+from holdall.transactions.query.row import RowMaker, read_again
 from holdall.transactions.query.scan import ScanQuestion
 from holdall.transactions.run import run_transaction
 from holdall.transactions.unit import Unit
@@ -303,7 +302,8 @@ class _Run:
         request = self._request
         assert request is not None
         if unit.insist or self.question.index is not None:
-            items = await self._reread(items)
+            filter = self.question.filter(self.binding, self.context.port.now())
+            items = await read_again(self.context, self.binding, items, self.question.index, filter)
         maker = RowMaker(
             self.context,
             unit,
@@ -318,23 +318,6 @@ class _Run:
             found += 1
             await self.treatment.apply(self.context, unit, item, self.question)
         return found, len(unit.entries)
-
-    async def _reread(self, rows: Sequence[Item]) -> list[Item]:
-        """The rows as they are stored now, without those that no longer match."""
-        if not rows:
-            return []
-        binding, index = self.binding, self.question.index
-        reads = tuple(GetItem(binding.table, binding.key_of(row), True) for row in rows)
-        stored = (await self.context.port.send(BatchGet(reads))).items
-        names = () if index is None else [attribute.name for attribute in index.schema.keys]
-        filter = self.question.filter(binding, self.context.port.now())
-        return [
-            item
-            for item, row in zip(stored, rows, strict=True)
-            if item is not None
-            and all(item.get(name) == row.get(name) for name in names)
-            and (filter is None or holds(filter, item))
-        ]
 
 
 async def change_all(

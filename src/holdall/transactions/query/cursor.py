@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdall.core.context import Context
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
 from holdall.core.frozen import replace
 from holdall.core.option import check_count
-from holdall.core.requests import BatchGet, GetItem, Query
+from holdall.core.requests import Query
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.models.model import Model
@@ -22,7 +21,7 @@ from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.current import is_retry
 from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.question import Question
-from holdall.transactions.query.row import FoundItem, MixedMaker, RowMaker, holds_rows
+from holdall.transactions.query.row import FoundItem, MixedMaker, RowMaker, holds_rows, read_again
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ M = TypeVar("M", bound=Model)
 
 _FILTERED_PAGE = 100
 _LARGEST_PAGE = 1_000_000
-_BATCH = BatchGet.most
 
 
 class RowPage(NamedTuple, Generic[M]):
@@ -193,11 +191,10 @@ class RowCursor(Generic[M]):
         binding, maker, filter = self._binding, self._maker, self._filter
         assert binding is not None
         assert maker is not None
+        # an index lags, and would cause contention again, or it holds only parts
         insist = self._unit is not None and self._unit.insist and self._question.lags
         if insist or self._fetches:
-            items = [
-                item for item in await self._reread(binding, items) if filter is None or holds(filter, item)
-            ]
+            items = await read_again(self._context, binding, items, self._question.index, filter)
         if self._excluded:
             within = self._question.range(binding)
             items = [raw for raw in items if within.admits(raw)]
@@ -205,23 +202,6 @@ class RowCursor(Generic[M]):
             now = self._context.port.now()
             items = [raw for raw in items if not has_expired(binding, raw, now)]
         return await maker.instances(items, self.left)
-
-    async def _reread(self, binding: Binding, items: Sequence[Item]) -> list[Item]:
-        """Read the rows of an index from the table: it lags and would cause contention again, or holds only parts."""
-        index = self._question.index
-        assert index is not None
-        reads = [GetItem(binding.table, binding.key_of(item), True) for item in items]
-        batches = [reads[at : at + _BATCH] for at in range(0, len(reads), _BATCH)]
-        outcomes = await self._context.port.gather(
-            self._context.port.send(BatchGet(tuple(batch))) for batch in batches
-        )
-        now = [item for outcome in outcomes for item in outcome.result().items]
-        names = [attribute.name for attribute in index.schema.keys]
-        return [
-            item
-            for item, row in zip(now, items, strict=True)
-            if item is not None and all(item.get(name) == row.get(name) for name in names)
-        ]
 
 
 def _choose_expiring(bindings: Sequence[Binding]) -> Binding:

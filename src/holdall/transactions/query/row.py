@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from holdall.core.evaluation import holds
+from holdall.core.requests import GetItem
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.models.marks import OPENED, Partial
 from holdall.models.model import build_instance
 from holdall.tables.commit.lock import Lock
+from holdall.tables.record import read_items
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.hydration import hydrate_all, is_pointer
@@ -46,6 +48,25 @@ class FoundItem(NamedTuple):
     item: Any | None
     error: HoldallError | None
     archived: bool | None
+
+
+async def read_again(
+    context: Context,
+    binding: Binding,
+    rows: Sequence[Item],
+    index: BoundIndex | None,
+    filter: Condition | None,
+) -> list[Item]:
+    """The items of rows as they are stored now, without those that no longer match, or moved in the index."""
+    reads = [GetItem(binding.table, binding.key_of(row), True) for row in rows]
+    names = () if index is None else [attribute.name for attribute in index.schema.keys]
+    return [
+        item
+        for item, row in zip(await read_items(context.port, reads), rows, strict=True)
+        if item is not None
+        and all(item.get(name) == row.get(name) for name in names)
+        and (filter is None or holds(filter, item))
+    ]
 
 
 class RowMaker:
