@@ -1,14 +1,15 @@
 """``with fresh():``, inside which no cache answers a read, whatever its consistency.
 
 Pure. Each request has a field ``fresh`` that keeps caches from answering it, and Holdall sets it where an old answer
-would do harm. `fresh` is for code that does not build its requests itself: the port passes each request through
-`insist`, so everything below the port decides from the request alone.
+would do harm. `fresh` is for callers that do not build their requests themselves: `Port.send` writes it into each
+request (`insist`), and nothing below the port reads it.
 """
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from holdall.core.frozen import replace
@@ -30,19 +31,11 @@ def insist(request: Request[R]) -> Request[R]:
     return replace(read, fresh=True)  # type: ignore[no-any-return]
 
 
-class fresh:  # noqa: N801 - reads as a statement: with fresh():
+@contextmanager
+def fresh() -> Iterator[None]:
     """Inside this ``with`` statement, no read is answered by a cache; nor in tasks that are started inside it."""
-
-    def __init__(self) -> None:
-        self._tokens: list[Token[bool]] = []
-
-    def __enter__(self) -> None:
-        self._tokens.append(insisting.set(True))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        insisting.reset(self._tokens.pop())
+    token = insisting.set(True)
+    try:
+        yield
+    finally:
+        insisting.reset(token)
