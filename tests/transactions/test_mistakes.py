@@ -167,6 +167,25 @@ def test_only_a_model_or_an_item_can_be_created(db: Database) -> None:
             tx.create(wrong)  # type: ignore[call-overload]
 
 
+def test_only_a_participant_can_join_a_transaction(db: Database) -> None:
+    with pytest.raises(InvalidOptionsError, match="'seal' is not a participant"), db.transaction() as tx:
+        tx.join("seal")  # type: ignore[arg-type]
+
+
+def test_what_a_descriptor_adds_to_a_transaction_must_be_a_participant(db: Database) -> None:
+    class Seal:
+        def participate(self, *given: object) -> str:
+            return "seal"
+
+    class Sealed(Model):
+        name: Key[str]
+        seal = Seal()
+
+    with pytest.raises(InvalidOptionsError, match="'seal' is not a participant"):
+        db.run(lambda tx: tx.create(Sealed, name="ada"))
+    assert db.get(Sealed, "ada") is None
+
+
 def test_an_attachment_with_an_annotation_is_refused() -> None:
     with pytest.raises(ModelDefinitionError, match=r"Letter.scan: an attachment is not a field.*\n.*scan = "):
 

@@ -14,7 +14,7 @@ from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.models.keys import ModelKey
 from holdall.models.model import Model
-from holdall.tables.commit.change import Participant
+from holdall.tables.commit.change import Participant, require_participant
 from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import PLAN_JOB, Enqueueable, Enqueued
 from holdall.transactions.reader import AsyncReader, Reader
@@ -204,7 +204,7 @@ class Writes:
     def join(self, participant: Participant) -> None:
         """Add a participant, which can add its own writes to the commit."""
         self._unit.check_writable("a participant joined")
-        self._unit.participants.append(participant)
+        self._unit.participants.append(require_participant(participant))
 
     @property
     def carry(self) -> Carry:

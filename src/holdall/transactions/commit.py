@@ -9,10 +9,10 @@ from typing import Any, cast
 from holdall.core.context import Context
 from holdall.core.requests import GetItem
 from holdall.core.values import Item
-from holdall.errors import ContentionError, Difference, HoldallError, InvalidOptionsError
+from holdall.errors import ContentionError, Difference, HoldallError
 from holdall.models.hydrator import Joining, Role
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.change import Change, Participant
+from holdall.tables.commit.change import Change, Participant, require_participant
 from holdall.tables.commit.explanation import describe_contention, find_refused
 from holdall.tables.commit.flow import is_plain_no, prepare, send_plan, settle
 from holdall.tables.commit.lock import differences
@@ -75,10 +75,10 @@ def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, 
         role = _role(entry) if joiners else None
         if role is not None:
             for joiner in joiners:
-                unit.participants += _participants([joiner.participate(entry.key, item, role, run)])
+                _join(unit.participants, joiner.participate(entry.key, item, role, run))
         if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
             follower = _follow(context, entry.item._schema, binding, entry.raw, deleted=entry.deleted)
-            unit.participants += _participants([follower])
+            _join(unit.participants, follower)
 
 
 def _role(entry: Entry) -> Role | None:
@@ -101,14 +101,9 @@ def _follow(
     return hydrator.follow(context, read, raw, deleted=deleted)
 
 
-def _participants(found: Sequence[object | None]) -> list[Participant]:
-    for each in found:
-        if each is not None and not isinstance(each, Participant):
-            raise InvalidOptionsError(
-                f"{each!r:.80} is not a participant",
-                hint="derive its class from holdall.transactions.Participant",
-            )
-    return [each for each in found if isinstance(each, Participant)]
+def _join(participants: list[Participant], found: object | None) -> None:
+    if found is not None:
+        participants.append(require_participant(found))
 
 
 async def _call_hooks(context: Context, unit: Unit, tx: Any) -> None:
@@ -198,7 +193,7 @@ async def _replan(
     if not isinstance(cause, HoldallError):
         return None
     refused = find_refused(plan, cause)
-    followers: list[object | None] = []
+    followers: list[Participant] = []
     again = False
     now = context.port.now()
     for entry, binding in entries:
@@ -217,7 +212,7 @@ async def _replan(
             if whole is None:
                 continue
             entry.thaw(found, whole)
-            followers.append(_follow(context, binding.schema, binding, found, deleted=deletes))
+            _join(followers, _follow(context, binding.schema, binding, found, deleted=deletes))
             again = True
         elif isinstance(entry, BlindUpdate | Loaded) and entry.rounds < _MAX_ROUNDS:
             adapted = entry.adapt(binding, found, now)
@@ -228,7 +223,7 @@ async def _replan(
     change = Change(context, plan_steps(entries, context.port.now()))
     steps = len(change.plan.steps)
     change.include(Change(context, plan.steps[own:]))
-    change.participants = _participants(followers)
+    change.participants = followers
     await prepare(change, unit.prepared)
     unit.participants += change.participants
     return change.plan, steps

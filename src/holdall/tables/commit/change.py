@@ -20,7 +20,7 @@ from holdall.core.requests import (
 )
 from holdall.core.stamp import NO_STAMP, STAMP
 from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidRequestError
+from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.plan import CommitPlan, Refuse, Step
 from holdall.tables.record import Record
@@ -251,3 +251,13 @@ class Participant:
 
     async def abandon(self, port: Port) -> None:
         """Called if the transaction did not commit and never will."""
+
+
+def require_participant(found: object) -> Participant:
+    """Return what joins a commit, if it is a participant."""
+    if not isinstance(found, Participant):
+        raise InvalidOptionsError(
+            f"{found!r:.80} is not a participant",
+            hint="derive its class from holdall.transactions.Participant",
+        )
+    return found
