@@ -66,6 +66,14 @@ MAY_TOUCH: dict[str, set[str]] = {
 }
 """Which rooms may import modules that wait, or touch files, threads, clocks, chance or the network. Others: none."""
 
+ASKS = {"date.today", "datetime.now", "datetime.utcnow", "input", "open", "print", "uuid.uuid4", "uuid4"}
+"""What reaches the world without such a module."""
+
+ANSWERED_HERE = {
+    "artifacts/alias/alias.py": "an alias that the caller makes, and does not store, has the time of its making",
+    "models/ids.py": "a new item has its id before any transaction knows it",
+}
+
 
 def modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
@@ -85,12 +93,14 @@ class Facts(NamedTuple):
     private: list[tuple[int, str]]
     """The names that begin with an underscore and are read from another object, with their lines."""
     scans: list[int]
+    asks: set[str]
+    """The built-in ways to the clock, to chance and to files that it calls."""
 
 
 @cache
 def facts_of(module: Path) -> Facts:
     tree = ast.parse(module.read_text())
-    facts = Facts(ast.get_docstring(tree), [], [], [], [])
+    facts = Facts(ast.get_docstring(tree), [], [], [], [], set())
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
@@ -113,6 +123,8 @@ def facts_of(module: Path) -> Facts:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called == "Scan":
                 facts.scans.append(node.lineno)
+            if called in {name.rpartition(".")[2] for name in ASKS}:
+                facts.asks.update({ast.unparse(node.func)} & ASKS)
     return facts
 
 
@@ -166,6 +178,15 @@ def test_a_module_touches_only_that_part_of_the_world_that_its_room_may() -> Non
     for module in modules():
         touched = {name.partition(".")[0] for name in facts_of(module).imports} & WORLDLY
         assert touched <= MAY_TOUCH.get(room_of(module), set()), f"{module} imports {touched}"
+
+
+def test_what_needs_no_module_to_reach_the_world_is_asked_of_the_port() -> None:
+    found = {
+        module.relative_to(SOURCE).as_posix()
+        for module in modules()
+        if facts_of(module).asks and not MAY_TOUCH.get(room_of(module), set()) & {"os", "time"}
+    }
+    assert found == set(ANSWERED_HERE)
 
 
 def test_only_whole_table_work_may_scan() -> None:
