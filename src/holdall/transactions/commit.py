@@ -11,6 +11,7 @@ from holdall.core.requests import GetItem
 from holdall.core.values import Item
 from holdall.errors import ContentionError, Difference, HoldallError
 from holdall.models.hydrator import Joining, Role
+from holdall.models.keys import ModelKey
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change, Participant, require_participant
 from holdall.tables.commit.explanation import describe_contention, find_refused
@@ -192,14 +193,16 @@ async def _replan(
     cause = error.__cause__
     if not isinstance(cause, HoldallError):
         return None
-    refused = find_refused(plan, cause)
+    refused = {
+        step.item: found for step, found in find_refused(plan, cause) if isinstance(step.item, ModelKey)
+    }
     followers: list[Participant] = []
     again = False
     now = context.port.now()
     for entry, binding in entries:
-        if repr(entry.key) not in refused:
+        if entry.key not in refused:
             continue
-        found = refused[repr(entry.key)]
+        found = refused[entry.key]
         is_over = found is None or has_expired(binding, found, now)
         if isinstance(entry, BlindUpdate) and entry.new is not None and is_over:
             # also a pointer is replaced once it has expired

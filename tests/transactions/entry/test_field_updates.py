@@ -56,6 +56,11 @@ class OwnNote(Model, table="notes"):
     views: int = 0
 
 
+class Namesake(Model, name="OwnNote", table="namesakes"):
+    id: Key[str]
+    views: int = 0
+
+
 class PlainNote(Model, table="plain_notes", layout="plain"):
     id: Key[str]
     text: str = ""
@@ -289,6 +294,16 @@ async def test_two_that_add_to_one_set_do_not_collide(db: Db) -> None:
         tx.update(Note.key("a"), col(Note.tags).discard("x", "y", "z"))
         await update(db, Note.key("a"), col(Note.tags).add("w"))
     assert (await db.get_one(Note, "a")).tags == {"w"}
+
+
+@in_memory
+async def test_a_missing_item_is_not_confused_with_its_namesake_in_another_table(db: Db) -> None:
+    await arrange(db, Namesake(id="a", views=5))
+    assert repr(OwnNote.key("a")) == repr(Namesake.key("a"))
+    async with db.transaction() as tx:
+        tx.update(OwnNote.key("a"), col(OwnNote.views).increment_by(1), create_if_missing=True)
+        tx.update(Namesake.key("a"), col(Namesake.views).increment_by(1), create_if_missing=True)
+    assert ((await db.get_one(OwnNote, "a")).views, (await db.get_one(Namesake, "a")).views) == (1, 6)
 
 
 @everywhere

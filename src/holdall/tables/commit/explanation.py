@@ -15,7 +15,7 @@ from holdall.errors import (
     TransactionCanceledError,
     TransactionErrors,
 )
-from holdall.tables.commit.plan import CommitPlan
+from holdall.tables.commit.plan import CommitPlan, Step
 
 _FAILED = "ConditionalCheckFailed"
 _PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
@@ -56,13 +56,10 @@ def explain_refusal(plan: CommitPlan, error: HoldallError) -> Exception:
     return ContentionError(describe_contention(stale, busy), items=contended_for) if busy else error
 
 
-def find_refused(plan: CommitPlan, error: HoldallError) -> dict[str, Item | None]:
-    """Return the labels of the steps whose conditions failed, each with the item that was found."""
-    return {
-        step.label or repr(step.item): reason.item
-        for step, reason in zip(plan.steps, _reasons(error), strict=False)
-        if reason.code == _FAILED
-    }
+def find_refused(plan: CommitPlan, error: HoldallError) -> list[tuple[Step, Item | None]]:
+    """Return the steps whose conditions failed, each with the item that was found."""
+    reasons = zip(plan.steps, _reasons(error), strict=False)
+    return [(step, reason.item) for step, reason in reasons if reason.code == _FAILED]
 
 
 def _reasons(error: HoldallError) -> Sequence[CancellationReason]:

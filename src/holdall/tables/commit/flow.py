@@ -188,7 +188,7 @@ async def _write(change: Change, id: str | None) -> Refused | None:
                 raise meaning from error
             found = find_refused(plan, error)
             if found:
-                return Refused(found)
+                return Refused({step.label or repr(step.item): item for step, item in found})
         except ConflictError:
             pass
         attempts = attempts or Attempts(change.context, plan.steps[0].item, made=1)
