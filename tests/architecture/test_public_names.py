@@ -7,6 +7,8 @@ import importlib
 import inspect
 import pkgutil
 from functools import cache
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -34,6 +36,7 @@ from holdall.transactions.bulk.runner import AsyncBulkRunner, BulkRunner
 from holdall.transactions.reader import AsyncReader, Reader
 from holdall.transactions.runner import AsyncRunner, Runner
 
+SOURCE = Path(holdall.__file__).parent
 OPENED = [(Database, AsyncDatabase)]
 TWINS = [
     *OPENED,
@@ -144,3 +147,36 @@ def test_every_pair_of_twins_is_compared() -> None:
             ):
                 pairs.add(member)
     assert pairs == {awaiting for _, awaiting in TWINS}
+
+
+# --- what commands and web applications call --------------------------------------------------------------
+
+
+@cache
+def methods() -> tuple[set[str], set[str]]:
+    """The names of Holdall's methods that are marked as internal, and of all others."""
+    marked, others = set[str](), set(dir(object))
+    for kind in (str, bytes, list, dict, set, tuple, int, Thread, Path):
+        others.update(dir(kind))
+    for module in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                is_marked = any(ast.unparse(each) == "internal" for each in node.decorator_list)
+                (marked if is_marked else others).add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                others.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                others.add(node.attr)
+    return marked, others
+
+
+@pytest.mark.parametrize("room", ["cli", "web"])
+def test_commands_and_web_applications_call_no_internal_method(room: str) -> None:
+    marked, others = methods()
+    assert {"has_default", "list_page", "check_type"} <= others
+    assert {"refuse_change", "was_fetched", "send_together"} <= marked - others
+    for module in (SOURCE / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                where = f"{module.relative_to(SOURCE)}:{node.lineno}"
+                assert node.attr not in marked - others, f"{where} calls {node.attr}, which is internal"

@@ -39,9 +39,8 @@ class Accept:
     max_bytes: int | None = None
     max_count: int | None = None
 
-    @internal
     def check_type(self, field: str, content_type: str) -> None:
-        """Raise `InvalidFileError` if the type is not listed."""
+        """Raise `InvalidFileError`, which names the field, if files of this content type are not accepted."""
         if self.types and not any(_fits(content_type, each) for each in self.types):
             raise InvalidFileError(
                 f"{field}: files of type {content_type} are not accepted",
@@ -49,9 +48,8 @@ class Accept:
                 hint=f"accepted types: {', '.join(self.types)}",
             )
 
-    @internal
     def check_size(self, field: str, size: int) -> None:
-        """Raise `InvalidFileError` if the file is too large."""
+        """Raise `InvalidFileError`, which names the field, if a file of this many bytes is too large."""
         if self.max_bytes is not None and size > self.max_bytes:
             raise InvalidFileError(
                 f"{field}: a file of {size:,} bytes is too large",

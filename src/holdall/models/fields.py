@@ -143,7 +143,6 @@ class Field(Generic[T]):
         return self.is_computed or self.now is not None
 
     @property
-    @internal
     def has_default(self) -> bool:
         """Whether an item can be created without a value."""
         options = self.options

@@ -66,11 +66,10 @@ class Rows(Unfetched, Generic[M]):
         """
         return run(page_of(self._context, self._unit, self._question, size, after, secret), self._context)
 
-    @internal
     def list_page(
         self, size: int, *, after: str | None = None, secret: str | None = None
     ) -> tuple[list[FoundItem], str | None]:
-        """Return a page like `page`, for people: with the items that cannot be read."""
+        """Return a page like `page`, of a `FoundItem` each; an item that cannot be read is listed with its error."""
         return run(list_page(self._context, self._question, size, after, secret), self._context)
 
     def first(self) -> M | None:
@@ -119,11 +118,10 @@ class AsyncRows(Unfetched, Generic[M]):
             page_of(self._context, self._unit, self._question, size, after, secret), self._context
         )
 
-    @internal
     async def list_page(
         self, size: int, *, after: str | None = None, secret: str | None = None
     ) -> tuple[list[FoundItem], str | None]:
-        """Return a page like `page`, for people: with the items that cannot be read."""
+        """Return a page like `page`, of a `FoundItem` each; an item that cannot be read is listed with its error."""
         return await wait(list_page(self._context, self._question, size, after, secret), self._context)
 
     async def first(self) -> M | None:
@@ -168,9 +166,8 @@ class ScanRows(Unfetched, Generic[M]):
         finally:
             cursor.end()
 
-    @internal
     def list_found(self) -> Iterator[FoundItem]:
-        """Return the items for people, with those that cannot be read."""
+        """Iterate over a `FoundItem` for each item; an item that cannot be read is listed with its error."""
         cursor = self._cursor()
         try:
             while (found := run(cursor.next_found(), self._context)) is not None:
@@ -217,9 +214,8 @@ class AsyncScanRows(Unfetched, Generic[M]):
         finally:
             cursor.end()
 
-    @internal
     async def list_found(self) -> AsyncIterator[FoundItem]:
-        """Return the items for people, with those that cannot be read."""
+        """Iterate over a `FoundItem` for each item; an item that cannot be read is listed with its error."""
         cursor = self._cursor()
         try:
             while (found := await wait(cursor.next_found(), self._context)) is not None:

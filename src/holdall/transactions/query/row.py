@@ -39,9 +39,9 @@ RowLock: TypeAlias = Literal["rows"] | bool
 
 
 class FoundItem(NamedTuple):
-    """What a list for people shows of a row: its key, and the item or, if it cannot be read, the error.
+    """A row of a list that shows every item: its key, and the item or, if the item cannot be read, the error.
 
-    ``archived``: whether the item is in the archive; None if only a part of the row was read, which does not tell.
+    ``archived``: whether the item is in the archive; None if only a part of the row was read, which does not show it.
     """
 
     key: ModelKey[Any]
