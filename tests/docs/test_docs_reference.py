@@ -126,7 +126,7 @@ ELSEWHERE = {"AbstractContextManager", "Decimal", "Enum", "Flask", "HttpRequest"
 ELSEWHERE |= {"PathLike", "Starlette", "URLPattern", "UnionType", "WSGIApplication", "WSGIEnvironment"}
 VARIABLES = {"M_co", "Ts"}
 UNEXPLAINED = {"CommitPlan", "Context", "Dice", "Enqueueable", "HasMany", "HasOne", "Joining", "ModelSchema"}
-UNEXPLAINED |= {"NeedsTable", "Owner", "RecordColumn", "Service", "Settings", "Store", "Term", "Turn"}
+UNEXPLAINED |= {"NeedsTable", "Owner", "Service", "Settings", "Store", "Term", "Turn"}
 """Types that signatures name and no page explains: users get them, or pass them on, and need not know what they are."""
 
 

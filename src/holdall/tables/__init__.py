@@ -12,7 +12,7 @@ from holdall.tables.export import Format, PolicyFeature
 from holdall.tables.layout import Address, Layout
 from holdall.tables.plan import PlannedIndex, PlannedTable, TablePlan
 from holdall.tables.record import Record
-from holdall.tables.record_column import flag, number, text, texts
+from holdall.tables.record_column import RecordColumn, flag, number, text, texts
 
 __all__ = [
     "Address",
@@ -24,6 +24,7 @@ __all__ = [
     "PlannedTable",
     "PolicyFeature",
     "Record",
+    "RecordColumn",
     "Table",
     "TablePlan",
     "flag",

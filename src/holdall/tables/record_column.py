@@ -1,8 +1,4 @@
-"""Columns: the attributes that a record declares, each with its stored name, its form and its default.
-
-On an instance of a record, a column is the attribute's value. On the class, it makes updates (``Row.count.add(-1)``)
-and conditions (``Row.count.equals(0)``).
-"""
+"""Columns: the attributes that a record declares, each with its stored name, its form and its default."""
 
 from __future__ import annotations
 
@@ -25,6 +21,7 @@ from holdall.core.expressions import (
     Set,
     Value,
 )
+from holdall.core.internal import internal
 from holdall.core.values import Attribute, Item, decode, encode
 
 if TYPE_CHECKING:
@@ -39,12 +36,15 @@ _REQUIRED: Any = object()
 class RecordColumn(Generic[T]):
     """One attribute of a record: its stored name, its form, and its default if it is absent.
 
+    `text`, `number` and others return one, to be an attribute of a class: ``count = number("count", 0)``. On a record
+    it is the value; on the class, it makes updates, ``Row.count.add(-1)``, and conditions, ``Row.count.at_least(1)``.
     ``form`` describes the form for the `ValueError` that is raised if the stored attribute has another. ``exists`` and
     ``absent`` are the conditions that the attribute has a value, and that it has none.
     """
 
     __slots__ = ("_decode", "_default", "absent", "encode", "exists", "form", "name", "path")
 
+    @internal
     def __init__(
         self,
         name: str,
