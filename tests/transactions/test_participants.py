@@ -585,7 +585,7 @@ def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, wa
             change.update(Note(place("counter")), Note.count.add(self.count))
 
     async def body(tx: Any) -> None:
-        for count in (1, 2, 4):
+        for count in (1, 1, 2, 4):
             tx.join(Counter(count))
 
     driver.run(body)
@@ -593,7 +593,7 @@ def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, wa
     assert isinstance(request, TransactWrite)
     (action,) = request.actions
     assert isinstance(action, UpdateItem)
-    assert action.update.actions == (Note.count.add(7),)
+    assert action.update.actions == (Note.count.add(8),)
 
 
 def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driver: Driver) -> None:

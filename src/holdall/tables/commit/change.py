@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from holdall.core.context import Context
 from holdall.core.evaluation import holds
-from holdall.core.expressions import Add, Condition, Path, Update, UpdateAction, Value
+from holdall.core.expressions import Add, Condition, Path, Set, Update, UpdateAction, Value
 from holdall.core.frozen import replace
 from holdall.core.internal import internal
 from holdall.core.numbers import add
@@ -202,15 +202,15 @@ def _merge_updates(
     merged: dict[Path, UpdateAction] = {action.path: action for action in first}
     for action in second:
         known = merged.get(action.path)
-        if known is None or known == action:
+        if known is None:
             merged[action.path] = action
         elif isinstance(known, Add) and isinstance(action, Add):
             total = _sum(known.value.attribute, action.value.attribute)
             if total is None:
                 return None
             merged[action.path] = Add(action.path, Value(total))
-        else:
-            return None
+        elif known != action or (isinstance(action, Set) and action.value.outermost):
+            return None  # a sum or a longer list, computed twice, differs from one computed once
     return tuple(merged.values())
 
 
