@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from toy_hydrator import (
     BROKEN,
     SQUEEZED,
+    VANISHING,
     Letter,
     Squeezer,
     UnreadableError,
@@ -27,6 +29,7 @@ from holdall.core.requests import GetItem, PutItem, TransactWrite, UpdateItem
 from holdall.core.values import Item
 from holdall.errors import (
     ContentionError,
+    InvalidFieldError,
     InvalidModelUpdateError,
     InvalidOptionsError,
     ModelAlreadyExistsError,
@@ -333,6 +336,21 @@ def test_a_blind_write_of_an_item_that_cannot_be_read_is_abandoned(driver: Drive
         assert events == ["abandon", "UnreadableError"], "it was refused, so it certainly did not happen"
 
 
+def test_an_item_that_cannot_be_read_can_be_deleted_by_its_key(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    broken = dict(fetch_stored(driver.db, KEY) or {})
+    driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
+    hydrator = the_hydrator()
+    before = hydrator.hydrated, len(hydrator.followed)
+
+    async def body(tx: Any) -> None:
+        tx.delete(KEY)
+
+    driver.run(body)
+    assert fetch_stored(driver.db, KEY) is None
+    assert (hydrator.hydrated, hydrator.followed[before[1] :]) == (before[0], ["deleted"])
+
+
 def test_whoever_rewrites_or_deletes_a_squeezed_item_is_followed(driver: Driver) -> None:
     def body(change: Callable[[Any, Letter], object]) -> Callable[[Any], Any]:
         async def run(tx: Any) -> None:
@@ -404,6 +422,22 @@ def test_no_more_rows_are_hydrated_than_a_limit_needs(driver: Driver) -> None:
     assert the_hydrator().hydrated == before + 8, "the first of four did not match"
 
 
+def test_rows_of_other_models_and_items_deleted_meanwhile_are_left_out(driver: Driver) -> None:
+    write_letters(driver, 4, squeezed=lambda number: True)
+    foreign = dict(fetch_stored(driver.db, Letter.key(writer="ada", number=1)) or {})
+    driver.db.send(PutItem("holdall", {**foreign, "_type": {"S": "Bill"}, SQUEEZED: {"S": BROKEN}}))
+    vanishing = Letter.key(writer="ada", number=3)
+    broken = dict(fetch_stored(driver.db, vanishing) or {})
+    driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": VANISHING}}))
+    before = the_hydrator().hydrated
+    found = rows(driver, lambda tx: tx.query(Letter, writer="ada", limit=2).all())
+    assert [letter.number for letter in found] == [2, 4]
+    assert the_hydrator().hydrated == before + 3, "the row of another model is not hydrated"
+    assert driver.db.get(vanishing) is None
+    keys = [vanishing, Letter.key(writer="ada", number=4)]
+    assert [letter and letter.number for letter in driver.db.get_all(keys)] == [None, 4]
+
+
 def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(driver: Driver) -> None:
     write_letters(driver, 5, squeezed=lambda number: True)
     broken = dict(fetch_stored(driver.db, Letter.key(writer="ada", number=3)) or {})
@@ -472,6 +506,148 @@ def test_rows_are_hydrated_side_by_side_up_to_a_limit(driver: Driver) -> None:
     assert crowd.waits_for <= crowd.most <= 64
 
 
+# --- parts -------------------------------------------------------------------------------------------------
+
+
+def test_a_part_of_a_squeezed_item_is_a_part_of_the_whole(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    ways: list[Callable[[Any], Any]] = [
+        lambda tx: tx.get_one(KEY, only=["text"]),
+        lambda tx: tx.get_all([KEY], only=["text"]),
+        lambda tx: tx.query(Letter, writer="ada", only=["text"]).all(),
+        lambda tx: tx.query(Letter, writer="ada", only=["text"], where=col(Letter.copies) == 1).all(),
+        lambda tx: tx.query(Letter, writer="ada", only=["text"]).first(),
+    ]
+    found = [*map(partial(rows, driver), ways), *(way(driver.db) for way in ways)]
+    found += [list(driver.db.scan(Letter, only=["text"]))]
+    for each in found:
+        (part,) = each if isinstance(each, list) else [each]
+        assert part.to_dict() == {"writer": "ada", "number": 1, "text": "dear"}
+        with pytest.raises(InvalidFieldError, match="copies: it was not fetched"):
+            part.copies  # noqa: B018
+    assert driver.db.query(Letter, writer="ada", only=["text"], where=col(Letter.copies) == 2).first() is None
+
+
+PARTS: list[tuple[str, Callable[[Any], Any]]] = [
+    ("get", lambda tx: tx.get_one(KEY, only=["text"])),
+    ("get_all", lambda tx: tx.get_all([KEY], only=["text"])),
+    ("query", lambda tx: tx.query(Letter, writer="ada", only=["text"], lock="rows").all()),
+]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("read", [pytest.param(read, id=name) for name, read in PARTS])
+def test_a_part_that_was_read_is_locked_as_it_was_stored(
+    driver: Driver, read: Callable[[Any], Any], read_only: bool
+) -> None:
+    squeeze(driver.db, KEY)
+    driver.db.create(Thing(name="beside it"))
+    others = iter([lambda: _read_by(driver, "eve"), lambda: squeeze(driver.db, KEY)])
+    attempts = 0
+
+    async def body(tx: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        found = await now(read(tx))
+        assert (found[0] if isinstance(found, list) else found).text == "dear"
+        next(others, lambda: None)()
+        thing = await now(tx.get_one(Thing, "beside it"))
+        if not read_only:
+            thing.n += 1
+
+    driver.run(body, read_only=read_only)
+    assert attempts == 3, "what the part shows may depend on everything that was stored"
+
+
+def test_a_part_that_was_read_is_replaced_by_the_whole_item(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    before = len(the_hydrator().followed)
+
+    async def body(tx: Any) -> None:
+        part = await now(tx.get_one(KEY, only=["text"]))
+        whole = await now(tx.get_one(KEY))
+        whole.text = part.text + "!"
+
+    driver.run(body)
+    assert values(driver) == {**FULL, "text": "dear!"}
+    assert the_hydrator().followed[before:] == ["rewritten"]
+
+
+# --- derived models ----------------------------------------------------------------------------------------
+
+
+class Paper(Model):
+    """Not squeezed itself."""
+
+    writer: Key[str]
+    number: SortKey[int]
+    text: str = ""
+    copies: int = 1
+
+
+class Folded(Paper, archive=Squeezer()):
+    """What a key of `Paper` may lead to."""
+
+
+SHEET: ModelKey[Paper] = Paper.key(writer="ada", number=1)
+
+
+def test_a_key_of_a_model_leads_to_squeezed_items_of_derived_models(driver: Driver) -> None:
+    with driver.db.transaction() as tx:
+        tx.create(Folded, writer="ada", number=1, text="dear")
+        tx.create(Paper, writer="ada", number=2, text="dear")
+    squeeze(driver.db, SHEET)
+    wanted = {"writer": "ada", "where": col(Paper.text) == "dear"}
+    found = rows(driver, lambda tx: tx.query(Paper, **wanted).all())
+    assert [(type(each), each.text, each.copies) for each in found] == [
+        (Folded, "dear", 1),
+        (Paper, "dear", 1),
+    ]
+    assert rows(driver, lambda tx: tx.query(Paper, **wanted, only=["text"]).count()) == 2
+    assert rows(driver, lambda tx: tx.get_one(SHEET)).text == "dear"
+    assert driver.db.get_one(SHEET, only=["copies"]).copies == 1
+    stored = driver.db.get_stored(SHEET)
+    assert stored is not None
+    assert stored.archived
+
+
+SHEET_WRITES: list[tuple[str, Callable[[Any], Any], dict[str, Any] | None]] = [
+    ("update", lambda tx: tx.update(SHEET, col(Paper.copies).increment_by(1)), {"copies": 2}),
+    (
+        "update of a value",
+        lambda tx: tx.update(Paper, {"writer": "ada", "number": 1, "text": "dear"}, {"text": "x"}),
+        {"text": "x"},
+    ),
+    ("delete", lambda tx: tx.delete(SHEET), None),
+    ("delete on a condition", lambda tx: tx.delete(SHEET, where=col(Paper.text) == "dear"), None),
+    ("put", lambda tx: tx.create_or_put(Paper, {"writer": "ada", "number": 1}, {"text": "x"}), {"text": "x"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"), [pytest.param(write, found, id=name) for name, write, found in SHEET_WRITES]
+)
+def test_a_blind_write_by_a_key_of_a_model_meets_squeezed_items_of_derived_models(
+    driver: Driver, write: Callable[[Any], Any], expected: dict[str, Any] | None
+) -> None:
+    driver.db.create(Folded(writer="ada", number=1, text="dear"))
+    squeeze(driver.db, SHEET)
+    hydrator = Folded._schema.hydrator
+    assert isinstance(hydrator, Squeezer)
+    before = len(hydrator.followed)
+
+    async def body(tx: Any) -> None:
+        write(tx)
+
+    driver.run(body)
+    found = driver.db.get(SHEET)
+    assert (found and found.to_dict()) == (
+        expected and {"writer": "ada", "number": 1, "text": "dear", "copies": 1, **expected}
+    )
+    assert not is_squeezed(driver.db, SHEET)
+    assert hydrator.followed[before:] == ["deleted" if expected is None else "rewritten"]
+
+
 # --- descriptors -------------------------------------------------------------------------------------------
 
 
@@ -479,7 +655,7 @@ class Seal:
     """A class attribute that takes part in its items' transactions, and that can be loaded."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[object, str]] = []
+        self.seen: list[tuple[object, str, bool]] = []
         self.loaded: list[list[str]] = []
 
     kind = "seal"
@@ -487,7 +663,8 @@ class Seal:
     def participate(
         self, key: ModelKey[Any], item: Model | None, role: str, run: Joining
     ) -> Participant | None:
-        self.seen.append((key.components["name"] if item is None else item.name, role))  # type: ignore[attr-defined]
+        assert item is None or item.key == key
+        self.seen.append((key.components["name"], role, item is not None))
         return None if role == "read" else Sealing(key.components["name"])
 
     async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
@@ -535,19 +712,96 @@ def test_a_descriptor_joins_every_transaction_of_its_item(driver: Driver) -> Non
     async def update_blindly(tx: Any) -> None:
         tx.update(Parcel, {"name": "a", "weight": 1}, {"weight": 2})
 
+    async def put(tx: Any) -> None:
+        tx.create_or_put(Parcel, {"name": "a"}, {})
+
+    async def delete(tx: Any) -> None:
+        tx.delete(await now(tx.get_one(Parcel, "a")))
+
     async def delete_by_key(tx: Any) -> None:
         tx.delete(Parcel.key(name="a"))
 
-    for body in (create, update, read, update_blindly, delete_by_key):
+    for body in (create, update, read, update_blindly, put, delete, delete_by_key):
         driver.run(body)
     assert seal.seen == [
-        ("a", "created"),
-        ("a", "updated"),
-        ("a", "read"),
-        ("a", "updated"),
-        ("a", "deleted"),
+        ("a", "created", True),
+        ("a", "updated", True),
+        ("a", "read", True),
+        ("a", "updated", False),
+        ("a", "put", False),
+        ("a", "deleted", True),
+        ("a", "deleted", False),
     ]
-    assert count_of(driver, "a") == "4"
+    assert count_of(driver, "a") == "6"
+
+
+def test_a_descriptor_does_not_join_for_items_that_a_transaction_does_not_have(driver: Driver) -> None:
+    driver.db.create(Parcel(name="a"))
+    seal = Parcel.__dict__["seal"]
+    seal.seen.clear()
+
+    async def body(tx: Any) -> None:
+        await now(tx.get(Parcel, "missing"))
+        await now(tx.get(Parcel, "a", only=["weight"]))
+        tx.create(Parcel, name="b")
+        tx.delete(Parcel.key("b"))
+        tx.create(Thing, name="a")
+
+    driver.run(body)
+    assert seal.seen == []
+
+
+class Chest(Model):
+    name: Key[str]
+    weight: int = 0
+    seal = Seal()
+
+
+class Insured(Chest):
+    policy = Seal()
+
+
+class Fragile(Insured):
+    seal = Seal()
+
+
+def test_descriptors_of_derived_models_join_also_by_a_key_of_their_base(driver: Driver) -> None:
+    seals = [Chest.__dict__["seal"], Insured.__dict__["policy"], Fragile.__dict__["seal"]]
+
+    async def read(tx: Any) -> None:
+        (await now(tx.get_one(Chest, "a"))).weight += 1
+
+    async def delete(tx: Any) -> None:
+        tx.delete(Chest.key("a"))
+
+    driver.db.create(Fragile(name="a"))
+    for body, expected in ((read, [[], ["updated"], ["updated"]]), (delete, [["deleted"], ["deleted"], []])):
+        for seal in seals:
+            seal.seen.clear()
+        driver.run(body)
+        # without the item, one descriptor stands for all of its name
+        assert [[role for _, role, _ in seal.seen] for seal in seals] == expected
+
+
+class Careless:
+    """A class attribute that returns something else than a participant."""
+
+    def participate(self, key: ModelKey[Any], item: Model | None, role: str, run: Joining) -> object:
+        return "me"
+
+
+class Bag(Model):
+    name: Key[str]
+    careless = Careless()
+
+
+def test_what_a_descriptor_returns_must_be_a_participant(driver: Driver) -> None:
+    async def body(tx: Any) -> None:
+        tx.create(Bag, name="a")
+
+    with pytest.raises(InvalidOptionsError, match="'me' is not a participant"):
+        driver.run(body)
+    assert driver.db.get(Bag, "a") is None
 
 
 def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Driver) -> None:
@@ -686,6 +940,40 @@ def test_a_transaction_that_only_reads_notices_what_was_written_between_its_read
 
     driver.run(body, read_only=True)
     assert seen == [(1, 2), (2, 2)]
+
+
+def shout(values: dict[str, Any]) -> dict[str, Any]:
+    return {**values, "text": values["text"].upper()}
+
+
+class Poster(Model, archive=Squeezer(), migrations=[shout]):
+    """Converted since the first version."""
+
+    writer: Key[str]
+    text: str = ""
+
+
+@pytest.mark.parametrize("form", ["plain", "squeezed", VANISHING])
+def test_an_item_of_an_older_version_is_converted_after_it_is_hydrated(driver: Driver, form: str) -> None:
+    key, hydrator = Poster.key("ada"), Poster._schema.hydrator
+    assert isinstance(hydrator, Squeezer)
+    raw = {"pk": {"S": "Poster#ada"}, "sk": {"S": "#"}, "_type": {"S": "Poster"}, "writer": {"S": "ada"}}
+    driver.db.send(PutItem("holdall", {**raw, "text": {"S": "dear"}}))
+    if form == VANISHING:
+        driver.db.send(PutItem("holdall", {**raw, SQUEEZED: {"S": VANISHING}}))
+        assert driver.db.get(key) is None
+        return
+    if form == "squeezed":
+        squeeze(driver.db, key)
+    before = len(hydrator.followed)
+
+    async def body(tx: Any) -> None:
+        poster = await now(tx.get_one(key))
+        poster.text += "!"
+
+    driver.run(body)
+    assert driver.db.get_one(key).text == "DEAR!"
+    assert hydrator.followed[before:] == (["rewritten"] if form == "squeezed" else [])
 
 
 class Notice(Model, archive=Squeezer(), ttl="until"):

@@ -12,7 +12,7 @@ from holdall import Database, Key, Model, ModelKey, SortKey, field
 from holdall.core.context import Context
 from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
 from holdall.core.port import Port
-from holdall.core.requests import GetItem, PutItem
+from holdall.core.requests import DeleteItem, GetItem, PutItem
 from holdall.core.values import Item
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Participant
@@ -20,6 +20,7 @@ from holdall.tables.commit.change import Participant
 __all__ = [
     "BROKEN",
     "SQUEEZED",
+    "VANISHING",
     "Letter",
     "Squeezer",
     "UnreadableError",
@@ -30,6 +31,7 @@ __all__ = [
 
 SQUEEZED = "_squeezed"
 BROKEN = "broken"
+VANISHING = "vanishing"
 KEPT = ("pk", "sk", "_type")
 
 
@@ -70,7 +72,9 @@ class Squeezer:
         squeezed = item[SQUEEZED]
         self.hydrated += 1
         self.reads.append(read)
-        if squeezed["S"] == BROKEN:
+        if squeezed["S"] == VANISHING:
+            await context.port.send(DeleteItem(read.table, read.key))  # another process is faster
+        if squeezed["S"] in (BROKEN, VANISHING):
             again = (await context.port.send(read)).item
             if again is None:
                 return None

@@ -143,12 +143,14 @@ def _defer_decoder(cls: type[Model], schema: ModelSchema) -> None:
     cls._decode_all = staticmethod(decode_first)
 
 
-def _joiners(cls: type[Model], fields: Mapping[str, Field[Any]]) -> tuple[Joiner, ...]:
+def _joiners(cls: type[Model], fields: Mapping[str, Field[Any]]) -> dict[str, Joiner]:
     """Return the class attributes, including inherited ones, that take part in transactions."""
     found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
-    return tuple(
-        value for name, value in found.items() if name not in fields and hasattr(type(value), "participate")
-    )
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in fields and hasattr(type(value), "participate")
+    }
 
 
 def _check(schema: ModelSchema) -> None:

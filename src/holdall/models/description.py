@@ -132,7 +132,7 @@ def describe_model(model: type[Model]) -> ModelFacts:
         "unique": [field.name for field in schema.plain if field.unique],
         "expires_by": None if schema.ttl is None else TTL if schema.table is None else schema.ttl.stored,
         "version": None if schema.version is None else schema.version.name,
-        "attachments": _list_attachments(schema),
+        "attachments": list(schema.joiners),
         "archive": schema.hydrator is not None,
         "migrations": [getattr(each, "__name__", repr(each)) for each in schema.conversions],
         "hooks": [*schema.hooked, *(["after_load"] if schema.prepares else [])],
@@ -147,11 +147,6 @@ def _name_base(schema: ModelSchema) -> str | None:
     """The model that this one derives from, and whose key it shares."""
     bases = ((base, vars(base).get("_schema")) for base in schema.model.__mro__[1:])
     return next((_name_class(base) for base, each in bases if each is not None and not each.abstract), None)
-
-
-def _list_attachments(schema: ModelSchema) -> list[str]:
-    members = {name: each for base in reversed(schema.model.__mro__) for name, each in vars(base).items()}
-    return [name for name, each in members.items() if any(each is joiner for joiner in schema.joiners)]
 
 
 def _name_layout(schema: ModelSchema) -> Literal["shared", "own", "plain", "template"]:

@@ -60,7 +60,7 @@ class ModelSchema:
     ttl: Field[Any] | None
     version: Field[Any] | None
     hydrator: Hydrator | None
-    joiners: tuple[Joiner, ...]
+    joiners: Mapping[str, Joiner]
     hooked: tuple[str, ...]
     prepares: bool
     locked: frozenset[str]
@@ -90,6 +90,15 @@ class ModelSchema:
     def is_guarded(self) -> bool:
         """Whether an item under one of its keys, of this model or of a derived one, may have a unique field."""
         return any(field.unique for each in self.family() for field in each.plain)
+
+    def list_hydrators(self) -> list[Hydrator]:
+        """The hydrators of this model and of those derived from it."""
+        return list(dict.fromkeys(each.hydrator for each in self.family() if each.hydrator is not None))
+
+    def list_joiners(self) -> list[Joiner]:
+        """The joiners of this model and of those derived from it; of two with the same name, this model's."""
+        found = {name: joiner for each in self.family() for name, joiner in each.joiners.items()}
+        return list(found.values())
 
     def list_read_only(self) -> list[Field[Any]]:
         """The read-only fields that an item under one of its keys may have, also as an item of a related model."""

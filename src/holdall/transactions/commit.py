@@ -72,7 +72,7 @@ def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, 
     for entry, binding in entries:
         schema = entry.key.schema
         item = entry.item if isinstance(entry, New | Loaded) else None
-        joiners = schema.joiners if item is None else item._schema.joiners
+        joiners = schema.list_joiners() if item is None else item._schema.joiners.values()
         role = _role(entry) if joiners else None
         if role is not None:
             for joiner in joiners:
@@ -215,7 +215,8 @@ async def _replan(
             if whole is None:
                 continue
             entry.thaw(found, whole)
-            _join(followers, _follow(context, binding.schema, binding, found, deleted=deletes))
+            schema = binding.model_of(found) or binding.schema
+            _join(followers, _follow(context, schema, binding, found, deleted=deletes))
             again = True
         elif isinstance(entry, BlindUpdate | Loaded) and entry.rounds < _MAX_ROUNDS:
             adapted = entry.adapt(binding, found, now)

@@ -42,6 +42,6 @@ async def fetch_stored(context: Context, key: ModelKey[Any]) -> StoredItem | Non
     found = (await context.port.send(read)).item
     if found is None:
         return None
-    hydrator = key.schema.hydrator
+    hydrator = (binding.model_of(found) or key.schema).hydrator
     archived = hydrator is not None and hydrator.is_pointer(found)
     return StoredItem(binding.table, read.key, found, archived)

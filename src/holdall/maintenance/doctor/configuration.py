@@ -28,7 +28,7 @@ async def check_services(work: Work) -> None:
             work.silent.add(name)
             await work.find("configuration", "error", f"file service {name}", error.message)
     for model in work.models:
-        for joiner in model._schema.joiners:
+        for joiner in model._schema.joiners.values():
             if not isinstance(joiner, Declaration):
                 continue
             service = joiner.service

@@ -31,7 +31,7 @@ from holdall.transactions.entry.field_change import (
     derive,
     find_affected,
     former_locks,
-    guard_condition,
+    guard_unread,
     is_same,
     is_usual,
     unique_fields,
@@ -65,7 +65,7 @@ class Blind(Entry):
         """Replace the pointer with the whole item, if the pointer is unchanged."""
         assert self.pointer is not None
         locks = whole_locks(binding, self.key.schema, self.pointer)
-        condition = all_of([*present(binding.partition.name, locks), guard_condition(binding, self.pointer)])
+        condition = all_of([*present(binding.partition.name, locks), guard_unread(binding, self.pointer)])
         put = PutItem(binding.table, item, condition, item_on_failure=True)
         return Step(put, self.key, locks, marked=not binding.own)
 
@@ -162,7 +162,7 @@ class BlindUpdate(Blind):
         shapes, actions = self._plan_updates()
         where = None if self.where is None else self.where.condition
         demanded = [*present(binding.partition.name, locks), where, self._require_model(), *shapes]
-        condition = all_of([*demanded, alive(binding, now), guard_condition(binding, None)])
+        condition = all_of([*demanded, alive(binding, now), guard_unread(binding, None)])
         assert condition is not None
         changes = self._changes()
         refuse = partial(self._refuse, binding, now, locks)
@@ -343,7 +343,7 @@ class BlindDelete(Blind):
 
     def steps(self, binding: Binding, now: datetime, claims: Claims) -> list[Step]:
         """A delete."""
-        guard = guard_condition(binding, self.pointer)
+        guard = guard_unread(binding, self.pointer)
         if self.where is None:
             delete = DeleteItem(
                 binding.table, binding.key(self.key), guard, item_on_failure=guard is not None

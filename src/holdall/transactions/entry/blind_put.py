@@ -22,7 +22,7 @@ from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.blind import Blind, Expected
 from holdall.transactions.entry.claim import Claims
-from holdall.transactions.entry.field_change import build_item, guard_condition, next_version
+from holdall.transactions.entry.field_change import build_item, guard_unread, next_version
 from holdall.transactions.entry.requirement import Requirement, explain_unmet
 from holdall.transactions.entry.write_time import find_times, name_times
 from holdall.transactions.expiry import absent, has_expired
@@ -63,7 +63,7 @@ class BlindPut(Blind):
         kept = (_require_kept(field, new) for field, new in self._fixed)
         expected = all_of([*(lock.condition() for lock in locks), where, *kept])
         either = None if expected is None else any_of(absent(binding, now), expected)
-        condition = all_of([either, guard_condition(binding, None)])
+        condition = all_of([either, guard_unread(binding, None)])
         put = PutItem(binding.table, item, condition, item_on_failure=condition is not None)
         return [Step(put, self.key, locks, self._refuse, marked=not binding.own, was_read=False)]
 

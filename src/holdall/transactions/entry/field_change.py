@@ -15,7 +15,7 @@ from holdall.models.field_options import ABSENT
 from holdall.models.fields import Field
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
-from holdall.tables.commit.lock import Lock
+from holdall.tables.commit.lock import Lock, all_of
 from holdall.transactions.binding import Binding
 
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ def guard_condition(binding: Binding, stored: Item | None) -> Condition | None:
     """The condition that the model's hydrator adds to every write."""
     hydrator = binding.schema.hydrator
     return None if hydrator is None else hydrator.guard(stored)
+
+
+def guard_unread(binding: Binding, pointer: Item | None) -> Condition | None:
+    """The condition for an item that was not read, of the model or of a derived one: those of all their hydrators."""
+    return all_of([hydrator.guard(pointer) for hydrator in binding.schema.list_hydrators()])
 
 
 def unique_fields(binding: Binding) -> list[Field[Any]]:
