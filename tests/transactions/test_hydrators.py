@@ -19,9 +19,9 @@ from toy_hydrator import (
     is_squeezed,
     squeeze,
 )
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, open_driver
+from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, is_commit, now, open_driver
 
-from holdall import Key, Model, ModelKey, SortKey, col
+from holdall import Key, Model, ModelKey, SortKey, col, field
 from holdall.core.context import Context
 from holdall.core.expressions import Add, Value, path
 from holdall.core.port import Port
@@ -263,6 +263,76 @@ def test_a_blind_write_of_a_squeezed_item_is_planned_again_within_the_attempt(
         assert values(driver) == {**FULL, **expected}
         assert not is_squeezed(driver.db, KEY)
     assert the_hydrator().followed[before:] == ["deleted" if expected is None else "rewritten"]
+
+
+class Visitor(Model):
+    name: Key[str]
+    mail: str | None = field(default=None, unique=True)
+    visits: int = 0
+
+
+def test_what_another_process_changes_between_two_plans_is_planned_for_again(driver: Driver) -> None:
+    """First the visitor turns out to be missing, then the letter to be squeezed: three writes in one attempt."""
+    watched = driver.db._backend
+    assert isinstance(watched, Watched)
+    attempts = 0
+
+    def meanwhile(request: Any) -> None:
+        if is_commit(request) and len(request.actions) == 4:
+            watched.before = lambda request: None
+            squeeze(driver.db, KEY)
+
+    async def body(tx: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        new = {"mail": "ada@example.com"}
+        tx.update(Visitor.key("ada"), col(Visitor.visits).increment_by(1), create_if_missing=new)
+        tx.update(KEY, col(Letter.copies).increment_by(1))
+        tx.join(Sealing("planned again"))
+        watched.before = meanwhile
+
+    driver.once(body)
+    assert attempts == 1
+    assert values(driver) == {**FULL, "copies": 2}
+    assert count_of(driver, "planned again") == "1"
+
+
+def test_a_pointer_that_changes_after_it_was_planned_for_is_contention(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    watched = driver.db._backend
+    assert isinstance(watched, Watched)
+    commits = attempts = 0
+
+    def meanwhile(request: Any) -> None:
+        nonlocal commits
+        commits += is_commit(request)
+        if is_commit(request) and commits == 2:
+            watched.before = lambda request: None
+            _read_by(driver, "eve")
+            squeeze(driver.db, KEY)
+
+    async def body(tx: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        tx.update(KEY, col(Letter.copies).increment_by(1))
+
+    watched.before = meanwhile
+    driver.run(body)
+    assert attempts == 2
+    assert values(driver) == {**FULL, "copies": 2, "readers": ["bob", "eve"]}
+
+
+def test_a_blind_write_of_an_item_that_is_deleted_meanwhile_finds_none(driver: Driver) -> None:
+    squeeze(driver.db, KEY)
+    pointer = dict(fetch_stored(driver.db, KEY) or {})
+    driver.db.send(PutItem("holdall", {**pointer, SQUEEZED: {"S": VANISHING}}))
+
+    async def body(tx: Any) -> None:
+        tx.update(KEY, col(Letter.copies).increment_by(1))
+
+    with pytest.raises(InvalidModelUpdateError):
+        driver.run(body)
+    assert fetch_stored(driver.db, KEY) is None
 
 
 def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver: Driver) -> None:
@@ -542,7 +612,6 @@ def test_a_part_that_was_read_is_locked_as_it_was_stored(
 ) -> None:
     squeeze(driver.db, KEY)
     driver.db.create(Thing(name="beside it"))
-    others = iter([lambda: _read_by(driver, "eve"), lambda: squeeze(driver.db, KEY)])
     attempts = 0
 
     async def body(tx: Any) -> None:
@@ -550,7 +619,10 @@ def test_a_part_that_was_read_is_locked_as_it_was_stored(
         attempts += 1
         found = await now(read(tx))
         assert (found[0] if isinstance(found, list) else found).text == "dear"
-        next(others, lambda: None)()
+        if attempts <= 2:
+            _read_by(driver, f"eve {attempts}")
+        if attempts == 1:
+            squeeze(driver.db, KEY)
         thing = await now(tx.get_one(Thing, "beside it"))
         if not read_only:
             thing.n += 1

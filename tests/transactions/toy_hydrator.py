@@ -45,8 +45,13 @@ class Follower(Participant):
     def __init__(self, notes: list[str], note: str) -> None:
         self._notes = notes
         self._note = note
+        self._is_prepared = False
+
+    async def prepare(self, port: Port) -> None:
+        self._is_prepared = True
 
     async def settle(self, port: Port) -> None:
+        assert self._is_prepared
         self._notes.append(self._note)
 
 

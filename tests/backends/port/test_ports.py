@@ -169,6 +169,57 @@ def test_an_error_in_a_helping_thread_that_is_not_an_exception_is_raised() -> No
         run(port.gather([one(), one()], limit=2))
 
 
+def test_an_error_in_a_helping_thread_that_has_ended_is_raised_too() -> None:
+    port = BlockingPort(SlowBackend())
+    meeting = Meeting(2)
+
+    async def one() -> None:
+        await meeting.attend(port)
+        if threading.current_thread() is not threading.main_thread():
+            raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        run(port.gather([one(), one(), *(port.sleep(0.001) for _ in range(50))], limit=2))
+
+
+def test_a_helping_thread_begins_nothing_more_once_the_caller_is_interrupted() -> None:
+    port = BlockingPort(SlowBackend())
+    meeting = Meeting(2)
+    begun: list[int] = []
+
+    async def one(number: int) -> None:
+        begun.append(number)
+        if number < 2:
+            await meeting.attend(port)
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        await port.sleep(0.02)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(port.gather([one(number) for number in range(100)], limit=2))
+    assert len(begun) < 100
+
+
+def test_threads_that_become_free_help_a_gather_that_has_begun() -> None:
+    port = BlockingPort(SlowBackend())
+    busy, meeting, gate = Meeting(34), Meeting(2), threading.Event()
+
+    async def wait() -> None:
+        await busy.attend(port)
+        gate.wait(120)
+
+    async def free_threads() -> None:
+        await busy.attend(port)  # all 32 threads are busy now, so this gather has no help
+        gate.set()
+        other.join()
+
+    other = threading.Thread(target=lambda: run(port.gather([wait() for _ in range(33)], limit=33)))
+    other.start()
+    flows = [free_threads(), meeting.attend(port), meeting.attend(port)]
+    for outcome in run(port.gather(flows, limit=3)):
+        outcome.result()
+
+
 def test_gather_of_nothing_is_nothing(in_colour: Runner[Any]) -> None:
     assert in_colour(lambda port: port.gather([])) == []
 

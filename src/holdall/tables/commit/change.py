@@ -120,8 +120,7 @@ class Change:
         self._add(record, Step(check, record, (), refused, label, writes=False))
 
     def include(self, other: Change) -> None:
-        """Add the steps and participants of another change."""
-        self.participants += other.participants
+        """Add the steps of another change."""
         for step in other._steps:
             if isinstance(step.item, Record):
                 self._add(step.item, step)
