@@ -151,6 +151,12 @@ async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(f
             original.close()
 
     files.service.inner = Forgetful()
+    async with files.open_handle("it") as handle:
+        handle.seek(PART)
+        with pytest.raises(IntegrityError, match="other bytes"):
+            await handle.read()
+        with pytest.raises(IntegrityError, match="other bytes"):
+            _ = [piece async for piece in handle.pieces(piece_size=PART)]
     with pytest.raises(IntegrityError, match="other bytes"):
         await files.files.get("it", verify=False)
     with pytest.raises(IntegrityError, match="other bytes"):

@@ -143,28 +143,33 @@ async def test_places_that_do_not_exist_are_refused(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_service_that_gives_nothing_is_not_asked_for_ever(files: Rig) -> None:
+async def test_a_service_that_gives_nothing_or_too_little_is_not_believed(files: Rig) -> None:
     await files.files.put("it", DATA)
     original = files.service.inner
+    given: tuple[int, int]
 
-    class Silent:
+    class Stingy:
         def send_blocking(self, request: Any) -> Any:
             if isinstance(request, GetObject):
-                request = GetObject(request.service, request.key, 10**6, 1)
+                request = GetObject(request.service, request.key, *given)
             return original.send_blocking(request)
 
         async def send_awaiting(self, request: Any) -> Any:
             if isinstance(request, GetObject):
-                request = GetObject(request.service, request.key, 10**6, 1)
+                request = GetObject(request.service, request.key, *given)
             return await original.send_awaiting(request)
 
         def close(self) -> None:
             original.close()
 
     async with files.open_handle("it") as handle:
-        files.service.inner = Silent()
-        with pytest.raises(IntegrityError, match="returned no bytes"):
+        files.service.inner = Stingy()
+        given = 10**6, 1
+        with pytest.raises(IntegrityError, match="other bytes"):
             await handle.read()
+        given = 0, PART - 1
+        with pytest.raises(IntegrityError, match="other bytes"):
+            _ = [piece async for piece in handle.pieces(0, PART, piece_size=PART)]
 
 
 def test_libraries_for_files_read_from_handles() -> None:
@@ -261,10 +266,10 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
     files: Rig,
 ) -> None:
     await files.files.put("it", DATA)
-    fails = True
+    fails, failing = True, PART
 
     def fail(request: Any) -> None:
-        if fails and request.start == PART:
+        if fails and request.start == failing:
             raise ServiceUnavailableError("it is away")
 
     async with files.open_handle("it") as handle:
@@ -275,8 +280,13 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
         assert await step() == DATA[:PART]
         with pytest.raises(ServiceUnavailableError):
             await step()
-        fails = False
+        failing = 3 * PART  # when it fails, the piece after it is already here
         assert await step() == DATA[PART : 2 * PART]
+        assert await step() == DATA[2 * PART : 3 * PART]
+        with pytest.raises(ServiceUnavailableError):
+            await step()
+        fails = False
+        assert await step() == DATA[3 * PART : 4 * PART]
 
 
 def _make_step(pieces: Any) -> Any:

@@ -70,12 +70,13 @@ class _Position:
             self._held = b""
             size = min(self._step, max(self._ahead, wanted))
             request = GetObject(self._service, self._key, self.at, size, self.info.etag)
-            self._held, self._held_at = (await self.context.port.send(request)).body, self.at
-            skip = 0
-            if not self._held:
+            found = await self.context.port.send(request)
+            if found.start != self.at or not found.body:
                 raise IntegrityError(
-                    f"the service returned no bytes of {self._key!r:.80} at {self.at:,}, before its end"
+                    f"the service returned other bytes of {self._key!r:.80} than were requested"
                 )
+            self._held, self._held_at = found.body, self.at
+            skip = 0
         return skip
 
     def pieces(self, start: int, size: int | None, piece_size: int, ahead: int) -> Pieces:

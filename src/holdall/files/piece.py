@@ -73,8 +73,9 @@ class Pieces:
         if not self._held:
             return None
         try:
-            body = self._held.popleft().result().body
-            if len(body) != min(self._piece_size, self._end - self._at):
+            piece = self._held.popleft().result()
+            body = piece.body
+            if piece.start != self._at or len(body) != min(self._piece_size, self._end - self._at):
                 raise IntegrityError(
                     f"the service returned other bytes of {self._key!r:.80} than were requested"
                 )
