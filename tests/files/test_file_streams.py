@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rig.files import Rig, everywhere, in_memory, pattern
+from rig.files import Rig, Way, everywhere, in_memory, open_rig, pattern
 
-from holdall.core.objects import GetObject, HeadObject
+from holdall.core.object_rules import MIN_PART
+from holdall.core.objects import GetObject, HeadObject, ServiceTraits
 from holdall.errors import InvalidOptionsError, ObjectNotFoundError, PreconditionFailedError
-from holdall.files.piece import NEAR
+from holdall.files.piece import FAR, NEAR
 
 
 async def collect(pieces: Any) -> list[bytes]:
@@ -56,6 +57,21 @@ async def test_a_stream_costs_one_request_for_each_piece_and_ends_if_the_object_
         await collect(files.db.files.stream("it"))
     with pytest.raises(PreconditionFailedError):
         await collect(files.db.files.stream("it", if_match=old.etag))
+
+
+@pytest.mark.parametrize(
+    ("parallel", "size", "sent"), [(1, NEAR, [1, 2, 3, 4, 5]), (2, FAR, [1, 3, 3, 5, 5])]
+)
+def test_a_stream_fetches_as_far_ahead_as_suits_the_service(
+    parallel: int, size: int, sent: list[int]
+) -> None:
+    with open_rig(Way("memory", "blocking")) as files:
+        files.service.traits = ServiceTraits(MIN_PART, MIN_PART, parallel)
+        files.db.files.put("it", pattern(4 * size + 1))
+        requests = [
+            (len(piece), len(files.service.list_sent(GetObject))) for piece in files.db.files.stream("it")
+        ]
+    assert requests == [*zip([size] * 4, sent, strict=False), (1, sent[-1])]
 
 
 @in_memory
