@@ -570,10 +570,16 @@ def test_rows_are_hydrated_side_by_side_up_to_a_limit(driver: Driver) -> None:
             tx.create(Page, writer="ada", number=number, text=str(number))
     for number in numbers:
         squeeze(driver.db, Page.key(writer="ada", number=number))
-    crowd.most, crowd.waits_for = 0, 2 if driver.colour == "blocking" else 64
-    found = rows(driver, lambda tx: tx.query(Page, writer="ada").all())
-    assert [(page.number, page.text) for page in found] == [(number, str(number)) for number in numbers]
-    assert crowd.waits_for <= crowd.most <= 64
+    keys = [Page.key(writer="ada", number=number) for number in numbers]
+    ways: list[Callable[[Any], Any]] = [
+        lambda tx: tx.query(Page, writer="ada").all(),
+        lambda tx: tx.get_all(keys),
+    ]
+    for way in ways:
+        crowd.most, crowd.waits_for = 0, 2 if driver.colour == "blocking" else 64
+        found = rows(driver, way)
+        assert [(page.number, page.text) for page in found] == [(number, str(number)) for number in numbers]
+        assert crowd.waits_for <= crowd.most <= 64
 
 
 # --- parts -------------------------------------------------------------------------------------------------
@@ -740,6 +746,7 @@ class Seal:
         return None if role == "read" else Sealing(key.components["name"])
 
     async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
+        assert len(set(names)) == len(names)
         self.loaded.append([item.name for item in items])
 
 
@@ -892,12 +899,63 @@ def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Dri
     driver.run(body)
     assert (parcels, crates) == ([["a", "b"]], [["c"]])
     driver.db.get(Parcel.key("a"), include=["seal"])
-    driver.db.get_all([Parcel.key("b"), Crate.key("c")], include=["seal"])
+    driver.db.get_all([Parcel.key("b"), Crate.key("c"), Crate.key("d")], include=iter(["seal"]))
     assert (parcels, crates) == ([["a", "b"], ["a"], ["b"]], [["c"], ["c"]])
     with pytest.raises(InvalidOptionsError, match="weight"):
         driver.db.get(Parcel.key("nobody"), include=["weight"])
+    with pytest.raises(InvalidOptionsError, match="weight"):
+        driver.db.get_all([Parcel.key("nobody")], include=["weight"])
     with pytest.raises(InvalidOptionsError, match="not an item"):
         driver.db.load([None], "seal")
+
+
+class Meeting:
+    """A class attribute that can be loaded once two models' are under way; an item called ``bad`` cannot be."""
+
+    kind = "meeting"
+    arrived = 0
+
+    async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
+        assert list(names) == ["first", "second"]
+        Meeting.arrived += 1
+        for _ in range(10_000):
+            if Meeting.arrived == 2:
+                break
+            await context.port.sleep(0.001)
+        else:
+            raise AssertionError("the other is not loaded meanwhile")
+        if any(item.name == "bad" for item in items):
+            raise UnreadableError("bad")
+
+
+class Desk(Model):
+    name: Key[str]
+    first = Meeting()
+    second = Meeting()
+
+
+class Chair(Model):
+    name: Key[str]
+    first = Meeting()
+    second = Meeting()
+
+
+def test_what_descriptors_stand_for_is_loaded_side_by_side_once_for_each_model_and_kind(
+    driver: Driver,
+) -> None:
+    driver.db.create(Desk(name="a"))
+    driver.db.create(Chair(name="a"))
+    driver.db.create(Chair(name="bad"))
+
+    async def body(tx: Any, name: str) -> None:
+        items = await now(tx.get_all([Desk.key("a"), Chair.key(name)]))
+        Meeting.arrived = 0
+        await now(tx.load(items, "first", "second", "first"))
+        assert Meeting.arrived == 2
+
+    driver.run(lambda tx: body(tx, "a"))
+    with pytest.raises(UnreadableError):
+        driver.run(lambda tx: body(tx, "bad"))
 
 
 # --- races -------------------------------------------------------------------------------------------------
