@@ -66,7 +66,17 @@ MAY_TOUCH: dict[str, set[str]] = {
 }
 """Which rooms may import modules that wait, or touch files, threads, clocks, chance or the network. Others: none."""
 
-ASKS = {"date.today", "datetime.now", "datetime.utcnow", "input", "open", "print", "uuid.uuid4", "uuid4"}
+ASKS = {
+    "date.today",
+    "datetime.now",
+    "datetime.today",
+    "datetime.utcnow",
+    "input",
+    "open",
+    "print",
+    "uuid.uuid4",
+    "uuid4",
+}
 """What reaches the world without such a module."""
 
 ANSWERED_HERE = {

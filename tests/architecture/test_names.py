@@ -100,6 +100,13 @@ def test_modules_are_named_by_nouns() -> None:
     assert all(f"`{name}" in contributing for name in MODULES)
 
 
+def test_the_glossary_has_twenty_words_each_once() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| (\w+) \| ", contributing.partition("## Twenty words")[2], re.MULTILINE)
+    assert len(words) == len(set(words)) == 21
+    assert words[0] == "word", "the head of the table"
+
+
 @pytest.mark.parametrize("name", ["told", "_written", "held_by", "reading", "_checked_arm"])
 def test_a_participle_is_seen(name: str) -> None:
     assert is_participle(name)
