@@ -38,6 +38,16 @@ def test_the_page_lists_exactly_these_folders() -> None:
     assert sorted(listed) == sorted({folder.parts[0] for folder in folders()})
 
 
+def test_what_the_page_names_is_there() -> None:
+    page = (TESTS / "README.md").read_text(encoding="utf-8")
+    files = {*re.findall(r"(?<![\w>*/])(?:tests/)?((?:\w+/)*\w+\.py)\b", page)}
+    files |= {f"rig/{name}.py" for name in re.findall(r"\brig\.(\w+)", page)}
+    assert len(files) > 15
+    there = {str(path.relative_to(TESTS)) for path in TESTS.rglob("*.py")}
+    alone = {Path(each).name for each in there}
+    assert {each for each in files if each not in there and each not in alone} == set()
+
+
 def test_test_modules_have_names_of_their_own() -> None:
     names = Counter(path.name for path in TESTS.rglob("*.py") if path.parent.name not in ("cases", "rig"))
     assert [name for name, count in names.items() if count > 1] == []

@@ -89,6 +89,13 @@ def test_a_child_that_dies_takes_only_its_call_with_it(few: Children) -> None:
     assert few.call_blocking(call("add", 1, 2)) == 3
 
 
+def test_a_child_that_dies_between_two_calls_is_replaced(few: Children) -> None:
+    first = few.call_blocking(call("own_id"))
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert few.call_blocking(call("own_id")) not in (first, os.getpid())
+
+
 def test_a_call_that_takes_too_long_is_killed(few: Children, tmp_path: Path) -> None:
     few.call_blocking(call("own_id"))  # there is a child now: starting one may take a while
     started = tmp_path / "started"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
 
-from holdall.core.objects import GetObject
+from holdall.core.objects import GetObject, ServiceTraits
 from holdall.errors import (
     IntegrityError,
     InvalidOptionsError,
@@ -72,6 +72,21 @@ async def test_small_reads_cost_no_requests_of_their_own(files: Rig) -> None:
             await handle.read(1)
     assert len(files.service.list_sent(GetObject)) == 6
     assert files.service.largest_get == PART
+
+
+def test_reads_that_follow_each_other_fetch_more_and_more_and_one_elsewhere_fetches_little() -> None:
+    least, part = 256 * 1024, 1024**2
+    with open_rig(Way("memory", "blocking")) as files:
+        files.service.traits = ServiceTraits(part, part, 1)
+        files.db.files.put("it", pattern(5 * part))
+        files.service.requests.clear()
+        with files.db.files.open("it") as handle:
+            for _ in range(10):
+                handle.read(least)
+            handle.seek(0)
+            handle.read(1)
+        sizes = [request.size for request in files.service.list_sent(GetObject)]
+    assert sizes == [least, 2 * least, part, part, least]
 
 
 @given(

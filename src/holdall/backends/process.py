@@ -66,8 +66,7 @@ class Children:
                 return child.call(request)
             finally:
                 with self._lock:
-                    if child.is_alive():
-                        self._idle.append(child)
+                    self._idle.append(child)
 
     def _take(self) -> Child:
         with self._lock:
