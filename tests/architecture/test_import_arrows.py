@@ -131,6 +131,8 @@ def facts_of(module: Path) -> Facts:
                 facts.private.append((node.lineno, node.attr))
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called == "import_module" and isinstance(node.args[0], ast.Constant):
+                facts.imports.append(str(node.args[0].value))
             if called == "Scan":
                 facts.scans.append(node.lineno)
             if called in {name.rpartition(".")[2] for name in ASKS}:

@@ -120,6 +120,27 @@ def test_to_cancel_a_call_is_to_kill_its_child(few: Children, tmp_path: Path) ->
     assert few.call_blocking(call("add", 1, 2)) == 3
 
 
+def test_a_call_that_is_cancelled_while_it_waits_for_a_child_is_never_made(tmp_path: Path) -> None:
+    one = Children(1)
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    async def main() -> None:
+        running = asyncio.ensure_future(one.call_awaiting(call("hang", str(first))))
+        while not first.exists() or not first.read_text(encoding="utf-8"):
+            await asyncio.sleep(0.01)
+        waiting = asyncio.ensure_future(one.call_awaiting(call("hang", str(second), seconds=5.0)))
+        await asyncio.sleep(0)
+        for task in (waiting, running):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert one.call_blocking(call("add", 1, 2)) == 3
+    assert not second.exists()
+    one.close()
+
+
 def test_no_more_children_than_the_limit_work_at_once(few: Children) -> None:
     with ThreadPoolExecutor(8) as threads:
         found = set(threads.map(lambda _: few.call_blocking(call("own_id")), range(24)))

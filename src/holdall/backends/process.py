@@ -57,8 +57,6 @@ class Children:
 
     def _call(self, request: CallFunction, fate: _Fate) -> Any:
         with self._room:
-            if fate.ended:
-                return None
             child = self._take()
             try:
                 if not fate.meet(child):
