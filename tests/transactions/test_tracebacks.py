@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sysconfig
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ import holdall
 from holdall import AsyncDatabase, AsyncTransaction, Database, Key, Model, Transaction
 from holdall.core import GetItem, Scan
 from holdall.core.settings import Tracebacks
+from holdall.core.traceback import remove_frames
 from holdall.errors import (
     AfterCommitError,
     ContentionError,
@@ -200,7 +203,7 @@ def test_a_commit_that_fails_ends_at_the_end_of_the_block_and_so_does_its_cause(
     assert frames(error.__cause__) == []
 
 
-def test_the_errors_of_a_group_are_shortened_too(db: Database) -> None:
+def test_the_errors_of_a_group_have_no_frames(db: Database) -> None:
     def body(tx: Transaction) -> None:
         tx.create(Account, owner="ada")
         tx.create(Account, owner="bob")
@@ -244,6 +247,36 @@ def test_so_does_the_cause_of_our_error_that_the_callers_code_raised(db: Databas
     assert error.__cause__ is not None
     assert frames(error.__cause__)[-1] == "handler"
     assert len(frames(error.__cause__)) > 2
+
+
+def test_so_does_one_that_the_standard_library_raised_for_the_callers_code(db: Database) -> None:
+    def body(tx: Transaction) -> None:
+        tx.create(Account, owner="ada")
+        tx.after_commit(json.loads, "no JSON")
+
+    cause = catch(lambda: db.run(body)).__cause__
+    assert cause is not None
+    assert frames(cause)[-1] == "raw_decode"
+    assert "[collect_error]" in frames(cause)
+
+
+def test_installed_packages_are_callers_too(db: Database) -> None:
+    names: dict[str, Any] = {"key": Account.key("nobody")}
+    source = "def find(tx):\n    return tx.get_one(key)\n"
+    exec(compile(source, f"{sysconfig.get_path('stdlib')}/site-packages/theirs.py", "exec"), names)
+    error = catch(lambda: db.run(names["find"]))
+    assert frames(error) == ["catch", "<lambda>", "[run]", "[_run]", "find", "[get_one]"]
+
+
+def test_what_holdall_was_handling_is_shortened_too() -> None:
+    names: dict[str, Any] = {}
+    source = "def fail(first, second):\n    try:\n        raise first\n    finally:\n        raise second\n"
+    exec(compile(source, f"{PACKAGE}/made_up.py", "exec"), names)
+    error = catch(lambda: names["fail"](RecordNotFound("none"), OutOfStock("none")))
+    assert error.__context__ is not None
+    assert frames(error.__context__) == ["[fail]"]
+    remove_frames(error)
+    assert frames(error.__context__) == []
 
 
 def test_a_refusal_inside_a_handler_shows_the_handler_and_the_method_that_it_called(db: Database) -> None:
@@ -326,6 +359,10 @@ def test_a_value_that_does_not_fit_is_reported_at_the_line_that_reads_it(db: Dat
 
 def test_a_refusal_from_a_thread_of_ours_is_shortened_too(tmp_path: Path) -> None:
     async def ask() -> None:
+        async with AsyncDatabase("memory:") as db:
+            await db.files.put("a", b"x")
+            error = await catch_async(lambda: db.files.download("a", tmp_path))  # a directory
+            assert frames(error) == ["catch_async", "[download]"]
         async with AsyncDatabase(f"embedded:{tmp_path}/store.db") as db:
             await db.table.create()
             error = await catch_async(lambda: db.send(Scan("missing")))  # scans run in the engine's threads

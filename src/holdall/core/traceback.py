@@ -26,7 +26,7 @@ def shorten_traceback(error: BaseException, context: Context, *, here: bool = Fa
 
 
 def remove_frames(error: BaseException, *, here: bool = False) -> None:
-    """Remove Holdall's frames from the tracebacks of an error, of its causes and of a group's errors.
+    """Remove Holdall's frames from the tracebacks of an error and of its causes; a group's errors were never raised.
 
     Only errors that Holdall raised are shortened. An error that the caller's code raised, in a transaction, a handler
     or a validator, keeps all its frames. ``here``: the frame that caught the error is the method that the caller
@@ -42,8 +42,6 @@ def remove_frames(error: BaseException, *, here: bool = False) -> None:
         if isinstance(each, HoldallError):
             each.__traceback__ = _cut(each.__traceback__, here and each is error)
         waiting += (each.__cause__, each.__context__)
-        if isinstance(each, BaseExceptionGroup):
-            waiting += each.exceptions
 
 
 def _cut(trace: TracebackType | None, called: bool) -> TracebackType | None:
