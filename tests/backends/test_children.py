@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -145,6 +147,37 @@ def test_no_more_children_than_the_limit_work_at_once(few: Children) -> None:
     with ThreadPoolExecutor(8) as threads:
         found = set(threads.map(lambda _: few.call_blocking(call("own_id")), range(24)))
     assert 1 <= len(found) <= 2
+
+
+def test_a_forked_process_has_children_of_its_own(few: Children) -> None:
+    ours = few.call_blocking(call("own_id"))
+    near, far = os.pipe()
+    forked = os.fork()
+    if not forked:
+        try:
+            os.write(far, b"other" if few.call_blocking(call("own_id")) != ours else b"same")
+            few.close()
+        finally:
+            os._exit(0)
+    os.waitpid(forked, 0)
+    assert os.read(near, 10) == b"other"
+    assert few.call_blocking(call("own_id")) == ours
+    os.close(near)
+    os.close(far)
+
+
+def test_a_child_ends_with_its_program_however_that_ends() -> None:
+    program = """
+import os, signal
+from holdall.backends.process import children
+from holdall.core.work import CallFunction
+print(children.call_blocking(CallFunction("os:getpid", (), 60.0)), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    # the child inherits the pipe, so this ends when both have ended
+    ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert int(ended.stdout) > 0
 
 
 def assert_gone(started: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -105,6 +106,14 @@ def raise_anything(request: TransformImage) -> Any:
 def list_descriptors(request: TransformImage) -> Any:
     """The descriptors that it has, as a width: it is read by the test as bits."""
     return sum(1 << int(each.name) for each in Path("/proc/self/fd").iterdir()), 1, "image/png"
+
+
+def list_limits(request: TransformImage) -> Any:
+    """How many files it may open, and how large a core file it may leave, plus one; an error if it can gain rights."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    assert "NoNewPrivs:\t1\n" in status
+    files, core = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE))
+    return files, core + 1, "image/png"
 
 
 def start_program(request: TransformImage) -> Any:

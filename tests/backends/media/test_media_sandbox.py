@@ -104,6 +104,11 @@ def test_the_process_has_no_descriptor_but_its_own_pipe(tmp_path: Path) -> None:
     assert found >> 5 == 0  # 4 is the folder that it lists
 
 
+def test_the_process_opens_few_files_leaves_no_core_and_gains_no_rights(tmp_path: Path) -> None:
+    limits = run_hog("list_limits", request(tmp_path))
+    assert (limits.width, limits.height) == (64, 1)
+
+
 def test_a_program_that_it_starts_has_its_limits(tmp_path: Path) -> None:
     assert run_hog("start_program", request(tmp_path, MediaLimits(seconds=7.0))).width == 7
 
