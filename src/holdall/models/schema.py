@@ -93,10 +93,14 @@ class ModelSchema:
 
     def list_hydrators(self) -> list[Hydrator]:
         """The hydrators of this model and of those derived from it."""
+        if not self.model.__subclasses__():  # nearly always
+            return [] if self.hydrator is None else [self.hydrator]
         return list(dict.fromkeys(each.hydrator for each in self.family() if each.hydrator is not None))
 
     def list_joiners(self) -> list[Joiner]:
         """The joiners of this model and of those derived from it; of two with the same name, this model's."""
+        if not self.model.__subclasses__():
+            return list(self.joiners.values())
         found = {name: joiner for each in self.family() for name, joiner in each.joiners.items()}
         return list(found.values())
 

@@ -141,7 +141,8 @@ def guard_condition(binding: Binding, stored: Item | None) -> Condition | None:
 
 def guard_unread(binding: Binding, pointer: Item | None) -> Condition | None:
     """The condition for an item that was not read, of the model or of a derived one: those of all their hydrators."""
-    return all_of([hydrator.guard(pointer) for hydrator in binding.schema.list_hydrators()])
+    hydrators = binding.schema.list_hydrators()
+    return all_of([hydrator.guard(pointer) for hydrator in hydrators]) if hydrators else None
 
 
 def unique_fields(binding: Binding) -> list[Field[Any]]:
