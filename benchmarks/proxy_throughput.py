@@ -15,7 +15,7 @@ from urllib.parse import quote
 from benchmarks.harness import Figure, time_pair
 from benchmarks.proxy_server import open_database
 from holdall.attachments import Blob
-from holdall.attachments.address import url_of
+from holdall.attachments.blob.address import url_of
 
 BAR = 0.7
 LARGE = 100_000_000

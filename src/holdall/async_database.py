@@ -11,7 +11,7 @@ from holdall.composition import Composed, make_awaiting_context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.transactions.runner import AsyncRunner
+from holdall.transactions.run.runner import AsyncRunner
 
 if TYPE_CHECKING:
     from os import PathLike

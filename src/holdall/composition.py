@@ -18,7 +18,7 @@ from holdall.features import find_hook, setting_parsers
 
 if TYPE_CHECKING:
     from holdall.artifacts.settings import ArtifactSettings
-    from holdall.attachments.attachable import Attachable, Destroying, Saving
+    from holdall.attachments.owner.attachable import Attachable, Destroying, Saving
     from holdall.attachments.settings import AttachmentSettings
     from holdall.backends.services import FilesArgument
     from holdall.tables.claim import TableClaims
@@ -80,7 +80,7 @@ class Composed:
 
         With `AsyncDatabase`, write ``async with``.
         """
-        from holdall.attachments.attachable import Saving
+        from holdall.attachments.owner.attachable import Saving
 
         return Saving(self._context, owner)
 
@@ -89,7 +89,7 @@ class Composed:
 
         With `AsyncDatabase`, write ``async with``.
         """
-        from holdall.attachments.attachable import Destroying
+        from holdall.attachments.owner.attachable import Destroying
 
         return Destroying(self._context, owner)
 

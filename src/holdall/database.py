@@ -10,7 +10,7 @@ from holdall.composition import Composed, make_blocking_context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Port, run
 from holdall.core.requests import Page, Query, Request, Scan
-from holdall.transactions.runner import Runner
+from holdall.transactions.run.runner import Runner
 
 if TYPE_CHECKING:
     from os import PathLike

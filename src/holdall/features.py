@@ -53,16 +53,20 @@ FEATURES = (
         ("holdall.artifacts.api:Artifacts", "holdall.artifacts.api:AsyncArtifacts"),
         parser="holdall.artifacts.settings:parse_settings",
         jobs=("holdall.artifacts.rollout.job",),
-        commands=("holdall.cli.artifacts:artifacts", "holdall.cli.alias:alias"),
+        commands=("holdall.cli.artifacts.artifacts:artifacts", "holdall.cli.artifacts.alias:alias"),
     ),
     Feature(
         "attachments",
         ("holdall.attachments.api:Blobs", "holdall.attachments.api:AsyncBlobs"),
         parser="holdall.attachments.settings:parse_settings",
         hooks={"find_fetch": "holdall.attachments.locator:find_fetch"},
-        jobs=tuple(
-            f"holdall.attachments.{each}"
-            for each in ("purge", "sweep", "attachable", "event", "remainder", "derivation")
+        jobs=(
+            "holdall.attachments.upkeep.purge",
+            "holdall.attachments.upkeep.sweep",
+            "holdall.attachments.owner.attachable",
+            "holdall.attachments.event",
+            "holdall.attachments.owner.remainder",
+            "holdall.attachments.picture.derivation",
         ),
         commands=("holdall.cli.blobs:blobs",),
         attribute="blobs",
@@ -70,7 +74,7 @@ FEATURES = (
     Feature(
         "archive",
         ("holdall.archive.api:ArchiveActions", "holdall.archive.api:AsyncArchiveActions"),
-        commands=("holdall.cli.archive:archive",),
+        commands=("holdall.cli.archive.archive:archive",),
     ),
 )
 

@@ -22,7 +22,7 @@ from holdall.core.port import Port, run
 from holdall.errors import ConfigurationError
 from holdall.tables.commit.retry import run_options
 from holdall.transactions.api import AsyncTransaction, Transaction
-from holdall.transactions.run import run_transaction
+from holdall.transactions.run.flow import run_transaction
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from holdall.transactions import (
     Transaction,
 )
 from holdall.transactions.bulk.runner import AsyncBulkRunner, BulkRunner
-from holdall.transactions.reader import AsyncReader, Reader
-from holdall.transactions.runner import AsyncRunner, Runner
+from holdall.transactions.read.reader import AsyncReader, Reader
+from holdall.transactions.run.runner import AsyncRunner, Runner
 
 SOURCE = Path(holdall.__file__).parent
 OPENED = [(Database, AsyncDatabase)]

@@ -10,7 +10,7 @@ from archive_rig import Goods, Rig
 
 from holdall import Index
 from holdall.archive import Archive
-from holdall.archive.pack import PACK_SUFFIX
+from holdall.archive.pack.pack import PACK_SUFFIX
 from holdall.errors import OutcomeUnknown
 
 __all__ = [

@@ -22,7 +22,7 @@ from rig.recorder import Recorder
 
 from holdall import AsyncDatabase, Database, Key, Model, SortKey, field
 from holdall.archive import Archive, ExportReport
-from holdall.archive.parquet import format_json
+from holdall.archive.export.parquet import format_json
 from holdall.backends.memory import MemoryService
 from holdall.core.objects import GetObject
 from holdall.core.port import run
@@ -238,7 +238,7 @@ async def test_parquet_has_a_typed_column_for_each_field_and_a_row_for_each_item
 
 def test_parquet_is_written_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet, file = load_parquet(), tmp_path / "sales.parquet"
-    monkeypatch.setattr("holdall.archive.parquet._ROW_GROUP", 20_000)
+    monkeypatch.setattr("holdall.archive.export.parquet._ROW_GROUP", 20_000)
     with Database("memory:", files="memory:") as db:
         with db.transaction() as tx:
             for number in range(99):

@@ -25,9 +25,9 @@ from pack_rig import (
 
 from holdall import Database, Key, Model, col
 from holdall.archive import Archive, Prices
-from holdall.archive.batch import make_candidate
 from holdall.archive.item import ArchivePlace, find_place
-from holdall.archive.pack import IndexReader, Pack, Slice
+from holdall.archive.pack.batch import make_candidate
+from holdall.archive.pack.pack import IndexReader, Pack, Slice
 from holdall.archive.pointer import POINTER, read_pointer
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
@@ -137,12 +137,12 @@ async def test_slices_of_several_packs_are_gathered_into_one(db: Rig) -> None:
 async def test_packs_are_bounded_in_items_and_bytes_and_max_items_holds(
     db: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdall.archive.batch.PACK_ITEMS", 3)
+    monkeypatch.setattr("holdall.archive.pack.batch.PACK_ITEMS", 3)
     known = await pack_items(db, 7)
     assert len(await packs_of(db)) == 3
     assert await db.all() == known
     await leave_nothing(db)
-    monkeypatch.setattr("holdall.archive.batch.PACK_BYTES", 1)
+    monkeypatch.setattr("holdall.archive.pack.batch.PACK_BYTES", 1)
     assert (await db.run(segments=1, max_items=2)).archived == 2
     assert len(await packs_of(db)) == 2
     assert (await db.run()).archived == 5

@@ -21,9 +21,9 @@ from rig.torture import TORTURE
 
 from holdall import Attachable, Database, Model, Variant, has_many_attached, has_one_attached
 from holdall.attachments import Filename
-from holdall.attachments.derived import variant_owner
-from holdall.attachments.upload import GRACE
-from holdall.attachments.variant import complete_variant
+from holdall.attachments.picture.derived import variant_owner
+from holdall.attachments.picture.variant import complete_variant
+from holdall.attachments.upload.upload import GRACE
 from holdall.core.frozen import replace
 from holdall.core.requests import Scan
 from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError

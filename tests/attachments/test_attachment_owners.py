@@ -14,7 +14,7 @@ from rig.torture import ROUNDS
 
 from holdall import Attachable, Database, Key, Model, SortKey, has_many_attached, has_one_attached, job
 from holdall.attachments.home import Owner
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upload.upload import GRACE
 from holdall.core.requests import BatchWrite, PutItem, TransactWrite
 from holdall.errors import (
     AttachmentNotLoadedError,

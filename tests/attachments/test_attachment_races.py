@@ -15,7 +15,7 @@ from rig.torture import ROUNDS, SEED
 
 from holdall import Database
 from holdall.attachments.home import Owner
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upload.upload import GRACE
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.requests import PutItem, TransactWrite
 from holdall.errors import (

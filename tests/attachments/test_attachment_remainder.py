@@ -10,7 +10,7 @@ from gem import Gem
 from rig.colour import COLOURS, run_in
 
 from holdall import Model, has_many_attached
-from holdall.attachments.derived import variant_owner
+from holdall.attachments.picture.derived import variant_owner
 from holdall.core.expressions import Path, Set, Update, Value
 from holdall.core.frozen import replace
 from holdall.core.port import run

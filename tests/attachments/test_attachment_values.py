@@ -11,13 +11,13 @@ import pytest
 
 from holdall import Variant
 from holdall.attachments import Filename
-from holdall.attachments.address import FileAddress, format_address, parse_address
-from holdall.attachments.content_type import extension_of, identify
-from holdall.attachments.delivery import delivery_of
-from holdall.attachments.derived import parse_variant_id, variant_id
-from holdall.attachments.marshal import Symbol, dump
-from holdall.attachments.ordered_id import order_id
-from holdall.attachments.signed_id import sign_id, verify_id
+from holdall.attachments.blob.address import FileAddress, format_address, parse_address
+from holdall.attachments.blob.content_type import extension_of, identify
+from holdall.attachments.blob.delivery import delivery_of
+from holdall.attachments.blob.signed_id import sign_id, verify_id
+from holdall.attachments.owner.ordered_id import order_id
+from holdall.attachments.picture.derived import parse_variant_id, variant_id
+from holdall.attachments.picture.marshal import Symbol, dump
 from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdall import Database, Key, Model, has_many_attached
-from holdall.attachments import audit
+from holdall.attachments.upkeep import audit
 from holdall.backends.memory import MemoryService
 from holdall.core import DeleteItem, Item, PutItem, Scan
 

@@ -11,8 +11,8 @@ from attachments_rig import Rig, file, in_memory
 from gem import Gem
 
 from holdall.attachments.home import Owner
-from holdall.attachments.sweep import SweepReport
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upkeep.sweep import SweepReport
+from holdall.attachments.upload.upload import GRACE
 from holdall.core.objects import DeleteObject, PutObject
 from holdall.core.requests import Scan, TransactWrite
 from holdall.errors import ContentionError, InvalidOptionsError, RecordNotFound

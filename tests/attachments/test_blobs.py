@@ -21,7 +21,7 @@ from rig.files import bucket_service
 
 from holdall import Database
 from holdall.attachments import Blob
-from holdall.attachments.derived import preview_owner, variant_owner
+from holdall.attachments.picture.derived import preview_owner, variant_owner
 from holdall.core.objects import GetObject, HeadObject, PutObject
 from holdall.core.requests import BatchWrite, PutItem, TransactWrite, UpdateItem
 from holdall.errors import (

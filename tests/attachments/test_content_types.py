@@ -7,7 +7,7 @@ import io
 import pytest
 from rig import samples
 
-from holdall.attachments.content_type import HEAD_BYTES, identify
+from holdall.attachments.blob.content_type import HEAD_BYTES, identify
 
 WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

@@ -20,13 +20,13 @@ from PIL import Image
 
 from holdall import Database, Model, Variant, has_one_attached
 from holdall.attachments import AttachmentSettings, Blob, Filename, analyzer
-from holdall.attachments.address import sign_variation, verify_variation
-from holdall.attachments.analysis import _declared
-from holdall.attachments.derivation import Derivation, carry_out
-from holdall.attachments.derived import preview_owner, variant_owner
-from holdall.attachments.marshal import Symbol
-from holdall.attachments.signed_id import sign_id
-from holdall.attachments.variant import complete_variant, pack_variant, unpack_variant
+from holdall.attachments.blob.address import sign_variation, verify_variation
+from holdall.attachments.blob.signed_id import sign_id
+from holdall.attachments.picture.analysis import _declared
+from holdall.attachments.picture.derivation import Derivation, carry_out
+from holdall.attachments.picture.derived import preview_owner, variant_owner
+from holdall.attachments.picture.marshal import Symbol
+from holdall.attachments.picture.variant import complete_variant, pack_variant, unpack_variant
 from holdall.core.frozen import replace
 from holdall.core.media import ProbeMedia
 from holdall.core.objects import GetObject

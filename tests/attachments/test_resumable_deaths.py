@@ -16,7 +16,7 @@ from rig.clock import Clock, TimedPort
 from rig.recorder import Recorder
 
 from holdall import Database
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upload.upload import GRACE
 from holdall.backends.disk import DiskService
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService

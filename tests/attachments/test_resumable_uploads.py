@@ -25,13 +25,12 @@ from rig.recorder import Recorder
 from rig.torture import ROUNDS, SEED
 
 from holdall import AsyncDatabase, Database
-from holdall.attachments.arrival import add_number
-from holdall.attachments.resumable import choose_part_size
-from holdall.attachments.sweep import SweepReport
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upkeep.sweep import SweepReport
+from holdall.attachments.upload.arrival import add_number
+from holdall.attachments.upload.resumable import choose_part_size
+from holdall.attachments.upload.upload import GRACE
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
-from holdall.core.object_rules import MAX_OBJECT, MAX_PART
 from holdall.core.objects import (
     AbortUpload,
     CompleteUpload,
@@ -40,6 +39,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Scan, TransactWrite
+from holdall.core.rules.object import MAX_OBJECT, MAX_PART
 from holdall.errors import (
     IntegrityError,
     InvalidOptionsError,

@@ -17,7 +17,6 @@ from differential_pair import Adapt, Disagreement, keep
 from differential_strategies import TABLE
 
 from holdall.core.change import apply_update
-from holdall.core.evaluation import resolve
 from holdall.core.expressions import (
     Add,
     And,
@@ -45,7 +44,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.key_rules import canonical_attribute
+from holdall.core.expressions.evaluation import resolve
 from holdall.core.measure import canonical_item
 from holdall.core.requests import (
     BatchGet,
@@ -61,6 +60,7 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.key import canonical_attribute
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.values import Item
 from holdall.errors import InvalidExpressionError

@@ -39,9 +39,9 @@ from holdall.core.requests import (
     TransactGet,
     TransactWrite,
 )
+from holdall.core.rules.validation import check
 from holdall.core.schema import TableSchema
 from holdall.core.settings import SingleWrites
-from holdall.core.validation import check
 from holdall.core.values import Item
 from holdall.errors import HoldallError, TableNotFoundError
 

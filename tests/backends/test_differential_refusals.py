@@ -51,8 +51,8 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.schema import check_schema
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.core.schema_rules import check_schema
 from holdall.core.values import Item
 
 pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run

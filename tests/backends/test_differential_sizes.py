@@ -24,7 +24,6 @@ from holdall.core.expressions import (
     value,
 )
 from holdall.core.measure import item_size
-from holdall.core.payload import MAX_SUBSTITUTIONS, MAX_TRANSACTION, payload_size
 from holdall.core.requests import (
     ConditionCheck,
     CreateTable,
@@ -35,8 +34,9 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.payload import MAX_SUBSTITUTIONS, MAX_TRANSACTION, payload_size
+from holdall.core.rules.validation import check
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.core.validation import check
 from holdall.core.values import Item, encode_item
 from holdall.errors import InvalidExpressionError, TransactionTooLarge
 

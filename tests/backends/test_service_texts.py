@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from service_ways import Opening, in_a_bucket, in_memory, on_disk
 
-from holdall.core.object_rules import check_key, check_object_request
 from holdall.core.objects import DeleteObjects, ObjectHeaders, PutObject
 from holdall.core.port import run
+from holdall.core.rules.object import check_key, check_object_request
 from holdall.errors import InvalidRequestError
 from holdall.testing.file_contract.check import NAME, Service
 from holdall.testing.file_contract.listing import in_order

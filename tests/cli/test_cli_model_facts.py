@@ -119,7 +119,7 @@ def test_stubs_are_written_and_checked() -> None:
 def test_stubs_have_the_components_of_keys_and_the_names_of_indexes() -> None:
     call("models", "stubs", "facts", "--output", "stubs")
     written = {path.name: path.read_text() for path in Path("stubs").rglob("*.pyi")}
-    assert {*written} == {"keys.pyi", "api.pyi", "reader.pyi", "runner.pyi"}  # and another runner.pyi
+    assert {*written} == {"key.pyi", "api.pyi", "reader.pyi", "runner.pyi"}  # and another runner.pyi
     for text in written.values():
         assert isinstance(ast.parse(text), ast.Module)
     assert "/, *, customer: str, number: int) -> _M0 | None:" in written["reader.pyi"]
@@ -127,7 +127,7 @@ def test_stubs_have_the_components_of_keys_and_the_names_of_indexes() -> None:
     assert (
         "whose key is (customer: str, number: int) and whose indexes are by_status" in written["reader.pyi"]
     )
-    assert "def __call__(self: KeyMaker[_M2], *, id: int) -> ModelKey[_M2]:" in written["keys.pyi"]
+    assert "def __call__(self: KeyMaker[_M2], *, id: int) -> ModelKey[_M2]:" in written["key.pyi"]
 
 
 def test_stubs_that_cannot_be_written_are_an_error() -> None:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall import Database
-from holdall.cli.model_source import is_class_name, name_class, write_source
-from holdall.cli.stored_guess import guess_form
-from holdall.cli.table_sample import TableSample
-from holdall.cli.type_guess import infer_type
+from holdall.cli.inspect.source import is_class_name, name_class, write_source
+from holdall.cli.inspect.stored_guess import guess_form
+from holdall.cli.inspect.table_sample import TableSample
+from holdall.cli.inspect.type_guess import infer_type
 from holdall.core import (
     CreateTable,
     IndexSchema,
@@ -25,7 +25,7 @@ from holdall.core import (
     TableSchema,
     encode,
 )
-from holdall.models.stored_form import plain
+from holdall.models.codec.stored_form import plain
 
 NAMES = [
     "created_at",

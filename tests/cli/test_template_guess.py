@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall import Database
-from holdall.cli.model_source import write_source
-from holdall.cli.table_sample import TableSample
-from holdall.cli.template_guess import TYPE_ATTRIBUTES, find_designs
+from holdall.cli.inspect.source import write_source
+from holdall.cli.inspect.table_sample import TableSample
+from holdall.cli.inspect.template_guess import TYPE_ATTRIBUTES, find_designs
 from holdall.core import (
     CreateTable,
     GetItem,

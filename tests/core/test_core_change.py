@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.core.change import apply_update
-from holdall.core.expression_limits import check_update
 from holdall.core.expressions import (
     Add,
     Delete,
@@ -33,6 +32,7 @@ from holdall.core.expressions import (
 )
 from holdall.core.measure import canonical_item
 from holdall.core.numbers import number_text
+from holdall.core.rules.expression import check_update
 from holdall.core.values import decode_item, encode, encode_item
 from holdall.errors import InvalidExpressionError
 

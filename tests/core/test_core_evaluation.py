@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.core.comparison import equal, order
-from holdall.core.evaluation import holds, project, resolve
 from holdall.core.expressions import (
     And,
     BeginsWith,
@@ -36,6 +35,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.expressions.evaluation import holds, project, resolve
 from holdall.core.values import encode_item
 
 ITEM = encode_item(

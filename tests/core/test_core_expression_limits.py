@@ -10,13 +10,6 @@ from core_strategies import conditions, paths
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.evaluation import holds
-from holdall.core.expression_limits import (
-    check_condition,
-    check_paths,
-    check_update,
-    paths_of,
-)
 from holdall.core.expressions import (
     Add,
     And,
@@ -46,7 +39,14 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.renderer import Renderer
+from holdall.core.expressions.evaluation import holds
+from holdall.core.expressions.renderer import Renderer
+from holdall.core.rules.expression import (
+    check_condition,
+    check_paths,
+    check_update,
+    paths_of,
+)
 from holdall.errors import InvalidExpressionError, InvalidRequestError, InvalidValueError
 
 A, B, C = (Exists(path(name)) for name in "abc")

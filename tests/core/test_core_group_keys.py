@@ -16,8 +16,8 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.validation import check
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.core.validation import check
 from holdall.errors import InvalidRequestError
 
 SCHEMA = TableSchema("things", KeyAttribute("pk"))

@@ -20,8 +20,8 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.page_rules import check_page
 from holdall.core.requests import Query, Scan
+from holdall.core.rules.page import check_page
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
 from holdall.core.values import encode, encode_item
 from holdall.errors import IndexNotFoundError, InvalidExpressionError, InvalidKeyError, InvalidRequestError

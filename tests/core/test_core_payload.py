@@ -8,10 +8,10 @@ from hypothesis import assume, given
 
 from holdall.core.expressions import And, Compare, Condition, Exists, In, Not, Set, Update, path, value
 from holdall.core.measure import item_size
-from holdall.core.payload import MAX_SUBSTITUTIONS, payload_size
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, TransactWrite, UpdateItem
+from holdall.core.rules.payload import MAX_SUBSTITUTIONS, payload_size
+from holdall.core.rules.validation import check
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.core.validation import check
 from holdall.core.values import encode_item
 from holdall.errors import InvalidRequestError, TransactionTooLarge
 

@@ -39,7 +39,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.renderer import Renderer
+from holdall.core.expressions.renderer import Renderer
 from holdall.core.values import decode_item
 
 ODD = ("select", "size", "AND", "a.b", "a-b[0]", "#0", ":0", "naïve name", "名", "_w", "'; --", "x y")

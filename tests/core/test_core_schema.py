@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdall.core.rules.schema import check_schema, check_table_name
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
-from holdall.core.schema_rules import check_schema, check_table_name
 from holdall.errors import ConfigurationError, IndexNotFoundError
 
 ID = KeyAttribute("id")

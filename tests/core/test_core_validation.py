@@ -19,7 +19,6 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.key_rules import check_item, check_item_size, check_key
 from holdall.core.measure import item_size
 from holdall.core.requests import (
     AddIndex,
@@ -42,8 +41,9 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.key import check_item, check_item_size, check_key
+from holdall.core.rules.validation import check, check_size_read
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
-from holdall.core.validation import check, check_size_read
 from holdall.core.values import encode_item
 from holdall.errors import (
     BatchTooLargeError,

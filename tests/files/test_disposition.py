@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectRequest, SignUrl
+from holdall.core.rules.object import check_object_request
 from holdall.errors import InvalidOptionsError
 from holdall.files.upkeep import disposition_of, seconds
 

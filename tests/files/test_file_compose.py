@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rig.files import Rig, everywhere, in_memory, pattern
 
-from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import CopyPart, GetObject, ObjectHeaders, PutObject, UploadPart
+from holdall.core.rules.object import MIN_PART
 from holdall.errors import InvalidOptionsError, ObjectNotFoundError, PreconditionFailedError
 
 FEW, LEAST = 1000, MIN_PART

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
 
-from holdall.core.object_rules import MAX_OBJECT
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -22,6 +21,7 @@ from holdall.core.objects import (
     ServiceTraits,
     UploadPart,
 )
+from holdall.core.rules.object import MAX_OBJECT
 from holdall.errors import (
     IntegrityError,
     InvalidObjectKeyError,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rig.files import Rig, Way, everywhere, in_memory, open_rig, pattern
 
-from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import GetObject, HeadObject, ServiceTraits
+from holdall.core.rules.object import MIN_PART
 from holdall.errors import InvalidOptionsError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.piece import FAR, NEAR
 

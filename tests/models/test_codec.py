@@ -42,7 +42,7 @@ from pydantic import (
 
 from holdall.core.measure import canonical_item
 from holdall.errors import InvalidValueError
-from holdall.models.codec import Bounds, codec_for
+from holdall.models.codec.codec import Bounds, codec_for
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(kind)[:60] for kind, _ in TYPES])
@@ -202,7 +202,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Literal
 from uuid import UUID
-from holdall.models.codec import codec_for
+from holdall.models.codec.codec import codec_for
 
 class Colour(Enum):
     RED = "red"

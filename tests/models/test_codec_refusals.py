@@ -47,8 +47,8 @@ from pydantic import (
 )
 
 from holdall.errors import InvalidValueError, ModelDefinitionError
-from holdall.models.adapter import Adapter
-from holdall.models.codec import codec_for
+from holdall.models.codec.adapter import Adapter
+from holdall.models.codec.codec import codec_for
 
 # --- what is refused ------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from holdall import Index, Key, Model, SortKey, field
 from holdall.errors import InvalidFieldError, ModelDefinitionError
-from holdall.models.field_options import ABSENT
+from holdall.models.fields.options import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from holdall.core.numbers import Number
 from holdall.errors import InvalidValueError
-from holdall.models.ecmascript import number_text, plain_json, stable_json, utf16_order
+from holdall.models.codec.ecmascript import number_text, plain_json, stable_json, utf16_order
 
 SEED = int(os.environ.get("HOLDALL_SEED", "20261115"))
 HIGH, LOW = "\ud83d", "\ude00"  # the two halves of 😀

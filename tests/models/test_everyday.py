@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from holdall import Key, Model, field
 from holdall.core import Attribute
 from holdall.errors import InvalidValueError
-from holdall.models.codec import Codec, codec_for
-from holdall.models.everyday import compile_encoder
+from holdall.models.codec.codec import Codec, codec_for
+from holdall.models.codec.everyday import compile_encoder
 
 
 class Colour(StrEnum):

@@ -16,13 +16,13 @@ from typing_extensions import TypedDict
 
 from holdall import Key, Model, col, field
 from holdall.core.change import apply_update
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Update
+from holdall.core.expressions.evaluation import holds
 from holdall.core.values import Attribute
 from holdall.errors import InvalidFieldError
 from holdall.models import FieldUpdate
-from holdall.models.field_options import ABSENT
-from holdall.models.field_update import apply_all, find_overlap
+from holdall.models.fields.options import ABSENT
+from holdall.models.fields.update import apply_all, find_overlap
 
 
 class Address(BaseModel):

@@ -12,7 +12,7 @@ from annotated_types import Ge
 from holdall import Key, Model, SortKey, field
 from holdall.errors import InvalidFieldError
 from holdall.models import Field
-from holdall.models.field_options import ABSENT
+from holdall.models.fields.options import ABSENT
 
 
 class Thing(Model):

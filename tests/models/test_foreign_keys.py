@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdall.core.values import decode, encode
 from holdall.errors import InvalidKeyError, InvalidValueError
-from holdall.models.foreign_keys import Kind, StoredKey, decode_key, encode_key
+from holdall.models.keys.foreign import Kind, StoredKey, decode_key, encode_key
 
 
 class Colour(StrEnum):

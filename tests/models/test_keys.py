@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from holdall import Database, Key, Model, SortKey, field
 from holdall.core import Scan
 from holdall.errors import InvalidFieldError, InvalidKeyError
-from holdall.models.key_part import NO_SORT_KEY
+from holdall.models.keys.part import NO_SORT_KEY
 
 FILE = Path(__file__).parents[1] / "fixtures" / "models" / "model_keys.jsonl"
 VECTORS = [json.loads(line) for line in FILE.read_text().splitlines()]

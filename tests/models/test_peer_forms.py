@@ -17,7 +17,7 @@ from rig.behaviour_models import arrange, expect_contention, meanwhile, put_raw
 from holdall import Index, Key, Model, SortKey, Template, col, field
 from holdall.core import encode, encode_item
 from holdall.errors import InvalidFieldError, InvalidValueError, ModelDefinitionError, QueryNotSupported
-from holdall.models.peer_form import codec_as
+from holdall.models.codec.peer_form import codec_as
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 SECONDS = 1767355200

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 from holdall.core.measure import canonical_item
 from holdall.core.numbers import number_text
 from holdall.errors import InvalidValueError
-from holdall.models.difference import difference
-from holdall.models.stored_form import encode_value, plain, scalar_of, show
+from holdall.models.codec.difference import difference
+from holdall.models.codec.stored_form import encode_value, plain, scalar_of, show
 
 
 class Colour(Enum):

@@ -19,7 +19,7 @@ from holdall import Database, Key, Model, SortKey, field
 from holdall.core import Item, Scan, encode_item
 from holdall.errors import FrozenItemError, InvalidFieldError, InvalidOptionsError, InvalidRequestError
 from holdall.models import StreamChange, stream_change, stream_changes
-from holdall.models.stored_key import decode_key
+from holdall.models.keys.stored import decode_key
 
 ARN = "arn:aws:dynamodb:eu-central-1:111122223333:table/{}/stream/2026-11-15T00:00:00.000"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Add, ListAppend, Plus, Set, Value
+from holdall.core.expressions.evaluation import holds
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.errors import InvalidRequestError
 from holdall.tables.commit.change import Change

@@ -17,7 +17,7 @@ FIRST = """
 import holdall, program
 from holdall.artifacts import on
 from holdall.attachments import analyzer
-from holdall.attachments.analysis import _declared as analyzers
+from holdall.attachments.picture.analysis import _declared as analyzers
 from holdall.jobs.declaration import declared_jobs
 
 @holdall.job("of-this-file", every=60)
@@ -59,7 +59,7 @@ def test_the_job_is_again_the_programs():
 
 SECOND = """
 import holdall
-from holdall.attachments.analysis import _declared as analyzers
+from holdall.attachments.picture.analysis import _declared as analyzers
 from holdall.jobs.declaration import declared_jobs
 
 @holdall.job("of-the-second-file")

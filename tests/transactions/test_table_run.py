@@ -11,7 +11,7 @@ import pytest
 from holdall import AsyncDatabase
 from holdall.core import Item, KeyAttribute, PutItem, Scan, TableSchema
 from holdall.core.requests import CreateTable
-from holdall.transactions.table_run import TableRun, Tally
+from holdall.transactions.table_run.flow import TableRun, Tally
 
 SEGMENTS = 4
 

@@ -26,7 +26,7 @@ from documented_models import collect_models
 from holdall import Model
 from holdall.artifacts import overload
 from holdall.artifacts.version.delivery import download
-from holdall.cli.model_stub import write_stubs
+from holdall.cli.models.stub import write_stubs
 from holdall.models import find_models
 
 pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run

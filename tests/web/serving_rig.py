@@ -13,7 +13,7 @@ from web_rig import ask_app
 
 from holdall import Database
 from holdall.attachments import Blob
-from holdall.attachments.address import url_of
+from holdall.attachments.blob.address import url_of
 from holdall.web import create_app
 
 __all__ = ["SECRET", "Place", "open_place"]

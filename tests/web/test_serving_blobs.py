@@ -19,7 +19,7 @@ from starlette.routing import Mount
 
 from holdall import AsyncDatabase, Database, Key, Model, has_one_attached
 from holdall.attachments import AttachmentSettings, Blob, Representation, Variant
-from holdall.attachments.signed_id import sign_id
+from holdall.attachments.blob.signed_id import sign_id
 from holdall.web import create_app
 from holdall.web.serving.range import LIMIT, parse_range
 

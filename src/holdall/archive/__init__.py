@@ -10,15 +10,15 @@ from holdall.lazy import fetch_names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdall.archive.api import ArchiveActions, AsyncArchiveActions
-    from holdall.archive.compaction import Compaction
     from holdall.archive.declaration import Archive, find_archive
-    from holdall.archive.export import ExportFormat, ExportReport
+    from holdall.archive.export.export import ExportFormat, ExportReport
     from holdall.archive.flow import Holdings
+    from holdall.archive.pack.compaction import Compaction
     from holdall.archive.price import Estimate, Prices
-    from holdall.archive.recovery import ArchiveRebuild
-    from holdall.archive.relocation import ArchiveRekey
     from holdall.archive.run import ArchiveReport
-    from holdall.archive.sweep import ArchiveSweep
+    from holdall.archive.upkeep.recovery import ArchiveRebuild
+    from holdall.archive.upkeep.relocation import ArchiveRekey
+    from holdall.archive.upkeep.sweep import ArchiveSweep
 
 __all__ = [
     "Archive",
@@ -40,15 +40,15 @@ __all__ = [
 _HOMES = {
     "Archive": "holdall.archive.declaration",
     "ArchiveActions": "holdall.archive.api",
-    "ArchiveRebuild": "holdall.archive.recovery",
-    "ArchiveRekey": "holdall.archive.relocation",
+    "ArchiveRebuild": "holdall.archive.upkeep.recovery",
+    "ArchiveRekey": "holdall.archive.upkeep.relocation",
     "ArchiveReport": "holdall.archive.run",
-    "ArchiveSweep": "holdall.archive.sweep",
+    "ArchiveSweep": "holdall.archive.upkeep.sweep",
     "AsyncArchiveActions": "holdall.archive.api",
-    "Compaction": "holdall.archive.compaction",
+    "Compaction": "holdall.archive.pack.compaction",
     "Estimate": "holdall.archive.price",
-    "ExportFormat": "holdall.archive.export",
-    "ExportReport": "holdall.archive.export",
+    "ExportFormat": "holdall.archive.export.export",
+    "ExportReport": "holdall.archive.export.export",
     "Holdings": "holdall.archive.flow",
     "Prices": "holdall.archive.price",
     "find_archive": "holdall.archive.declaration",

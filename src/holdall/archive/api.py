@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from holdall.archive import compaction, flow, recovery, relocation, restoration, sweep
-from holdall.archive import export as export_flow
+from holdall.archive import flow, restoration
 from holdall.archive import run as run_flow
+from holdall.archive.export import export as export_flow
+from holdall.archive.pack import compaction
+from holdall.archive.upkeep import recovery, relocation, sweep
 from holdall.core.shell import Namespace, awaiting, blocking
 
 

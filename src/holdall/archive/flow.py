@@ -12,12 +12,12 @@ from holdall.core.frozen import dataclass
 from holdall.core.measure import item_size
 from holdall.core.requests import GetItem, Scan
 from holdall.errors import InvalidOptionsError
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.model import Model
 from holdall.transactions.binding import bind
-from holdall.transactions.hydration import is_pointer
 from holdall.transactions.query.scan import of_model
-from holdall.transactions.read import get_many
+from holdall.transactions.read.flow import get_many
+from holdall.transactions.read.hydration import is_pointer
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,16 @@ from holdall.archive.pointer import POINTER, Pointer
 from holdall.archive.storage import store
 from holdall.archive.template import KeyPlan, check_template, format_segment, render_key, stamp_owner
 from holdall.core.context import Context
-from holdall.core.expression_limits import check_condition, check_update
 from holdall.core.expressions import Compare, Condition, Path, Remove, Set, Update, Value
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
 from holdall.core.requests import DescribeTable, UpdateItem
+from holdall.core.rules.expression import check_condition, check_update
 from holdall.core.schema import TTL
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item, encode
 from holdall.errors import ConfigurationError, InvalidExpressionError
-from holdall.models.field_options import ABSENT
+from holdall.models.fields.options import ABSENT
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model
 from holdall.models.schema import TYPE, ModelSchema

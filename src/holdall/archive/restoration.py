@@ -14,7 +14,7 @@ from holdall.core.cursor import PageCursor
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item
 from holdall.errors import ContentionError
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.marks import Marks
 from holdall.models.model import Model
 from holdall.tables.commit.flow import Attempts, send_plan
@@ -22,9 +22,9 @@ from holdall.tables.commit.lock import all_of
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.loaded import Loaded
-from holdall.transactions.hydration import hydrate, is_pointer
-from holdall.transactions.instance import make_instance
 from holdall.transactions.query.scan import of_model
+from holdall.transactions.read.hydration import hydrate, is_pointer
+from holdall.transactions.read.instance import make_instance
 from holdall.transactions.unit import Unit
 
 _AT_ONCE = 16

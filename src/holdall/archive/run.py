@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from holdall.archive.batch import Batch, Candidate, make_candidate, store_batch
 from holdall.archive.item import (
     ArchivePlace,
     age_of,
@@ -20,15 +19,16 @@ from holdall.archive.item import (
     measure,
     send_swap,
 )
+from holdall.archive.pack.batch import Batch, Candidate, make_candidate, store_batch
 from holdall.archive.pointer import show_key
 from holdall.archive.price import BOUNDS, POINTER_BYTES, Estimate, Prices, classify
 from holdall.core.context import Context
 from holdall.core.digests import digest_facts
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
+from holdall.core.expressions.evaluation import holds
+from holdall.core.expressions.renderer import render
 from holdall.core.frozen import dataclass
 from holdall.core.measure import item_size
-from holdall.core.renderer import render
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item
 from holdall.errors import (
@@ -38,13 +38,13 @@ from holdall.errors import (
     InvalidRequestError,
     OutcomeUnknown,
 )
-from holdall.models.conditions import Clause
+from holdall.models.fields.conditions import Clause
 from holdall.models.model import Model
 from holdall.tables.commit.lock import all_of
-from holdall.transactions.checkpoint import Checkpoints
-from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.scan import of_model
-from holdall.transactions.table_run import TableRun, Tally, check_run_options
+from holdall.transactions.read.expiry import has_expired
+from holdall.transactions.table_run.checkpoint import Checkpoints
+from holdall.transactions.table_run.flow import TableRun, Tally, check_run_options
 
 _PROBLEMS = 20
 _PAGE = 500

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdall.core.feature_settings import parse_feature
 from holdall.core.frozen import dataclass, replace
-from holdall.core.schema_rules import check_table_name
+from holdall.core.rules.schema import check_table_name
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 

@@ -9,25 +9,30 @@ from holdall.lazy import fetch_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdall.attachments.address import SignedFile
-    from holdall.attachments.analysis import analyzer
     from holdall.attachments.api import AsyncBlobs, Blobs
-    from holdall.attachments.attachable import Attachable, Destroying, Saving
-    from holdall.attachments.attachment import Attachment
-    from holdall.attachments.audit import AuditReport, Finding
-    from holdall.attachments.blob import Blob
-    from holdall.attachments.declaration import Accept, has_many_attached, has_one_attached, identify_owner
-    from holdall.attachments.delivery import Delivery
+    from holdall.attachments.blob.address import SignedFile
+    from holdall.attachments.blob.blob import Blob
+    from holdall.attachments.blob.delivery import Delivery
+    from holdall.attachments.blob.filename import Filename
+    from holdall.attachments.blob.handle import BlobHandle
     from holdall.attachments.event import AttachmentEvent, on
-    from holdall.attachments.filename import Filename
-    from holdall.attachments.handle import BlobHandle
-    from holdall.attachments.inventory import BlobPage
-    from holdall.attachments.proxy import ManyAttached, OneAttached
-    from holdall.attachments.representation import Representation
-    from holdall.attachments.resumable import ResumableUpload
+    from holdall.attachments.owner.attachable import Attachable, Destroying, Saving
+    from holdall.attachments.owner.attachment import Attachment
+    from holdall.attachments.owner.declaration import (
+        Accept,
+        has_many_attached,
+        has_one_attached,
+        identify_owner,
+    )
+    from holdall.attachments.owner.proxy import ManyAttached, OneAttached
+    from holdall.attachments.picture.analysis import analyzer
+    from holdall.attachments.picture.representation import Representation
+    from holdall.attachments.picture.variant import Variant
     from holdall.attachments.settings import AttachmentSettings
-    from holdall.attachments.sweep import SweepReport
-    from holdall.attachments.variant import Variant
+    from holdall.attachments.upkeep.audit import AuditReport, Finding
+    from holdall.attachments.upkeep.inventory import BlobPage
+    from holdall.attachments.upkeep.sweep import SweepReport
+    from holdall.attachments.upload.resumable import ResumableUpload
 
 __all__ = [
     "Accept",
@@ -61,33 +66,33 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Accept": "holdall.attachments.declaration",
+    "Accept": "holdall.attachments.owner.declaration",
     "AsyncBlobs": "holdall.attachments.api",
-    "Attachable": "holdall.attachments.attachable",
-    "Attachment": "holdall.attachments.attachment",
+    "Attachable": "holdall.attachments.owner.attachable",
+    "Attachment": "holdall.attachments.owner.attachment",
     "AttachmentEvent": "holdall.attachments.event",
     "AttachmentSettings": "holdall.attachments.settings",
-    "AuditReport": "holdall.attachments.audit",
-    "Blob": "holdall.attachments.blob",
-    "BlobHandle": "holdall.attachments.handle",
-    "BlobPage": "holdall.attachments.inventory",
+    "AuditReport": "holdall.attachments.upkeep.audit",
+    "Blob": "holdall.attachments.blob.blob",
+    "BlobHandle": "holdall.attachments.blob.handle",
+    "BlobPage": "holdall.attachments.upkeep.inventory",
     "Blobs": "holdall.attachments.api",
-    "Delivery": "holdall.attachments.delivery",
-    "Destroying": "holdall.attachments.attachable",
-    "Filename": "holdall.attachments.filename",
-    "Finding": "holdall.attachments.audit",
-    "ManyAttached": "holdall.attachments.proxy",
-    "OneAttached": "holdall.attachments.proxy",
-    "Representation": "holdall.attachments.representation",
-    "ResumableUpload": "holdall.attachments.resumable",
-    "Saving": "holdall.attachments.attachable",
-    "SignedFile": "holdall.attachments.address",
-    "SweepReport": "holdall.attachments.sweep",
-    "Variant": "holdall.attachments.variant",
-    "analyzer": "holdall.attachments.analysis",
-    "has_many_attached": "holdall.attachments.declaration",
-    "has_one_attached": "holdall.attachments.declaration",
-    "identify_owner": "holdall.attachments.declaration",
+    "Delivery": "holdall.attachments.blob.delivery",
+    "Destroying": "holdall.attachments.owner.attachable",
+    "Filename": "holdall.attachments.blob.filename",
+    "Finding": "holdall.attachments.upkeep.audit",
+    "ManyAttached": "holdall.attachments.owner.proxy",
+    "OneAttached": "holdall.attachments.owner.proxy",
+    "Representation": "holdall.attachments.picture.representation",
+    "ResumableUpload": "holdall.attachments.upload.resumable",
+    "Saving": "holdall.attachments.owner.attachable",
+    "SignedFile": "holdall.attachments.blob.address",
+    "SweepReport": "holdall.attachments.upkeep.sweep",
+    "Variant": "holdall.attachments.picture.variant",
+    "analyzer": "holdall.attachments.picture.analysis",
+    "has_many_attached": "holdall.attachments.owner.declaration",
+    "has_one_attached": "holdall.attachments.owner.declaration",
+    "identify_owner": "holdall.attachments.owner.declaration",
     "on": "holdall.attachments.event",
 }
 

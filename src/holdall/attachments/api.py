@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-from holdall.attachments import (
-    analysis,
-    audit,
-    content,
-    creation,
-    flow,
-    inventory,
-    owner,
-    picture,
-    resolution,
-    resumable,
-)
-from holdall.attachments import sweep as sweep_flow
-from holdall.attachments.attachment import Attachment
-from holdall.attachments.blob import Blob
-from holdall.attachments.handle import BlobHandle
-from holdall.attachments.owner import AttachmentPages
+from holdall.attachments.blob import content, creation
+from holdall.attachments.blob import flow as blob_flow
+from holdall.attachments.blob.blob import Blob
+from holdall.attachments.blob.handle import BlobHandle
+from holdall.attachments.owner import flow as owner_flow
+from holdall.attachments.owner import resolution
+from holdall.attachments.owner.attachment import Attachment
+from holdall.attachments.owner.flow import AttachmentPages
+from holdall.attachments.picture import analysis, picture
 from holdall.attachments.settings import AttachmentSettings, attachment_settings
+from holdall.attachments.upkeep import audit, inventory
+from holdall.attachments.upkeep import sweep as sweep_flow
+from holdall.attachments.upload import resumable
 from holdall.core.cursor import AwaitingPages, BlockingPages
 from holdall.core.port import run, wait
 from holdall.core.shell import Namespace, awaiting, blocking
@@ -73,13 +68,13 @@ class Blobs(Namespace):
     continue_upload = blocking(resumable.continue_upload)
     cancel_upload = blocking(resumable.cancel_upload)
     scan = blocking(inventory.scan)
-    find = blocking(flow.find)
-    find_signed = blocking(flow.find_signed)
-    find_by_url = blocking(flow.find_by_url)
-    signed_id = blocking(flow.signed_id)
-    attachments = blocking(flow.attachments)
-    attach = blocking(owner.attach)
-    detach = blocking(owner.detach)
+    find = blocking(blob_flow.find)
+    find_signed = blocking(blob_flow.find_signed)
+    find_by_url = blocking(blob_flow.find_by_url)
+    signed_id = blocking(blob_flow.signed_id)
+    attachments = blocking(blob_flow.attachments)
+    attach = blocking(owner_flow.attach)
+    detach = blocking(owner_flow.detach)
     owners = blocking(resolution.owners)
     download = blocking(content.download)
     url = blocking(content.url)
@@ -89,10 +84,10 @@ class Blobs(Namespace):
     representation = blocking(picture.representation)
     pictures = blocking(inventory.pictures)
     compose = blocking(creation.compose)
-    update_metadata = blocking(flow.update_metadata)
-    delete = blocking(flow.delete)
-    purge = blocking(flow.purge_now)
-    purge_later = blocking(flow.purge_later)
+    update_metadata = blocking(blob_flow.update_metadata)
+    delete = blocking(blob_flow.delete)
+    purge = blocking(blob_flow.purge_now)
+    purge_later = blocking(blob_flow.purge_later)
     sweep = blocking(sweep_flow.sweep)
     check = blocking(audit.check)
     reindex = blocking(audit.reindex)
@@ -145,13 +140,13 @@ class AsyncBlobs(Namespace):
     continue_upload = awaiting(resumable.continue_upload)
     cancel_upload = awaiting(resumable.cancel_upload)
     scan = awaiting(inventory.scan)
-    find = awaiting(flow.find)
-    find_signed = awaiting(flow.find_signed)
-    find_by_url = awaiting(flow.find_by_url)
-    signed_id = awaiting(flow.signed_id)
-    attachments = awaiting(flow.attachments)
-    attach = awaiting(owner.attach)
-    detach = awaiting(owner.detach)
+    find = awaiting(blob_flow.find)
+    find_signed = awaiting(blob_flow.find_signed)
+    find_by_url = awaiting(blob_flow.find_by_url)
+    signed_id = awaiting(blob_flow.signed_id)
+    attachments = awaiting(blob_flow.attachments)
+    attach = awaiting(owner_flow.attach)
+    detach = awaiting(owner_flow.detach)
     owners = awaiting(resolution.owners)
     download = awaiting(content.download)
     url = awaiting(content.url)
@@ -161,10 +156,10 @@ class AsyncBlobs(Namespace):
     representation = awaiting(picture.representation)
     pictures = awaiting(inventory.pictures)
     compose = awaiting(creation.compose)
-    update_metadata = awaiting(flow.update_metadata)
-    delete = awaiting(flow.delete)
-    purge = awaiting(flow.purge_now)
-    purge_later = awaiting(flow.purge_later)
+    update_metadata = awaiting(blob_flow.update_metadata)
+    delete = awaiting(blob_flow.delete)
+    purge = awaiting(blob_flow.purge_now)
+    purge_later = awaiting(blob_flow.purge_later)
     sweep = awaiting(sweep_flow.sweep)
     check = awaiting(audit.check)
     reindex = awaiting(audit.reindex)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdall.attachments.attachable import find_instance, load_class
-from holdall.attachments.blob import Blob
+from holdall.attachments.blob.blob import Blob
 from holdall.attachments.home import home_of
-from holdall.attachments.resolution import find_class
+from holdall.attachments.owner.attachable import find_instance, load_class
+from holdall.attachments.owner.resolution import find_class
 from holdall.attachments.stored import read_blobs
 from holdall.core.context import Context
 from holdall.jobs.locator import Fetch, Gone

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from holdall.attachments.signed_id import Form
-from holdall.attachments.variant import DigestForm
+from holdall.attachments.blob.signed_id import Form
+from holdall.attachments.picture.variant import DigestForm
 from holdall.core.feature_settings import parse_feature
 from holdall.core.frozen import dataclass
 from holdall.core.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from holdall.attachments.blob import Blob
+from holdall.attachments.blob.blob import Blob
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord, Slot
 from holdall.core.context import Context

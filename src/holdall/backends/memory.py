@@ -25,7 +25,6 @@ from holdall.backends.refusal import (
 )
 from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
-from holdall.core.object_rules import check_object_request
 from holdall.core.object_url import (
     BaseUrl,
     DirectUpload,
@@ -65,6 +64,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
+from holdall.core.rules.object import check_object_request
 from holdall.errors import ObjectNotFoundError, StoreClosedError
 
 __all__ = ["MemoryService"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdall.cli.cost import format_money
+from holdall.cli.archive.cost import format_money
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models, models_option
 from holdall.cli.options import rate_option

@@ -14,9 +14,9 @@ from holdall.cli.doctor import doctor
 from holdall.cli.dump import dump
 from holdall.cli.dump import load as load_items
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.items import items
+from holdall.cli.items.items import items
 from holdall.cli.migrate import migrate
-from holdall.cli.models import models
+from holdall.cli.models.models import models
 from holdall.cli.output import JSON, Refusal, escape_lines
 from holdall.cli.server import serve
 from holdall.cli.session import url_option

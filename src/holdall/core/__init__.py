@@ -78,7 +78,7 @@ from holdall.core.values import Attribute, Item, decode, decode_item, encode, en
 from holdall.lazy import fetch_names
 
 if TYPE_CHECKING:
-    from holdall.core.object_rules import check_object_request
+    from holdall.core.rules.object import check_object_request
 
 __all__ = [
     "Add",
@@ -163,6 +163,6 @@ __all__ = [
     "value",
 ]
 
-_HOMES = {"check_object_request": ".object_rules"}
+_HOMES = {"check_object_request": ".rules.object"}
 
 __getattr__ = fetch_names(__name__, _HOMES)

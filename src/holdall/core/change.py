@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdall.core.evaluation import resolve
 from holdall.core.expressions import (
     Add,
     Delete,
@@ -25,6 +24,7 @@ from holdall.core.expressions import (
     Update,
     Value,
 )
+from holdall.core.expressions.evaluation import resolve
 from holdall.core.measure import canonical_item
 from holdall.core.numbers import add
 from holdall.core.values import Attribute, Item

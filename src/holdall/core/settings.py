@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
-from holdall.core.schema_rules import check_index_name, check_table_name
+from holdall.core.rules.schema import check_index_name, check_table_name
 from holdall.errors import ConfigurationError
 
 Durability: TypeAlias = Literal["full", "normal"]

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
-from holdall.core.object_rules import MAX_OBJECT, MAX_PART, MIN_PART, check_object_request
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -24,6 +23,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
+from holdall.core.rules.object import MAX_OBJECT, MAX_PART, MIN_PART, check_object_request
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.files.mirror import mirror
 from holdall.files.multipart import Have, upload_parts

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from holdall.core.context import Context
 from holdall.core.digests import Digests, PartDigests
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import DescribeService, GetObject, HeadObject, MeasurePart, ObjectInfo, ObjectRange
 from holdall.core.port import Port
+from holdall.core.rules.object import MIN_PART
 from holdall.errors import (
     IntegrityError,
     InvalidOptionsError,

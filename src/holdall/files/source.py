@@ -7,8 +7,8 @@ from typing import Any
 
 from holdall.core.buffer import Buffer
 from holdall.core.digests import Digests
-from holdall.core.object_rules import MAX_PARTS
 from holdall.core.port import Port
+from holdall.core.rules.object import MAX_PARTS
 from holdall.local.source import BytesSource, FileSource, Source, fill_buffer, find_source
 
 _PIECE = 1024 * 1024

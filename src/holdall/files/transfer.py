@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from holdall.core.context import Context
 from holdall.core.digests import Digests
-from holdall.core.object_rules import MAX_PART
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -29,6 +28,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
+from holdall.core.rules.object import MAX_PART
 from holdall.errors import ConfigurationError, IntegrityError, ObjectNotFoundError
 from holdall.files.multipart import Have, upload_parts
 from holdall.files.shelf import Shelf

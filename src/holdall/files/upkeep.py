@@ -7,7 +7,6 @@ from datetime import timedelta
 from math import inf
 
 from holdall.core.context import Context
-from holdall.core.object_rules import check_key
 from holdall.core.object_url import DirectUpload, Download, verified_download, verified_upload
 from holdall.core.objects import (
     CopyObject,
@@ -18,6 +17,7 @@ from holdall.core.objects import (
     SignedUrl,
     SignUrl,
 )
+from holdall.core.rules.object import check_key
 from holdall.errors import InvalidOptionsError, ServiceError
 from holdall.files.listing import Listing
 from holdall.files.mirror import mirror

@@ -12,7 +12,6 @@ from typing import Any
 
 from holdall.core.digests import Digests
 from holdall.core.frozen import dataclass, replace
-from holdall.core.object_rules import MAX_OBJECT, MAX_PARTS, check_object_request
 from holdall.core.objects import (
     BeginUpload,
     Checksum,
@@ -27,6 +26,7 @@ from holdall.core.objects import (
     Upload,
 )
 from holdall.core.port import Port
+from holdall.core.rules.object import MAX_OBJECT, MAX_PARTS, check_object_request
 from holdall.errors import IntegrityError, InvalidRequestError, ObjectNotFoundError, PreconditionFailedError
 from holdall.files.mirror import PLAN_COPIES
 from holdall.files.multipart import Have, send_part, upload_parts

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from holdall.core.context import Context, Hook
 from holdall.errors import ConfigurationError
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema, list_derived
 from holdall.transactions.binding import Bindings
@@ -92,7 +92,7 @@ def _find_model(context: Context, name: str, place: str) -> ModelSchema:
 
 
 async def _fetch_item(context: Context, unit: Unit | None, text: str) -> Any:
-    from holdall.transactions.read import fetch
+    from holdall.transactions.read.flow import fetch
 
     key = _parse_key(context, text)
     item = await fetch(context, unit, key)

@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdall.lazy import fetch_names
-from holdall.models.field_options import field
-from holdall.models.fields import Field, Key, SortKey
-from holdall.models.handle import FieldHandle
-from holdall.models.keys import KeyMaker, ModelKey
+from holdall.models.fields.field import Field, Key, SortKey
+from holdall.models.fields.handle import FieldHandle
+from holdall.models.fields.options import field
+from holdall.models.keys.key import KeyMaker, ModelKey
 from holdall.models.model import Model
 
 if TYPE_CHECKING:
-    from holdall.models.column import Column, col
-    from holdall.models.computation import Computed, computed
-    from holdall.models.conditions import Clause
+    from holdall.models.codec.value_text import format_text, parse_text
+    from holdall.models.definition.computation import Computed, computed
     from holdall.models.description import FieldFacts, IndexFacts, KeyFacts, ModelFacts, describe_model
-    from holdall.models.field_update import FieldUpdate
+    from holdall.models.fields.column import Column, col
+    from holdall.models.fields.conditions import Clause
+    from holdall.models.fields.update import FieldUpdate
     from holdall.models.hydrator import Hydrator, Joiner, Loader
     from holdall.models.indexes import Index
+    from holdall.models.keys.template import Template
     from holdall.models.needs import find_models
     from holdall.models.stream import StreamChange, stream_change, stream_changes
-    from holdall.models.template import Template
-    from holdall.models.value_text import format_text, parse_text
 
 __all__ = [
     "Clause",
@@ -62,11 +62,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Clause": ".conditions",
-    "Column": ".column",
-    "Computed": ".computation",
+    "Clause": ".fields.conditions",
+    "Column": ".fields.column",
+    "Computed": ".definition.computation",
     "FieldFacts": ".description",
-    "FieldUpdate": ".field_update",
+    "FieldUpdate": ".fields.update",
     "Hydrator": ".hydrator",
     "Joiner": ".hydrator",
     "Loader": ".hydrator",
@@ -75,13 +75,13 @@ _HOMES = {
     "KeyFacts": ".description",
     "ModelFacts": ".description",
     "StreamChange": ".stream",
-    "Template": ".template",
-    "col": ".column",
-    "computed": ".computation",
+    "Template": ".keys.template",
+    "col": ".fields.column",
+    "computed": ".definition.computation",
     "describe_model": ".description",
     "find_models": ".needs",
-    "format_text": ".value_text",
-    "parse_text": ".value_text",
+    "format_text": ".codec.value_text",
+    "parse_text": ".codec.value_text",
     "stream_change": ".stream",
     "stream_changes": ".stream",
 }

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from holdall.core.schema import TTL, KeyAttribute
 from holdall.errors import InvalidOptionsError
-from holdall.models.field_options import ABSENT
-from holdall.models.fields import Field
-from holdall.models.key_form import AncestorForm, CollectionForm, SharedForm
-from holdall.models.key_part import NO_SORT_KEY
+from holdall.models.fields.field import Field
+from holdall.models.fields.options import ABSENT
+from holdall.models.keys.form import AncestorForm, CollectionForm, SharedForm
+from holdall.models.keys.part import NO_SORT_KEY
 
 if TYPE_CHECKING:
     from holdall.models.indexes import BoundIndex

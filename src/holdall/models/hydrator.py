@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdall.core.expressions import Condition
     from holdall.core.requests import GetItem
     from holdall.core.values import Item
-    from holdall.models.keys import ModelKey
+    from holdall.models.keys.key import ModelKey
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 

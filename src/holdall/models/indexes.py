@@ -16,9 +16,10 @@ from holdall.core.nearest_name import suggest_name
 from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, Projection, make_index
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
-from holdall.models.fields import Field
-from holdall.models.key_form import advise_type, plain_attribute
-from holdall.models.key_part import (
+from holdall.models.codec.stored_form import plain
+from holdall.models.fields.field import Field
+from holdall.models.keys.form import advise_type, plain_attribute
+from holdall.models.keys.part import (
     NO_SORT_KEY,
     decode_components,
     foreign_part,
@@ -27,12 +28,11 @@ from holdall.models.key_part import (
     part_attribute,
     segment,
 )
-from holdall.models.ranges import range_of_ancestor, range_of_plain, range_of_several, range_of_shared
-from holdall.models.stored_form import plain
+from holdall.models.keys.ranges import range_of_ancestor, range_of_plain, range_of_several, range_of_shared
 
 if TYPE_CHECKING:
-    from holdall.models.conditions import Clause
-    from holdall.models.ranges import Range
+    from holdall.models.fields.conditions import Clause
+    from holdall.models.keys.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ def foreign_attribute(
     fields: tuple[Field[Any], ...], keys: tuple[Field[Any], ...], sort_keys: tuple[Field[Any], ...]
 ) -> KeyAttribute:
     """Return the attribute that holds these fields in an index: a field's own, the table's key, or a derived one."""
-    from holdall.models.ecmascript import utf16_order
+    from holdall.models.codec.ecmascript import utf16_order
 
     numeric: KeyType = "N" if len(fields) == 1 and fields[0].codec.kind == "N" else "S"
     if len(fields) == 1 and not fields[0].is_key and fields[0].codec.kind in ("S", "N"):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.core.nearest_name import find_nearest, suggest_name
 from holdall.errors import InvalidFieldError, InvalidValueError
-from holdall.models.field_options import ABSENT
-from holdall.models.fields import Field
+from holdall.models.fields.field import Field
+from holdall.models.fields.options import ABSENT
 
 if TYPE_CHECKING:
     from holdall.models.model import Declared

@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from holdall.errors import InvalidFieldError
-from holdall.models.adapter import _nodes as nodes_of
-from holdall.models.field_options import ABSENT
-from holdall.models.ids import IdKey
+from holdall.models.codec.adapter import _nodes as nodes_of
+from holdall.models.fields.options import ABSENT
+from holdall.models.keys.ids import IdKey
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
     from pydantic_core import CoreSchema
 
-    from holdall.models.fields import Field
+    from holdall.models.fields.field import Field
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from holdall.core.values import Attribute
-    from holdall.models.field_update import FieldUpdate
-    from holdall.models.fields import Field
+    from holdall.models.fields.field import Field
+    from holdall.models.fields.update import FieldUpdate
     from holdall.models.model import Model
 
 

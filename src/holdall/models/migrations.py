@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidRequestError, InvalidValueError, ModelDefinitionError
-from holdall.models.fields import Field
-from holdall.models.stored_form import encode_value, plain
+from holdall.models.codec.stored_form import encode_value, plain
+from holdall.models.fields.field import Field
 
 if TYPE_CHECKING:
     from holdall.models.model import Model

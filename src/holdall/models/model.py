@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdall.core.nearest_name import suggest_name
 from holdall.errors import InvalidFieldError, InvalidFieldsError, ModelDefinitionError
-from holdall.models.field_options import field
-from holdall.models.fields import Field
-from holdall.models.handle import FieldHandle
+from holdall.models.fields.field import Field
+from holdall.models.fields.handle import FieldHandle
+from holdall.models.fields.options import field
 from holdall.models.item_values import current_values, fill, initial_values, unknown_field
-from holdall.models.keys import KeyAccess, ModelKey, item_key, show_components
+from holdall.models.keys.key import KeyAccess, ModelKey, item_key, show_components
 from holdall.models.marks import Partial
 from holdall.models.schema import ModelSchema
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdall.core.values import Item
     from holdall.models.hydrator import Hydrator
     from holdall.models.indexes import Index
-    from holdall.models.key_form import Layout
+    from holdall.models.keys.form import Layout
     from holdall.models.marks import Frozen, Marks
     from holdall.models.migrations import Conversion
 
@@ -96,7 +96,7 @@ class Declared:
     ) -> None:
         super().__init_subclass__()
         if cls.__module__ != __name__:
-            from holdall.models.definition import (
+            from holdall.models.definition.definition import (
                 define,
             )  # loads the codecs too, so only when a model is defined
 

@@ -12,12 +12,12 @@ from holdall.core.frozen import dataclass
 
 if TYPE_CHECKING:
     from holdall.core.values import Item
-    from holdall.models.computation import ComputedField
-    from holdall.models.derived import Derived
-    from holdall.models.fields import Field, Key
+    from holdall.models.definition.computation import ComputedField
+    from holdall.models.definition.derived import Derived
+    from holdall.models.fields.field import Field, Key
     from holdall.models.hydrator import Hydrator, Joiner
     from holdall.models.indexes import BoundIndex
-    from holdall.models.key_form import KeyForm, Layout
+    from holdall.models.keys.form import KeyForm, Layout
     from holdall.models.migrations import Conversion, Migrations
     from holdall.models.model import Model
 
@@ -122,7 +122,7 @@ class ModelSchema:
 
     def sort_default(self) -> object:
         """Return the stored sort key that results from the defaults, None if a component has no default."""
-        from holdall.models.keys import default_sort
+        from holdall.models.keys.key import default_sort
 
         return default_sort(self)
 

@@ -16,12 +16,12 @@ from holdall.core.frozen import dataclass
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError
-from holdall.models.keys import ModelKey, find_stored_key
+from holdall.models.codec.stored_form import plain
+from holdall.models.keys.key import ModelKey, find_stored_key
+from holdall.models.keys.stored import decode_key
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model, build_instance
 from holdall.models.schema import TYPE, ModelSchema
-from holdall.models.stored_form import plain
-from holdall.models.stored_key import decode_key
 from holdall.models.stream_record import StreamRecord, list_records, refuse_record
 
 M = TypeVar("M", bound=Model)

@@ -262,15 +262,15 @@ def check_item(context: MethodSigContext) -> None:
 
 Check: TypeAlias = Callable[[MethodSigContext], None]
 
-_READER = "holdall.transactions.reader.Reader"
-_ASYNC_READER = "holdall.transactions.reader.AsyncReader"
-_RUNNER = "holdall.transactions.runner.Runner"
-_ASYNC_RUNNER = "holdall.transactions.runner.AsyncRunner"
+_READER = "holdall.transactions.read.reader.Reader"
+_ASYNC_READER = "holdall.transactions.read.reader.AsyncReader"
+_RUNNER = "holdall.transactions.run.runner.Runner"
+_ASYNC_RUNNER = "holdall.transactions.run.runner.AsyncRunner"
 _BULK_RUNNER = "holdall.transactions.bulk.runner.BulkRunner"
 _ASYNC_BULK_RUNNER = "holdall.transactions.bulk.runner.AsyncBulkRunner"
 _WRITES = "holdall.transactions.api.Writes"
 _ITEM = "holdall.models.model.Declared"
-_KEY_MAKER = "holdall.models.keys.KeyMaker"
+_KEY_MAKER = "holdall.models.keys.key.KeyMaker"
 
 
 def _both(check: Check, *owners: str) -> dict[str, Check]:

@@ -27,10 +27,10 @@ from mypy.plugin import ClassDefContext
 
 METADATA = "holdall"
 
-_COMPUTED = "holdall.models.computation.computed"
-_FIELD = "holdall.models.field_options.field"
+_COMPUTED = "holdall.models.definition.computation.computed"
+_FIELD = "holdall.models.fields.options.field"
 _INDEX = "holdall.models.indexes.Index"
-_TEMPLATE = "holdall.models.template.Template"
+_TEMPLATE = "holdall.models.keys.template.Template"
 _SLOT = re.compile(r"\{(\w+)[^}]*\}")
 
 

@@ -21,9 +21,9 @@ from mypy.types import (
 from holdall.mypy.declaration import METADATA, Declaration
 
 MODEL = "holdall.models.model.Model"
-KEY = "holdall.models.keys.ModelKey"
-_PARTITION = "holdall.models.fields.Key"
-_SORT = "holdall.models.fields.SortKey"
+KEY = "holdall.models.keys.key.ModelKey"
+_PARTITION = "holdall.models.fields.field.Key"
+_SORT = "holdall.models.fields.field.SortKey"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdall.core.frozen import dataclass, replace
+from holdall.core.rules.schema import check_schema
 from holdall.core.schema import TTL, IndexSchema, NeedsTable, TableNeeds, TableSchema
-from holdall.core.schema_rules import check_schema
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 from holdall.tables.definition import Mode, plan_schema

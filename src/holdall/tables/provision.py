@@ -6,8 +6,8 @@ from collections.abc import Sequence, Set
 
 from holdall.core.frozen import replace
 from holdall.core.requests import AddIndex, CreateTable, TableDescription
+from holdall.core.rules.schema import check_added_index, check_removed_index
 from holdall.core.schema import IndexSchema, TableSchema
-from holdall.core.schema_rules import check_added_index, check_removed_index
 from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 from holdall.tables.definition import Mode, create_table_text, plan_index, update_ttl_text

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MODULES = pytest.StashKey["frozenset[str | None]"]()
 
-_REGISTRIES = ("holdall.jobs.declaration", "holdall.attachments.analysis")
+_REGISTRIES = ("holdall.jobs.declaration", "holdall.attachments.picture.analysis")
 """The modules that keep what a process has declared, each in a dict ``_declared``."""
 
 pytest.register_assert_rewrite("holdall.testing.file_contract", "holdall.testing.table_contract")

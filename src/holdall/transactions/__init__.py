@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdall.transactions.query.cursor import RowPage
     from holdall.transactions.query.row import FoundItem
     from holdall.transactions.query.scan import ScanProgress
-    from holdall.transactions.stored_item import StoredItem
+    from holdall.transactions.read.stored_item import StoredItem
     from holdall.transactions.unit import ItemChange
 
 __all__ = [
@@ -75,7 +75,7 @@ _HOMES = {
     "RunArguments": "holdall.tables.commit.retry",
     "ScanProgress": "holdall.transactions.query.scan",
     "ScanRows": "holdall.transactions.query.api",
-    "StoredItem": "holdall.transactions.stored_item",
+    "StoredItem": "holdall.transactions.read.stored_item",
     "Transaction": "holdall.transactions.api",
 }
 

@@ -12,23 +12,28 @@ from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.core.traceback import shorten_traceback
 from holdall.errors import HoldallError, InvalidOptionsError
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.model import Model
 from holdall.tables.commit.change import Participant, require_participant
 from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import PLAN_JOB, Enqueueable, Enqueued
-from holdall.transactions.reader import AsyncReader, Reader
-from holdall.transactions.run import leave
-from holdall.transactions.target import model_schema, refuse_components, take_create_if_missing, take_update
+from holdall.transactions.read.reader import AsyncReader, Reader
+from holdall.transactions.read.target import (
+    model_schema,
+    refuse_components,
+    take_create_if_missing,
+    take_update,
+)
+from holdall.transactions.run.flow import leave
+from holdall.transactions.run.witness import Witness
 from holdall.transactions.unit import ItemChange, Unit
-from holdall.transactions.witness import Witness
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from decimal import Decimal
 
-    from holdall.models.conditions import Clause
-    from holdall.models.field_update import FieldUpdate
+    from holdall.models.fields.conditions import Clause
+    from holdall.models.fields.update import FieldUpdate
 
 M = TypeVar("M", bound=Model)
 P = ParamSpec("P")

@@ -13,14 +13,14 @@ from typing import Any
 from holdall.core.context import Context, Kept
 from holdall.core.frozen import dataclass
 from holdall.core.requests import DescribeTable, TableDescription
+from holdall.core.rules.schema import check_table_name
 from holdall.core.schema import TTL, IndexSchema, KeyAttribute, TableSchema
-from holdall.core.schema_rules import check_table_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
-from holdall.models.everyday import ItemEncoder
+from holdall.models.codec.everyday import ItemEncoder
 from holdall.models.indexes import BoundIndex
-from holdall.models.key_form import CollectionForm, explain_unfit
-from holdall.models.keys import ModelKey
+from holdall.models.keys.form import CollectionForm, explain_unfit
+from holdall.models.keys.key import ModelKey
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.definition import create_table_text, update_table_text
 from holdall.tables.flow import discover, ensure_index, ensure_table, find_table
@@ -113,7 +113,7 @@ class Bindings(Kept):
 
 
 def _plain(attribute: Attribute) -> Any:
-    from holdall.models.stored_form import plain
+    from holdall.models.codec.stored_form import plain
 
     return plain(attribute)
 

@@ -11,7 +11,7 @@ from holdall.core.requests import GetItem
 from holdall.core.values import Item
 from holdall.errors import ContentionError, Difference, HoldallError
 from holdall.models.hydrator import Joining, Role
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.change import Change, Participant, require_participant
 from holdall.tables.commit.explanation import describe_contention, find_refused
@@ -22,10 +22,10 @@ from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import Blind, BlindDelete, BlindUpdate
 from holdall.transactions.entry.loaded import Loaded
-from holdall.transactions.expiry import has_expired
-from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.plan import check_verifiable, plan_steps
-from holdall.transactions.read import get_many
+from holdall.transactions.read.expiry import has_expired
+from holdall.transactions.read.flow import get_many
+from holdall.transactions.read.hydration import hydrate, is_pointer
 from holdall.transactions.unit import Unit
 
 _MAX_ROUNDS = 10  # each means that another writer was faster; then it is contention

@@ -19,8 +19,8 @@ from holdall.errors import (
     TransactionClosedError,
     WriteAttemptedInReadOnlyTxError,
 )
-from holdall.models.fields import Field
-from holdall.models.keys import ModelKey, item_key
+from holdall.models.fields.field import Field
+from holdall.models.keys.key import ModelKey, item_key
 from holdall.models.marks import Marks
 from holdall.models.model import Model, build_instance, release
 from holdall.models.schema import ModelSchema
@@ -30,9 +30,9 @@ from holdall.transactions.binding import Binding
 from holdall.transactions.entry.base import Entry, Fragment, Missing, New
 from holdall.transactions.entry.blind import Blind
 from holdall.transactions.entry.loaded import Loaded
-from holdall.transactions.instance import make_instance, mismatch, model_of
-from holdall.transactions.part import Part, make_part
 from holdall.transactions.plan import MAX_READS, check_verifiable
+from holdall.transactions.read.instance import make_instance, mismatch, model_of
+from holdall.transactions.read.part import Part, make_part
 
 _FEW_ROWS = 1000
 

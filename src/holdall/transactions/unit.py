@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdall.errors import InvalidRequestError, ModelTrackedTwiceError
-from holdall.models.conditions import Clause
-from holdall.models.field_update import FieldUpdate
-from holdall.models.fields import Field
+from holdall.models.fields.conditions import Clause
+from holdall.models.fields.field import Field
+from holdall.models.fields.update import FieldUpdate
 from holdall.models.item_values import fill, readable_values
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.marks import Marks
 from holdall.models.model import Model, adopt, build_instance, list_pending
 from holdall.models.schema import ModelSchema

@@ -11,6 +11,7 @@ from s3_rig import bucket
 from scripted_server import Asked, Step, refuses, says, serve_script, silence
 from wire_rig import GET, KEY, KEYS, PUT, describe_things
 
+import holdall.transactions.run.flow  # noqa: F401 - not for the first time inside of a task
 from holdall import AsyncDatabase, Key, Model, job
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -20,7 +21,6 @@ from holdall.backends.s3 import S3Service
 from holdall.core.objects import PutObject
 from holdall.core.requests import BatchWrite, GetItem, TransactWrite
 from holdall.errors import OutcomeUnknown
-from holdall.transactions import run  # noqa: F401 - not for the first time inside of a task
 
 TRANSACTION = TransactWrite((PUT,), "token-1")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from holdall.backends.disk import DiskService
-from holdall.core.object_rules import check_key
 from holdall.core.objects import (
     BeginUpload,
     CompleteUpload,
@@ -28,6 +27,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
+from holdall.core.rules.object import check_key
 from holdall.errors import InvalidObjectKeyError
 
 NAME = "disk"

@@ -21,7 +21,6 @@ from rig.torture import start_source
 
 from holdall.backends.disk import DiskService
 from holdall.backends.disk.part import Piece, offset_for, piece_of
-from holdall.core.object_rules import MAX_OBJECT, MAX_PARTS
 from holdall.core.objects import (
     AbortUpload,
     CompleteUpload,
@@ -31,6 +30,7 @@ from holdall.core.objects import (
     Part,
     PutObject,
 )
+from holdall.core.rules.object import MAX_OBJECT, MAX_PARTS
 from holdall.errors import (
     IntegrityError,
     ObjectNotFoundError,

@@ -28,8 +28,8 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.validation import check
 from holdall.core.schema import KeyAttribute, TableSchema
-from holdall.core.validation import check
 from holdall.core.values import encode_item
 from holdall.errors import TokenReusedError
 

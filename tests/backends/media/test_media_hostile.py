@@ -14,7 +14,7 @@ from media_rig import Studio, studio
 from rig import samples
 from rig.torture import ROUNDS, SEED, SEEDED
 
-from holdall.attachments.content_type import identify
+from holdall.attachments.blob.content_type import identify
 from holdall.backends.process import children
 from holdall.core.media import LIMITS, PICTURE_TYPES, MediaLimits
 from holdall.errors import MalformedMediaError, MediaError, MediaLimitError, UnsupportedMediaError

@@ -18,9 +18,9 @@ from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
 from holdall.backends.s3 import S3Service
 from holdall.core.frozen import replace
-from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import GetObject, GetTags, ImportObject, PutObject, UploadPart
 from holdall.core.requests import Request
+from holdall.core.rules.object import MIN_PART
 from holdall.errors import AccessDeniedError, ConfigurationError, InvalidRequestError
 from holdall.maintenance import CopyReport
 

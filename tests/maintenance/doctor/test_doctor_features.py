@@ -18,7 +18,7 @@ from rig.recorder import Recorder
 
 from holdall import Archive, Database, Key, Model, field, has_one_attached, job
 from holdall.artifacts import ArtifactSettings
-from holdall.attachments.upload import new_key
+from holdall.attachments.upload.upload import new_key
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import DeleteItem, Query, Scan, encode_item
 from holdall.core.port import run

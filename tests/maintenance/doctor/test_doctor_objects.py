@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rig.recorder import Recorder
 
 from holdall import Database, Key, Model, has_one_attached
-from holdall.attachments.upload import new_key
+from holdall.attachments.upload.upload import new_key
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import Scan
 from holdall.core.objects import ListObjects

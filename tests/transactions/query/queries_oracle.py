@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from queries_models import KINDS, Kind, Shape
 
 from holdall import col
-from holdall.models.conditions import Clause
+from holdall.models.fields.conditions import Clause
 
 __all__ = ["Asked", "Wish", "draw_query", "compare_component", "partitions", "rows", "wishes"]
 

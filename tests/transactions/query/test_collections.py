@@ -21,7 +21,7 @@ from holdall.errors import (
     ModelDefinitionError,
     TransactionFailedError,
 )
-from holdall.models.stored_key import decode_key
+from holdall.models.keys.stored import decode_key
 
 
 class Patron(Model, collection="customer", indexes=[Index("by_day", ["day"], collection="day")]):

@@ -20,10 +20,10 @@ from queries_oracle import compare_component
 from queries_rig import examples
 
 from holdall import Key, Model, SortKey, col
-from holdall.core.evaluation import holds
+from holdall.core.expressions.evaluation import holds
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, QueryNotSupported
-from holdall.models.ranges import Range
+from holdall.models.keys.ranges import Range
 from holdall.transactions.query.question import Question
 
 LETTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from("\0\x01\x02ab")

@@ -19,7 +19,7 @@ from json import dumps, loads
 from typing import Any
 
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import MAX_OBJECT
+from holdall.core.rules.object import MAX_OBJECT
 from holdall.errors import InvalidArtifactError
 
 CONTENT_TYPE = "application/vnd.holdall.manifest+json"

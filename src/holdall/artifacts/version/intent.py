@@ -37,8 +37,8 @@ from holdall.artifacts.version.vacancy import await_vacancy
 from holdall.core.context import Context
 from holdall.core.digests import hex_of
 from holdall.core.frozen import dataclass, replace
-from holdall.core.object_rules import check_object_request
 from holdall.core.objects import ObjectHeaders, ObjectInfo, PutObject
+from holdall.core.rules.object import check_object_request
 from holdall.errors import ContentionError, InvalidOptionsError, PreconditionFailedError
 from holdall.files.progress import Progress
 from holdall.files.transfer import find_object

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 
 from holdall.backends.disk.transfer import READ, WRITE, checksum, pieces, write_file
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import MAX_OBJECT
+from holdall.core.rules.object import MAX_OBJECT
 
 DATA = "data"
 _NAME = re.compile(r"([0-9]{5})\.([0-9a-f]+)\.([0-9a-f]+|apart)\.([0-9a-f]+-[0-9a-f]+)\.([0-9a-f]+)\Z")

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from holdall.core.object_rules import check_key
+from holdall.core.rules.object import check_key
 from holdall.errors import InvalidObjectKeyError
 
 OWN = "_"

@@ -20,7 +20,6 @@ from holdall.backends.disk.upload import Uploads
 from holdall.backends.refusal import refuse_request
 from holdall.core.digests import Digests
 from holdall.core.frozen import replace
-from holdall.core.object_rules import check_object_request
 from holdall.core.object_url import (
     BaseUrl,
     DirectUpload,
@@ -54,6 +53,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
+from holdall.core.rules.object import check_object_request
 from holdall.core.snapshots import AdoptObjects, BeginSnapshot, EndSnapshot, LinkSnapshot
 from holdall.errors import (
     HoldallError,

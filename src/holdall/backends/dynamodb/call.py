@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from holdall.core.expressions import Path
+from holdall.core.expressions.renderer import render
+from holdall.core.expressions.shape import Expression
 from holdall.core.frozen import dataclass
-from holdall.core.payload import expressions_of
-from holdall.core.renderer import render
 from holdall.core.requests import (
     AddIndex,
     BatchGet,
@@ -35,8 +35,8 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.payload import expressions_of
 from holdall.core.schema import define_addition, define_removal, define_table
-from holdall.core.shapes import Expression
 
 Payload: TypeAlias = dict[str, Any]
 

@@ -43,11 +43,11 @@ from holdall.core.requests import (
     UpdateItem,
     WriteReply,
 )
+from holdall.core.rules.schema import check_table_name
+from holdall.core.rules.validation import check
 from holdall.core.schema import TableSchema
-from holdall.core.schema_rules import check_table_name
 from holdall.core.settings import SingleWrites
 from holdall.core.stamp import has_stamped
-from holdall.core.validation import check
 from holdall.errors import (
     ConditionFailedError,
     HoldallError,

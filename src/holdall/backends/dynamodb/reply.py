@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdall.core.evaluation import project
+from holdall.core.expressions.evaluation import project
 from holdall.core.measure import canonical_item
 from holdall.core.requests import (
     BatchGet,

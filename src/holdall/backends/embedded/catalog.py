@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdall.core.rules.schema import check_table_name
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema, make_index
-from holdall.core.schema_rules import check_table_name
 from holdall.errors import StoreCorruptError, TableNotFoundError
 
 

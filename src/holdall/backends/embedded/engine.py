@@ -42,9 +42,9 @@ from holdall.core.requests import (
     TransactWrite,
     UpdateItem,
 )
+from holdall.core.rules.validation import Checked, check
 from holdall.core.settings import Durability
 from holdall.core.snapshots import RestoreStore, StoreRequest
-from holdall.core.validation import Checked, check
 from holdall.errors import (
     ConfigurationError,
     HoldallError,

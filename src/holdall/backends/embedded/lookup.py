@@ -9,10 +9,10 @@ from typing import TypeVar
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.order import table_key
 from holdall.backends.embedded.row import Row, Work, check_version, read_row
-from holdall.core.evaluation import project
+from holdall.core.expressions.evaluation import project
 from holdall.core.measure import read_units
 from holdall.core.requests import BatchGet, BatchGetReply, GetItem, GetReply, TransactGet
-from holdall.core.validation import Checked, check_size_read
+from holdall.core.rules.validation import Checked, check_size_read
 from holdall.core.values import Item
 
 T = TypeVar("T")

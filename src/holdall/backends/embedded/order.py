@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdall.core.expressions import BeginsWith, Between, Compare, Value
-from holdall.core.key_rules import MAX_PARTITION_KEY, MAX_SORT_KEY
 from holdall.core.keys import order_number
+from holdall.core.rules.key import MAX_PARTITION_KEY, MAX_SORT_KEY
 from holdall.core.schema import IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
 

@@ -19,13 +19,13 @@ from holdall.backends.embedded.order import (
 )
 from holdall.backends.embedded.row import Work, load, restrict
 from holdall.backends.embedded.sieve import list_texts
-from holdall.core.evaluation import holds, project
 from holdall.core.expressions import KeyCondition
-from holdall.core.key_rules import canonical_attribute
+from holdall.core.expressions.evaluation import holds, project
 from holdall.core.measure import canonical_item, item_size, read_units
 from holdall.core.requests import Page, Query, Scan
+from holdall.core.rules.key import canonical_attribute
+from holdall.core.rules.validation import Checked
 from holdall.core.schema import IndexSchema, TableSchema
-from holdall.core.validation import Checked
 from holdall.core.values import Item
 
 PAGE_BYTES = 1024 * 1024

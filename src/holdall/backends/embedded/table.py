@@ -25,7 +25,7 @@ from holdall.core.requests import (
     TableDescription,
     TtlDescription,
 )
-from holdall.core.validation import Checked
+from holdall.core.rules.validation import Checked
 from holdall.core.values import Item
 from holdall.errors import ConfigurationError, TableExistsError
 

@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from holdall.core.expressions import Node, Path, Value
 from holdall.core.requests import TransactAction, TransactWrite, UpdateItem
-from holdall.core.validation import Checked
+from holdall.core.rules.validation import Checked
 from holdall.errors import TokenReusedError
 
 TOKEN_SECONDS = 600

@@ -1,6 +1,6 @@
 """Plans for writes: each is one SQLite transaction, so it happens completely or not at all.
 
-What can be checked without the stored item has been checked before (`holdall.core.validation`), without a lock. A
+What can be checked without the stored item has been checked before (`holdall.core.rules.validation`), without a lock. A
 process that dies at any moment loses nothing that was acknowledged (the reply follows the commit) and leaves nothing
 half-written (SQLite rolls back an uncommitted transaction when the file is next opened).
 """
@@ -16,9 +16,8 @@ from holdall.backends.embedded.order import table_key
 from holdall.backends.embedded.row import Row, Work, check_version, read_row, replace_row
 from holdall.backends.embedded.token import digest_actions, is_done, keep_token
 from holdall.core.change import apply_update
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition
-from holdall.core.key_rules import check_item
+from holdall.core.expressions.evaluation import holds
 from holdall.core.measure import write_units
 from holdall.core.requests import (
     BatchWrite,
@@ -31,8 +30,9 @@ from holdall.core.requests import (
     UpdateItem,
     WriteReply,
 )
+from holdall.core.rules.key import check_item
+from holdall.core.rules.validation import Checked
 from holdall.core.stamp import has_stamped
-from holdall.core.validation import Checked
 from holdall.core.values import Item
 from holdall.errors import (
     CancellationReason,

@@ -17,7 +17,6 @@ from holdall.backends.s3.document import completion, deletion, tag_set
 from holdall.backends.s3.header import PUT_ID, build_tag_header, http_headers
 from holdall.backends.s3.place import encode_key
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import MAX_KEY, MAX_OBJECT
 from holdall.core.objects import (
     AbortUpload,
     CompleteUpload,
@@ -32,6 +31,7 @@ from holdall.core.objects import (
     SignUrl,
     UploadPart,
 )
+from holdall.core.rules.object import MAX_KEY, MAX_OBJECT
 from holdall.errors import InvalidObjectKeyError, InvalidRequestError
 
 _VISIBLE = re.compile(r"[!-~]{1,1024}")

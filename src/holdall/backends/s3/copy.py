@@ -24,7 +24,6 @@ from holdall.backends.s3.reply import unquote
 from holdall.backends.s3.retrieval import TRIES, Reader
 from holdall.backends.s3.upload import Uploader
 from holdall.core.frozen import replace
-from holdall.core.object_rules import MAX_PART, MIN_PART
 from holdall.core.objects import (
     AbortUpload,
     CompleteUpload,
@@ -37,6 +36,7 @@ from holdall.core.objects import (
     Origin,
     PutObject,
 )
+from holdall.core.rules.object import MAX_PART, MIN_PART
 from holdall.errors import MalformedReplyError, PreconditionFailedError
 
 LARGEST_COPY = MAX_PART

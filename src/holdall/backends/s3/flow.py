@@ -20,7 +20,6 @@ from holdall.backends.s3.reply import put_info
 from holdall.backends.s3.retrieval import Reader
 from holdall.backends.s3.upload import Uploader
 from holdall.core.frozen import dataclass
-from holdall.core.object_rules import check_object_request
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -47,6 +46,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done, Request
+from holdall.core.rules.object import check_object_request
 from holdall.errors import ConfigurationError, MalformedReplyError, ObjectNotFoundError, ServiceError
 
 

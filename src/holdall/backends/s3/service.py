@@ -22,8 +22,8 @@ from holdall.backends.s3.delivery import Delivery
 from holdall.backends.s3.flow import BucketExists, CreateBucket, S3Flow
 from holdall.backends.s3.header import Storage
 from holdall.backends.s3.place import Style, name_server, place_of
-from holdall.core.object_rules import MAX_KEY, check_key
 from holdall.core.objects import Origin, ServiceTraits
+from holdall.core.rules.object import MAX_KEY, check_key
 
 LIMITS = Limits(connect_timeout=5.0, read_timeout=60.0, total_timeout=120.0)
 """The limits without settings."""

@@ -18,7 +18,6 @@ from holdall.backends.s3.document import Document
 from holdall.backends.s3.header import build_tag_header, http_headers
 from holdall.backends.s3.reply import etag_of, part_page, reply_time, unquote
 from holdall.backends.s3.retrieval import Reader
-from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -34,6 +33,7 @@ from holdall.core.objects import (
     UploadPart,
 )
 from holdall.core.requests import Done
+from holdall.core.rules.object import MIN_PART
 from holdall.errors import HoldallError, InvalidRequestError, ObjectNotFoundError
 
 

@@ -22,7 +22,7 @@ class Node:
     """
 
     __slots__ = ("shaped",)
-    shaped: tuple[Hashable, list[Attribute]]  # its shape and literals, once `shapes` has computed them
+    shaped: tuple[Hashable, list[Attribute]]  # its shape and literals, once `shape` has computed them
     form: ClassVar[str | None] = None  # what distinguishes it from others of its class, besides its operands
     takes: ClassVar[tuple[type[Node], ...]] = ()  # the classes that its operands may have
     outermost: ClassVar[str | None] = None  # its name in messages, if it cannot be inside another term

@@ -11,7 +11,7 @@ from holdall.local.copy_manifest import find_recorded
 from holdall.maintenance.copy.item import Transfer, show_key
 from holdall.maintenance.copy.report import CopyReport
 from holdall.maintenance.copy.work import Work
-from holdall.transactions.table_run import TableRun, Tally
+from holdall.transactions.table_run.flow import TableRun, Tally
 
 
 async def compare_table(

@@ -25,8 +25,8 @@ from holdall.maintenance.copy.plan import TablePlan, identify_store, plan_copies
 from holdall.maintenance.copy.report import CopyReport
 from holdall.maintenance.copy.table import TableCopy
 from holdall.maintenance.copy.work import Account, Options, Side, Work
-from holdall.transactions.pace import Pace
-from holdall.transactions.table_run import check_run_options
+from holdall.transactions.table_run.flow import check_run_options
+from holdall.transactions.table_run.pace import Pace
 
 _SEGMENTS = 4
 

@@ -16,7 +16,7 @@ from holdall.core.values import Item
 from holdall.jobs.listing import queues
 from holdall.jobs.record import LEASE, JobItem, JobKey, job_partition, pause_item, shard_of
 from holdall.tables.flow import discover
-from holdall.transactions.table_run import Tally
+from holdall.transactions.table_run.flow import Tally
 
 _KEY = "holdall#JobKey#"
 _FOLLOWING = ("holdall#PausedJob#", _KEY)

@@ -43,8 +43,8 @@ from holdall.maintenance.copy.plan import TablePlan
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.maintenance.copy.work import PassBookmarks, Work
 from holdall.maintenance.doctor.figure import FIGURES
-from holdall.transactions.pace import Pace
-from holdall.transactions.table_run import TableRun, Tally
+from holdall.transactions.table_run.flow import TableRun, Tally
+from holdall.transactions.table_run.pace import Pace
 
 _PAGE = 1000
 _LANES = 4

@@ -11,7 +11,7 @@ from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError
 from holdall.local.copy_manifest import CopyManifest, Position, find_position, record_position
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
-from holdall.transactions.pace import Pace
+from holdall.transactions.table_run.pace import Pace
 
 
 @dataclass(frozen=True, slots=True)

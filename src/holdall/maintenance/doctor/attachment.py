@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from holdall.attachments.derived import find_source, variant_owner
 from holdall.attachments.home import Home, Owner
-from holdall.attachments.intent import locate_parts, plan_end
-from holdall.attachments.purge import delete_picture
+from holdall.attachments.owner.intent import locate_parts, plan_end
+from holdall.attachments.owner.remainder import detach_batches
+from holdall.attachments.picture.derived import find_source, variant_owner
 from holdall.attachments.record import AttachmentRow, BlobRow, Hour, Marker, Slot, VariantRow
-from holdall.attachments.remainder import detach_batches
 from holdall.attachments.stored import list_rows
-from holdall.attachments.upload import GRACE
+from holdall.attachments.upkeep.purge import delete_picture
+from holdall.attachments.upload.upload import GRACE
 from holdall.core.cursor import PageCursor
 from holdall.core.values import Item
 from holdall.jobs.outbox import enqueue_alone

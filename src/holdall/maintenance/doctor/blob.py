@@ -1,6 +1,6 @@
 """The check of blobs: counts and references against attachments, attachments against blobs, blobs against bytes.
 
-The rules are those of `holdall.attachments.audit`; here it is shown the pages of the one pass over the table.
+The rules are those of `holdall.attachments.upkeep.audit`; here it is shown the pages of the one pass over the table.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from holdall.attachments.audit import Audit, Finding
 from holdall.attachments.home import Home
 from holdall.attachments.record import AttachmentRow, BlobRow
+from holdall.attachments.upkeep.audit import Audit, Finding
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import DoctorFinding

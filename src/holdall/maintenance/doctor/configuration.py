@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdall.attachments.declaration import Declaration
+from holdall.attachments.owner.declaration import Declaration
 from holdall.core.objects import HeadObject
 from holdall.errors import AccessDeniedError, HoldallError, ObjectNotFoundError
 from holdall.maintenance.doctor.permission import is_denial, report_undescribed

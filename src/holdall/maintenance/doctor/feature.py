@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from holdall.archive.declaration import find_archive
-from holdall.archive.recovery import rebuild_at_rate
-from holdall.archive.sweep import sweep as sweep_archive
-from holdall.attachments.sweep import sweep as sweep_blobs
+from holdall.archive.upkeep.recovery import rebuild_at_rate
+from holdall.archive.upkeep.sweep import sweep as sweep_archive
+from holdall.attachments.upkeep.sweep import sweep as sweep_blobs
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.report import CheckName
 from holdall.maintenance.doctor.work import Work

@@ -22,7 +22,7 @@ from holdall.tables.layout import Layout, layout_of
 from holdall.tables.record import Record, put_all
 from holdall.tables.record_column import RecordColumn, number, text
 from holdall.transactions.binding import Binding
-from holdall.transactions.table_run import TableRun, Tally
+from holdall.transactions.table_run.flow import TableRun, Tally
 
 FIGURES = "holdall#Figures"
 """The partition key of the figures, in a table whose sort key is a string."""

@@ -33,7 +33,7 @@ from holdall.tables.demand import needs_of
 from holdall.tables.export.policy import TABLE_ACTIONS, PolicyFeature, check_features
 from holdall.tables.layout import Layout
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.table_run import check_run_options
+from holdall.transactions.table_run.flow import check_run_options
 
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 

@@ -10,7 +10,7 @@ from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.item import ModelFinder
 from holdall.maintenance.doctor.work import Work, show_key
-from holdall.models.fields import Field
+from holdall.models.fields.field import Field
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
 from holdall.tables.layout import Address
@@ -19,7 +19,7 @@ from holdall.tables.record_column import raw, text
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import GUARD, guard_key
 from holdall.transactions.entry.field_change import unique_fields
-from holdall.transactions.hydration import is_pointer
+from holdall.transactions.read.hydration import is_pointer
 
 _HEAD = "holdall#Unique#"
 

@@ -15,7 +15,7 @@ from holdall.core.stamp import STAMP
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.work import Work, show_key
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.marks import FROZEN
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.flow import send_plan
@@ -23,9 +23,9 @@ from holdall.tables.commit.plan import CommitPlan
 from holdall.tables.record_column import real
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.entry.field_change import is_same, list_stored_fields
-from holdall.transactions.hydration import hydrate, is_pointer
-from holdall.transactions.instance import make_instance
 from holdall.transactions.migration.bulk import plan_refresh
+from holdall.transactions.read.hydration import hydrate, is_pointer
+from holdall.transactions.read.instance import make_instance
 
 _LATEST = 100_000_000_000
 """Seconds since 1970, in the year 5138. A later time of expiry is probably in milliseconds."""

@@ -20,7 +20,7 @@ from holdall.artifacts.home import Home as ArtifactHome
 from holdall.artifacts.name import encode_meta_pk, encode_version_sk, number_of
 from holdall.artifacts.record import Head, PurgeMark, VersionRow
 from holdall.attachments.record import BlobRow, Marker, UploadRecord
-from holdall.attachments.upload import GRACE, KEY_LENGTH
+from holdall.attachments.upload.upload import GRACE, KEY_LENGTH
 from holdall.core.objects import DescribeService, HeadObject, ListedObject
 from holdall.core.values import Item
 from holdall.errors import HoldallError, ObjectNotFoundError

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdall.attachments.home import Owner, home_of
+from holdall.attachments.owner.resolution import parse_key
 from holdall.attachments.record import AttachmentRow, Slot
-from holdall.attachments.resolution import parse_key
 from holdall.core.values import Item
 from holdall.errors import HoldallError
 from holdall.maintenance.doctor.work import Work

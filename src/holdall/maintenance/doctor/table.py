@@ -26,7 +26,7 @@ from holdall.maintenance.doctor.report import CheckName
 from holdall.maintenance.doctor.work import Finisher, Visitor, Work
 from holdall.tables.layout import Layout
 from holdall.transactions.binding import Binding
-from holdall.transactions.table_run import TableRun, Tally
+from holdall.transactions.table_run.flow import TableRun, Tally
 
 
 class TableCheck:

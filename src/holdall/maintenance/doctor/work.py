@@ -20,7 +20,7 @@ from holdall.maintenance.doctor.report import (
     UntriedAction,
 )
 from holdall.models.model import Model
-from holdall.transactions.table_run import TableRun, Tally
+from holdall.transactions.table_run.flow import TableRun, Tally
 
 _MOST = 1000
 _PAGE = 500

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
-from holdall.core.key_rules import check_item
 from holdall.core.requests import BatchWrite, PutItem, Scan
+from holdall.core.rules.key import check_item
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.values import Item
 from holdall.errors import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdall.core.context import Context
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Add, Condition, Path, Set, Update, UpdateAction, Value
+from holdall.core.expressions.evaluation import holds
 from holdall.core.frozen import replace
 from holdall.core.internal import internal
 from holdall.core.numbers import add

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from holdall.core.comparison import equal
-from holdall.core.evaluation import holds
 from holdall.core.expressions import (
     And,
     Comparator,
@@ -21,6 +20,7 @@ from holdall.core.expressions import (
     Path,
     Value,
 )
+from holdall.core.expressions.evaluation import holds
 from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, Item
 from holdall.errors import Difference

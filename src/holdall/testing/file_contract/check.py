@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from holdall.backends.port.awaiting import AwaitingPort
 from holdall.backends.port.blocking import BlockingPort
-from holdall.core.object_rules import MIN_PART
 from holdall.core.objects import (
     AbortUpload,
     BeginUpload,
@@ -39,6 +38,7 @@ from holdall.core.objects import (
 )
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Request
+from holdall.core.rules.object import MIN_PART
 from holdall.errors import ObjectNotFoundError
 from holdall.testing.table_contract.check import Calls, refused
 

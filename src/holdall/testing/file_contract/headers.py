@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdall.core.object_rules import MAX_METADATA
 from holdall.core.objects import ObjectHeaders
+from holdall.core.rules.object import MAX_METADATA
 from holdall.errors import InvalidRequestError
 from holdall.testing.file_contract.check import Service, check, refused
 

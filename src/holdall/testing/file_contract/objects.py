@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdall.core.object_rules import MAX_PART, MIN_PART
 from holdall.core.objects import DescribeService, HeadObject, ObjectHeaders, ObjectInfo
+from holdall.core.rules.object import MAX_PART, MIN_PART
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 from holdall.testing.file_contract.check import NAME, Service, check, refused, sha256_of
 

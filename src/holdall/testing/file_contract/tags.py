@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdall.core.object_rules import MAX_TAG_NAME, MAX_TAG_VALUE, MAX_TAGS
 from holdall.core.objects import ObjectHeaders
+from holdall.core.rules.object import MAX_TAG_NAME, MAX_TAG_VALUE, MAX_TAGS
 from holdall.errors import InvalidRequestError, ObjectNotFoundError
 from holdall.testing.file_contract.check import Service, check, full_part, refused
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdall.core.object_rules import MAX_PARTS
 from holdall.core.objects import (
     AbortUpload,
     CompleteUpload,
@@ -17,6 +16,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
+from holdall.core.rules.object import MAX_PARTS
 from holdall.errors import ObjectNotFoundError
 from holdall.testing.file_contract.check import NAME, Service, check, full_part, refused
 

@@ -10,7 +10,7 @@ from holdall.core.context import Context
 from holdall.core.internal import internal
 from holdall.core.port import run, wait
 from holdall.errors import InvalidRequestError
-from holdall.models.keys import ModelKey
+from holdall.models.keys.key import ModelKey
 from holdall.models.model import Model
 from holdall.transactions.bulk.batch import Batches, BulkReport
 

@@ -17,15 +17,15 @@ from holdall.core.requests import BatchWrite, DeleteItem, PutItem
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute
 from holdall.errors import InvalidOptionsError, InvalidRequestError
-from holdall.models.everyday import ItemEncoder, compile_encoder
-from holdall.models.keys import ModelKey, check_unchanged, item_key
+from holdall.models.codec.everyday import ItemEncoder, compile_encoder
+from holdall.models.keys.key import ModelKey, check_unchanged, item_key
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.retry import RETRIES, RunOptions, backoff, is_retryable
 from holdall.transactions.binding import Binding, Bindings, bind
 from holdall.transactions.entry.field_change import build_item, list_stored_fields
 from holdall.transactions.entry.write_time import find_times, name_times
-from holdall.transactions.pace import Pace, check_rate
+from holdall.transactions.table_run.pace import Pace, check_rate
 
 _MOST_AT_ONCE = 64
 _OPTIONS = RunOptions(initial_backoff=0.1, max_backoff=5.0)

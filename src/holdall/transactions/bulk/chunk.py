@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
+from holdall.core.expressions.renderer import render
 from holdall.core.frozen import replace
-from holdall.core.renderer import render
 from holdall.core.requests import Query, Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, TransactionTooLarge
@@ -27,14 +27,14 @@ from holdall.tables.commit.retry import RunOptions
 from holdall.tables.flow import discover
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.bulk.treatment import Treatment
-from holdall.transactions.checkpoint import Checkpoint, fetch_checkpoint
-from holdall.transactions.expiry import has_expired
-from holdall.transactions.pace import Pace, check_rate
 from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question
 from holdall.transactions.query.row import RowMaker, read_again
 from holdall.transactions.query.scan import ScanQuestion
-from holdall.transactions.run import run_transaction
+from holdall.transactions.read.expiry import has_expired
+from holdall.transactions.run.flow import run_transaction
+from holdall.transactions.table_run.checkpoint import Checkpoint, fetch_checkpoint
+from holdall.transactions.table_run.pace import Pace, check_rate
 from holdall.transactions.unit import Unit
 
 _LARGEST_CHUNK = 99  # the checkpoint needs an action, too

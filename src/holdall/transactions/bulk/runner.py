@@ -7,11 +7,11 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack
 
 from holdall.core.port import run, wait
-from holdall.transactions.reader import AsyncReader, Reader
+from holdall.transactions.read.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
     from holdall.core.context import Context
-    from holdall.models.conditions import Clause
+    from holdall.models.fields.conditions import Clause
     from holdall.models.model import Model
     from holdall.models.schema import ModelSchema
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
@@ -268,7 +268,7 @@ def _migrate(
 ) -> Coroutine[Any, Any, MigrationReport]:
     """The flow of `migrate`, once the arguments are checked."""
     from holdall.transactions.migration.bulk import MigrationArguments, migrate
-    from holdall.transactions.target import model_schema, refuse_others
+    from holdall.transactions.read.target import model_schema, refuse_others
 
     schema = model_schema(model)
     refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
@@ -280,7 +280,7 @@ def _move(
 ) -> Coroutine[Any, Any, MoveReport]:
     """The flow of `move`, once the arguments are checked."""
     from holdall.transactions.move.flow import MoveArguments, move
-    from holdall.transactions.target import model_schema, refuse_others
+    from holdall.transactions.read.target import model_schema, refuse_others
 
     found = model_schema(source)
     refuse_others("move", found, options, MoveArguments.__annotations__)
@@ -292,7 +292,7 @@ def _make_batches(
 ) -> Batches:
     """The batches of `bulk`, once the arguments are checked."""
     from holdall.transactions.bulk.batch import Batches
-    from holdall.transactions.target import model_schema, refuse_others
+    from holdall.transactions.read.target import model_schema, refuse_others
 
     schema = model_schema(model)
     refuse_others("bulk", schema, others, BulkRunner.bulk.__kwdefaults__)
@@ -309,7 +309,7 @@ def _change_all(
     """The flow of `update_all` or `delete_all`, once the arguments are checked."""
     from holdall.transactions.bulk import chunk as bulk
     from holdall.transactions.bulk import treatment as treatments
-    from holdall.transactions.target import model_schema
+    from holdall.transactions.read.target import model_schema
 
     schema = model_schema(model)
     checked = bulk.check_options(*options)

@@ -14,7 +14,7 @@ from typing import Any
 from holdall.core.requests import ConditionCheck, PutItem
 from holdall.core.values import Item
 from holdall.errors import Difference, ModelAlreadyExistsError
-from holdall.models.keys import ModelKey, check_unchanged
+from holdall.models.keys.key import ModelKey, check_unchanged
 from holdall.models.model import Model
 from holdall.tables.commit.lock import Lock, all_of, differences, present
 from holdall.tables.commit.plan import Step
@@ -22,7 +22,7 @@ from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import build_item, unique_fields
 from holdall.transactions.entry.write_time import Times, find_times, name_times
-from holdall.transactions.expiry import absent
+from holdall.transactions.read.expiry import absent
 
 
 class Entry:

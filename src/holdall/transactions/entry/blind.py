@@ -8,14 +8,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Compare, Condition, In, Path, Update, UpdateAction, Value
+from holdall.core.expressions.evaluation import holds
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError
-from holdall.models.field_update import FieldUpdate, apply_all
-from holdall.models.fields import Field
-from holdall.models.keys import ModelKey
+from holdall.models.fields.field import Field
+from holdall.models.fields.update import FieldUpdate, apply_all
+from holdall.models.keys.key import ModelKey
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock, all_of, present
@@ -40,7 +40,7 @@ from holdall.transactions.entry.field_change import (
 from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.entry.requirement import Requirement, explain_unmet
 from holdall.transactions.entry.write_time import find_times, list_time_changes, name_times
-from holdall.transactions.expiry import absent, alive, has_expired
+from holdall.transactions.read.expiry import absent, alive, has_expired
 
 Expected = Mapping[Field[Any], "Attribute | None"]
 """Fields and the attributes that must be stored for them; None if absent."""

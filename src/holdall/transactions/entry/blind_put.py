@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
+from holdall.core.expressions.evaluation import holds
 from holdall.core.requests import PutItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidModelUpdateError, InvalidRequestError
-from holdall.models.fields import Field
-from holdall.models.keys import ModelKey, check_unchanged
+from holdall.models.fields.field import Field
+from holdall.models.keys.key import ModelKey, check_unchanged
 from holdall.tables.commit.explanation import show_attribute
 from holdall.tables.commit.lock import Lock, all_of, any_of, differences
 from holdall.tables.commit.plan import Step
@@ -25,7 +25,7 @@ from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import build_item, guard_unread, next_version
 from holdall.transactions.entry.requirement import Requirement, explain_unmet
 from holdall.transactions.entry.write_time import find_times, name_times
-from holdall.transactions.expiry import absent, has_expired
+from holdall.transactions.read.expiry import absent, has_expired
 
 
 class BlindPut(Blind):

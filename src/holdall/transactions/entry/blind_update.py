@@ -7,11 +7,11 @@ from typing import Any
 
 from holdall.core.values import Attribute
 from holdall.errors import InvalidOptionsError, InvalidRequestError
-from holdall.models.conditions import Clause
-from holdall.models.field_options import ABSENT
-from holdall.models.field_update import FieldUpdate, apply_all, find_overlap
-from holdall.models.fields import Field
-from holdall.models.keys import ModelKey
+from holdall.models.fields.conditions import Clause
+from holdall.models.fields.field import Field
+from holdall.models.fields.options import ABSENT
+from holdall.models.fields.update import FieldUpdate, apply_all, find_overlap
+from holdall.models.keys.key import ModelKey
 from holdall.models.schema import ModelSchema
 from holdall.transactions.entry.blind import BlindUpdate
 from holdall.transactions.entry.expectation import find_field

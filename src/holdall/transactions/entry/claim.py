@@ -13,11 +13,11 @@ from holdall.core.frozen import dataclass, replace
 from holdall.core.requests import DeleteItem, PutItem
 from holdall.core.values import Attribute, Item
 from holdall.errors import UniqueViolationError
-from holdall.models.fields import Field
-from holdall.models.key_part import NO_SORT_KEY, segment
-from holdall.models.keys import ModelKey
+from holdall.models.fields.field import Field
+from holdall.models.keys.key import ModelKey
+from holdall.models.keys.part import NO_SORT_KEY, segment
+from holdall.models.keys.stored import decode_key
 from holdall.models.schema import TYPE, ModelSchema
-from holdall.models.stored_key import decode_key
 from holdall.transactions.binding import Binding
 
 GUARD = "holdall.Unique"

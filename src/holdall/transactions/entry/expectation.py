@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdall.errors import InvalidRequestError
-from holdall.models.fields import Field
+from holdall.models.fields.field import Field
 from holdall.models.item_values import unknown_field
-from holdall.models.keys import ModelKey, make_key
+from holdall.models.keys.key import ModelKey, make_key
 from holdall.models.schema import ModelSchema
 
 

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.comparison import equal
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Add, Condition, Path, Remove, Set, UpdateAction, Value
+from holdall.core.expressions.evaluation import holds
 from holdall.core.values import Attribute, Item
-from holdall.models.derived import Derived
-from holdall.models.everyday import ItemEncoder
-from holdall.models.field_options import ABSENT
-from holdall.models.fields import Field
+from holdall.models.codec.everyday import ItemEncoder
+from holdall.models.definition.derived import Derived
+from holdall.models.fields.field import Field
+from holdall.models.fields.options import ABSENT
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Lock, all_of
 from holdall.transactions.binding import Binding
 
 if TYPE_CHECKING:
-    from holdall.models.field_update import FieldUpdate
+    from holdall.models.fields.update import FieldUpdate
 
 FieldChange: TypeAlias = "tuple[Field[Any], Attribute | None, Attribute | None]"
 """A field, its stored attribute as it was read, and the one to be written; None if absent."""

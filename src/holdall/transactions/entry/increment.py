@@ -12,8 +12,8 @@ from holdall.core.expressions import IfNotExists, Path, Plus, Set, UpdateAction,
 from holdall.core.frozen import replace
 from holdall.core.numbers import exact_number, number_text
 from holdall.core.values import Attribute, Item
-from holdall.models.field_options import ABSENT
-from holdall.models.fields import Field
+from holdall.models.fields.field import Field
+from holdall.models.fields.options import ABSENT
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import Bound, Demand, Presence
 from holdall.transactions.entry.field_change import former_locks

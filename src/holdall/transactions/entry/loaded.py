@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from holdall.core.evaluation import holds
 from holdall.core.expressions import Condition, Update, UpdateAction
+from holdall.core.expressions.evaluation import holds
 from holdall.core.requests import ConditionCheck, DeleteItem, PutItem, UpdateItem
 from holdall.core.stamp import NO_STAMP, STAMP
 from holdall.core.values import Attribute, Item
 from holdall.errors import Difference, InvalidFieldError
-from holdall.models.derived import Derived
-from holdall.models.field_options import ABSENT
-from holdall.models.field_update import FieldUpdate
-from holdall.models.fields import Field
-from holdall.models.keys import check_unchanged, item_key
+from holdall.models.definition.derived import Derived
+from holdall.models.fields.field import Field
+from holdall.models.fields.options import ABSENT
+from holdall.models.fields.update import FieldUpdate
+from holdall.models.keys.key import check_unchanged, item_key
 from holdall.models.marks import Marks
 from holdall.models.migrations import VERSION
 from holdall.models.model import Model

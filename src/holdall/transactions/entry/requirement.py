@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdall.core.evaluation import holds, resolve
 from holdall.core.expressions import Condition, Path
+from holdall.core.expressions.evaluation import holds, resolve
 from holdall.core.values import Item
 from holdall.errors import InvalidFieldError, InvalidModelUpdateError, InvalidRequestError
-from holdall.models.conditions import All, Clause, Term, terms
-from holdall.models.fields import Field
-from holdall.models.keys import ModelKey
+from holdall.models.fields.conditions import All, Clause, Term, terms
+from holdall.models.fields.field import Field
+from holdall.models.keys.key import ModelKey
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.explanation import describe_difference, show_attribute
 from holdall.tables.commit.lock import Lock, differences

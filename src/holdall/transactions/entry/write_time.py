@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from holdall.models.fields import Field
+from holdall.models.fields.field import Field
 from holdall.models.schema import ModelSchema
 from holdall.transactions.entry.field_change import FieldChange
 

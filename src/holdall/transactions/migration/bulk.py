@@ -26,12 +26,12 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.flow import Attempts, send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.checkpoint import Checkpoints
 from holdall.transactions.entry.loaded import Loaded
-from holdall.transactions.hydration import hydrate, is_pointer
-from holdall.transactions.instance import make_instance
 from holdall.transactions.query.scan import of_model
-from holdall.transactions.table_run import TableRun, Tally, check_run_options
+from holdall.transactions.read.hydration import hydrate, is_pointer
+from holdall.transactions.read.instance import make_instance
+from holdall.transactions.table_run.checkpoint import Checkpoints
+from holdall.transactions.table_run.flow import TableRun, Tally, check_run_options
 from holdall.transactions.unit import Unit
 
 

@@ -11,9 +11,9 @@ from math import ceil
 
 from holdall.core.digests import digest_facts
 from holdall.core.frozen import dataclass
-from holdall.core.key_rules import check_item
 from holdall.core.measure import canonical_item
 from holdall.core.requests import PutItem
+from holdall.core.rules.key import check_item
 from holdall.core.schema import TableSchema
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute, Item
@@ -26,8 +26,8 @@ from holdall.transactions.entry.claim import Claims
 from holdall.transactions.entry.field_change import build_item, is_same, unique_fields
 from holdall.transactions.entry.loaded import whole_locks
 from holdall.transactions.entry.write_time import find_times, name_times
-from holdall.transactions.expiry import absent
 from holdall.transactions.move.conversion import Converted
+from holdall.transactions.read.expiry import absent
 
 MOVED = "_moved"
 """The attribute with the digest of a copy."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from holdall.core.context import Context
+from holdall.core.expressions.renderer import render
 from holdall.core.frozen import replace
-from holdall.core.renderer import render
 from holdall.core.requests import BatchGet, GetItem
 from holdall.core.stamp import STAMP
 from holdall.core.values import Item
@@ -26,21 +26,21 @@ from holdall.errors import (
     TransactionErrors,
     UniqueViolationError,
 )
-from holdall.models.conditions import Clause
+from holdall.models.fields.conditions import Clause
 from holdall.models.migrations import VERSION
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.flow import Attempts, send_plan
 from holdall.tables.commit.plan import CommitPlan
 from holdall.transactions.binding import Binding, bind
-from holdall.transactions.checkpoint import Checkpoints
-from holdall.transactions.expiry import has_expired
-from holdall.transactions.hydration import hydrate, is_pointer
 from holdall.transactions.move.conversion import AsyncConvert, Conversion
 from holdall.transactions.move.copy import MOVED, Copy, CopyEntry, count_units, is_untouched, make_copy
 from holdall.transactions.plan import plan_steps
 from holdall.transactions.query.row import RowMaker
 from holdall.transactions.query.scan import ScanQuestion
-from holdall.transactions.table_run import TableRun, Tally, check_run_options
+from holdall.transactions.read.expiry import has_expired
+from holdall.transactions.read.hydration import hydrate, is_pointer
+from holdall.transactions.table_run.checkpoint import Checkpoints
+from holdall.transactions.table_run.flow import TableRun, Tally, check_run_options
 
 _MOST_REFUSED = 1000
 """The most items that are kept to be tried again at the end."""

@@ -9,8 +9,8 @@ from holdall.core.nearest_name import suggest_name
 from holdall.core.option import check_count
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, InvalidOptionsError
-from holdall.models.conditions import Clause
-from holdall.models.fields import Field
+from holdall.models.fields.conditions import Clause
+from holdall.models.fields.field import Field
 from holdall.models.indexes import BoundIndex
 from holdall.models.item_values import unknown_field
 from holdall.models.schema import ModelSchema

@@ -19,9 +19,9 @@ from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFoun
 from holdall.models.model import Model
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.current import is_retry
-from holdall.transactions.expiry import has_expired
 from holdall.transactions.query.question import Question
 from holdall.transactions.query.row import FoundItem, MixedMaker, RowMaker, holds_rows, read_again
+from holdall.transactions.read.expiry import has_expired
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:

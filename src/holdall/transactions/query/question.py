@@ -10,22 +10,20 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from holdall.core.expression_limits import paths_of
 from holdall.core.expressions import And, Compare, Condition, In, KeyCondition, Path, Value
-from holdall.core.renderer import render
+from holdall.core.expressions.renderer import render
 from holdall.core.requests import Query, Scan
+from holdall.core.rules.expression import paths_of
 from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidOptionsError, QueryNotSupported
-from holdall.models.conditions import Clause
-from holdall.models.fields import Field
-from holdall.models.key_form import CollectionForm
-from holdall.models.ranges import Range, span
+from holdall.models.fields.conditions import Clause
+from holdall.models.fields.field import Field
+from holdall.models.keys.form import CollectionForm
+from holdall.models.keys.ranges import Range, span
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
-from holdall.transactions.expiry import alive
-from holdall.transactions.part import list_attributes
 from holdall.transactions.query.arguments import (
     check_clause,
     check_limit,
@@ -37,6 +35,8 @@ from holdall.transactions.query.arguments import (
     find_index,
 )
 from holdall.transactions.query.row import RowLock, read_whole
+from holdall.transactions.read.expiry import alive
+from holdall.transactions.read.part import list_attributes
 
 
 class Question:

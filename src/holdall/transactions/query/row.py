@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from holdall.core.evaluation import holds
+from holdall.core.expressions.evaluation import holds
 from holdall.core.requests import GetItem
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.models.marks import OPENED, Partial
@@ -17,9 +17,9 @@ from holdall.tables.commit.lock import Lock
 from holdall.tables.record import read_items
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.loaded import whole_locks
-from holdall.transactions.hydration import hydrate_all, is_pointer
-from holdall.transactions.instance import make_instance
-from holdall.transactions.part import remove_others
+from holdall.transactions.read.hydration import hydrate_all, is_pointer
+from holdall.transactions.read.instance import make_instance
+from holdall.transactions.read.part import remove_others
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdall.core.expressions import Condition
     from holdall.core.values import Item
     from holdall.models.indexes import BoundIndex
-    from holdall.models.keys import ModelKey
+    from holdall.models.keys.key import ModelKey
     from holdall.models.schema import ModelSchema
 
 _UNNAMED: Item = {}

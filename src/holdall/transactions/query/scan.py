@@ -18,18 +18,18 @@ from holdall.core.numbers import number_text
 from holdall.core.requests import Page, Scan
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidOptionsError
-from holdall.models.conditions import Clause
-from holdall.models.fields import Field
+from holdall.models.fields.conditions import Clause
+from holdall.models.fields.field import Field
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.current import is_retry
-from holdall.transactions.expiry import alive
 from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question, family_condition, names_in
 from holdall.transactions.query.row import FoundItem, RowLock, RowMaker, holds_rows
-from holdall.transactions.target import model_schema, refuse_others
+from holdall.transactions.read.expiry import alive
+from holdall.transactions.read.target import model_schema, refuse_others
 from holdall.transactions.unit import Unit
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _encode_sort(part: Any, kind: str) -> Attribute:
         return {"S": part}
     if kind == "N":
         return {"N": number_text(part)}
-    from holdall.models.ecmascript import number_text as text_of
+    from holdall.models.codec.ecmascript import number_text as text_of
 
     return {"S": text_of(part)}
 

@@ -1,0 +1,1 @@
+"""Exports: the items of a model in one file."""

@@ -1,0 +1,1 @@
+"""Packs: many small items in one object."""

@@ -1,0 +1,1 @@
+"""Blobs: stored files, their metadata, their bytes and their URLs."""

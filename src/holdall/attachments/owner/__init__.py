@@ -1,0 +1,1 @@
+"""Owners: the classes that declare attachments, and the changes to their attachments."""

@@ -1,0 +1,1 @@
+"""Pictures of blobs: variants and previews, and what analysis finds out."""

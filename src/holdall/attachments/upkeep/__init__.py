@@ -1,0 +1,1 @@
+"""Upkeep: blobs are listed, checked, repaired and deleted."""

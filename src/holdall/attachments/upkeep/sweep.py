@@ -1,0 +1,99 @@
+"""The sweep: deletes blobs that nothing refers to, and bytes without a blob, after a grace period.
+
+It follows the markers, so it scans neither the table nor a bucket. Why it is safe beside everything else: a blob's row
+is deleted only at a count of 0, and attaching the blob demands that its row exists. Bytes without a row belong to an
+upload that began before the grace period, and such an upload never commits. If a chosen key now holds the bytes of
+another blob, they are left alone. What a resumable upload left is deleted after its item, two days after it expired.
+Each marker is deleted after the things it leads to, each hour after its markers; so if a sweep dies, the next one
+continues it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdall.attachments.home import Home, home_of
+from holdall.attachments.record import BlobRow, Hour, Marker, UploadRecord
+from holdall.attachments.stored import read_blobs
+from holdall.attachments.upkeep.purge import delete_bytes, delete_derived, delete_unattached
+from holdall.attachments.upload.remains import delete_remains
+from holdall.attachments.upload.upload import GRACE, are_bytes_of
+from holdall.core.context import Context
+from holdall.core.cursor import PageCursor
+from holdall.core.frozen import dataclass
+from holdall.core.requests import Query
+from holdall.errors import InvalidOptionsError
+from holdall.jobs.attempt import current_job
+from holdall.jobs.declaration import job
+from holdall.tables.record import delete_all
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep found.
+
+    ``blobs`` counts the blobs that are not attached, ``bytes`` the objects without a blob; both are deleted, except in
+    a dry run. ``attached`` counts the blobs that turned out to be attached, and stay.
+    """
+
+    blobs: int
+    bytes: int
+    attached: int
+
+
+async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: bool = False) -> SweepReport:
+    """Delete blobs that are not attached, and bytes that interrupted uploads left; ``dry_run`` only counts them.
+
+    Only files stored more than ``older_than`` ago are examined. It must be at least two days, except in a dry run.
+    """
+    if older_than < GRACE and not dry_run:
+        raise InvalidOptionsError(
+            f"older_than must be at least 2 days, not {older_than}: the upload of a younger file may be in progress"
+        )
+    home = await home_of(context)
+    before = context.port.now() - older_than
+    total = [0, 0, 0]
+    hours = PageCursor(context.port, home.hours(before))
+    while (page := await hours.next_page()) is not None:
+        for item in page.items:
+            hour = Hour(home.layout.address_of(item), item)
+            for query in home.markers(hour.hour):
+                await _sweep_part(context, home, query, total, dry_run)
+            if not dry_run:
+                await delete_all(context.port, [hour])
+    return SweepReport(*total)
+
+
+async def _sweep_part(context: Context, home: Home, query: Query, total: list[int], dry_run: bool) -> None:
+    cursor = PageCursor(context.port, query)
+    while (page := await cursor.next_page()) is not None:
+        markers = [Marker(home.layout.address_of(item), item) for item in page.items]
+        blobs = await read_blobs(context, home, [marker.blob_id for marker in markers])
+        for marker in markers:
+            place = await _sweep_one(context, home, marker, blobs[marker.blob_id], dry_run)
+            total[place] += 1
+
+
+async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow, dry_run: bool) -> int:
+    """Follow one marker; return what it led to: 0 for a blob, 1 for bytes without a blob, 2 for an attached blob."""
+    found = 1 if not row.is_stored else 2 if row.count > 0 else 0
+    if dry_run:
+        return found
+    if found == 0 and not await delete_unattached(context, row):
+        found = 2  # attached a moment ago
+    if found != 2:
+        await delete_derived(context, home, marker.blob_id, row.variants)
+        if found == 0 or await are_bytes_of(context, marker.service, marker.key, marker.blob_id):
+            kind = row.content_type if row.is_stored else "image/"
+            await delete_bytes(context, marker.service, marker.key, kind)
+    if marker.is_upload:
+        await delete_all(context.port, [UploadRecord(home.upload(marker.blob_id))])
+        await delete_remains(context, marker.service, marker.key)
+    await delete_all(context.port, [marker])
+    return found
+
+
+@job("holdall.sweep")
+async def sweep_job() -> None:
+    """Sweep once."""
+    await sweep(current_job().context)

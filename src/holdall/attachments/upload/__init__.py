@@ -1,0 +1,1 @@
+"""Uploads: the bytes of new files on their way into a service."""

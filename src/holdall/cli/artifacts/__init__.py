@@ -1,0 +1,1 @@
+"""``holdall artifacts`` and ``holdall alias``."""

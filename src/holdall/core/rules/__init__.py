@@ -1,0 +1,1 @@
+"""The rules that a request must follow, checked before it is sent."""

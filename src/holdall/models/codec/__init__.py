@@ -1,0 +1,1 @@
+"""Codecs: from values of a field's type to stored attributes, and back."""

@@ -1,0 +1,1 @@
+"""Definitions: from a class statement to a frozen schema."""

@@ -1,0 +1,1 @@
+"""Fields as callers use them: values, options, conditions and updates."""

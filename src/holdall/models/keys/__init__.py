@@ -1,0 +1,1 @@
+"""Keys: from components to what a table stores, in every layout."""

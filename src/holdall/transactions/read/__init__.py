@@ -1,0 +1,1 @@
+"""Reads: items by their keys, in a transaction or outside."""

@@ -1,0 +1,1 @@
+"""Runs of functions in transactions, with their retries."""

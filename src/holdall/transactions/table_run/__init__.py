@@ -1,0 +1,1 @@
+"""Runs over all items of a table: their segments, checkpoints and pace."""
