@@ -111,6 +111,8 @@ async def test_pages_counts_and_single_rows(db: Db) -> None:
     found = await query.first()
     assert isinstance(found, Patron)
     assert await db.query((Visit, Patron), customer=name, limit=1).count() == 1
+    dated = db.query((Patron, Purchase), customer=name, where=col(Patron.day) == name, limit=2)
+    assert kinds(await dated.all()) == ["Patron", "Present -1"]
     with pytest.raises(InvalidOptionsError, match="more than one Patron or Visit"):
         await query.one()
 

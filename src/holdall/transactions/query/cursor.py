@@ -134,7 +134,6 @@ class RowCursor(Generic[M]):
             self._unit.requests += max(1, len(page.items))  # the rows of a page may be from different moments
         rows = await self._rows(page.items)
         if self.left is not None:
-            rows = rows[: self.left]
             self.left -= len(rows)
         return rows
 
