@@ -41,6 +41,26 @@ def hang(started: str) -> None:
     time.sleep(600)
 
 
+def leave_sign(path: str) -> None:
+    Path(path).touch()
+
+
+def wait_for_sign(started: str, path: str) -> str:
+    Path(started).touch()
+    wait_for(Path(path))
+    return "done"
+
+
+def interrupt_caller() -> str:
+    os.kill(os.getppid(), signal.SIGUSR1)
+    return "late"
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
 def own_id() -> int:
     return os.getpid()
 
@@ -141,6 +161,45 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_child_is_never_made(tmp_p
     assert one.call_blocking(call("add", 1, 2)) == 3
     assert not second.exists()
     one.close()
+
+
+def test_to_cancel_a_call_that_was_just_made_leaves_its_child_to_the_next_call(tmp_path: Path) -> None:
+    one = Children(1)
+    made, started, sign = tmp_path / "made", tmp_path / "started", tmp_path / "sign"
+
+    async def main() -> object:
+        first = asyncio.ensure_future(one.call_awaiting(call("leave_sign", str(made))))
+        await asyncio.sleep(0)
+        wait_for(made)  # the event loop does not learn of the answer
+        second = asyncio.ensure_future(one.call_awaiting(call("wait_for_sign", str(started), str(sign))))
+        await asyncio.sleep(0)
+        wait_for(started)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        sign.touch()
+        return await second
+
+    assert asyncio.run(main()) == "done"
+    one.close()
+
+
+def test_the_answer_to_an_interrupted_call_is_not_taken_for_that_to_the_next(few: Children) -> None:
+    few.call_blocking(call("own_id"))  # there is a child now: starting one may not be interrupted
+
+    class InterruptError(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise InterruptError
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(InterruptError):
+            few.call_blocking(call("interrupt_caller"))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert few.call_blocking(call("add", 1, 2)) == 3
 
 
 def test_no_more_children_than_the_limit_work_at_once(few: Children) -> None:

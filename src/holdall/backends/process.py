@@ -63,6 +63,7 @@ class Children:
                     return None  # the caller was cancelled before a child was free
                 return child.call(request)
             finally:
+                fate.part()
                 with self._lock:
                     self._idle.append(child)
 
@@ -103,8 +104,13 @@ class _Fate:
             self._child = child
             return not self.ended
 
+    def part(self) -> None:
+        """Note that the child has answered, and may make another call, which must not be killed for this one."""
+        with self._lock:
+            self._child = None
+
     def end(self) -> None:
-        """The caller was cancelled: kill the child, if there is one."""
+        """The caller was cancelled: kill the child, if it still makes the call."""
         with self._lock:
             self.ended = True
             if self._child is not None:
@@ -127,18 +133,18 @@ class Child:
 
     def call(self, request: CallFunction) -> Any:
         """Make a call, and wait for its result. After any error that the function did not raise, the child is dead."""
+        message = pickle.dumps((request.function, request.arguments))
         try:
-            self._pipe.send_bytes(pickle.dumps((request.function, request.arguments)))
+            self._pipe.send_bytes(message)
             if not self._pipe.poll(request.seconds):
-                self.kill()
                 raise ProcessTimeoutError(
                     f"{request.function} took longer than {request.seconds:g} seconds, and its process was killed"
                 )
             kind, answer = pickle.loads(self._pipe.recv_bytes())
-        except (EOFError, OSError) as error:
-            if isinstance(error, ProcessTimeoutError):
+        except BaseException as error:
+            self.kill()  # also after an interrupt: a late answer would be taken for that of the next call
+            if isinstance(error, ProcessTimeoutError) or not isinstance(error, EOFError | OSError):
                 raise
-            self.kill()
             raise ProcessDiedError(
                 f"the process that ran {request.function} died with exit code {self._process.exitcode}",
                 hint="it may have used too much memory, or crashed in native code",
