@@ -9,10 +9,11 @@ import pytest
 from rig.behaviour import Db, awaiting, blocking, everywhere, in_memory
 from rig.behaviour_models import arrange, expect_failure
 
-from holdall import AsyncTransaction, Database, Key, Model, field
+from holdall import AsyncTransaction, Database, Key, Model, col, field
 from holdall.errors import (
     AwaitableRefused,
     InvalidFieldError,
+    InvalidModelUpdateError,
     InvalidRequestError,
     ModelDefinitionError,
     WriteAttemptedInReadOnlyTxError,
@@ -224,6 +225,77 @@ async def test_a_blind_write_that_would_skip_the_hook_is_refused(db: Db, write: 
             write(tx)
     assert "read the item" in str(caught.value)
     assert db.list_sent() == []
+
+
+class Shape(Model):
+    id: Key[str]
+    n: int = 0
+
+
+class Counted(Shape):
+    version: int = field(default=0, version=True)
+
+
+class Watched(Shape):
+    def before_update(self, tx: Any) -> None:
+        called.append(f"update {self.id}")
+
+    def before_delete(self, tx: Any) -> None:
+        called.append(f"delete {self.id}")
+
+
+@in_memory
+@pytest.mark.parametrize(
+    "write",
+    [lambda tx: tx.create_or_put(Shape, {"id": "a"}, {}), lambda tx: tx.delete(Shape.key("a"))],
+    ids=["create_or_put", "delete"],
+)
+async def test_a_blind_write_that_could_skip_the_hook_of_a_derived_model_is_refused(
+    db: Db, write: Callable[[Any], Any]
+) -> None:
+    with expect_failure(
+        InvalidRequestError, "Watched, which is derived from Shape, has a before_update hook"
+    ):
+        async with db.transaction() as tx:
+            write(tx)
+    assert db.list_sent() == []
+
+
+@in_memory
+@pytest.mark.parametrize("other", [Watched, Counted])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tx: tx.update(Shape.key("a"), col(Shape.n).increment_by(1)),
+        lambda tx: tx.update(Shape, {"id": "a", "n": 0}, {"n": 1}),
+    ],
+    ids=["key", "expected"],
+)
+async def test_a_blind_update_does_not_fit_a_derived_model_with_a_hook_or_a_version(
+    db: Db, other: Any, write: Callable[[Any], Any]
+) -> None:
+    await arrange(db, other(id="a"))
+    called.clear()
+    with expect_failure(
+        InvalidModelUpdateError, f"is of the model {other.__name__}, which an update of Shape"
+    ):
+        async with db.transaction() as tx:
+            write(tx)
+    assert (await db.get_one(other, "a")).n == 0
+    await db.delete(Shape.key("a"))
+    assert called == (["delete a"] if other is Watched else [])
+    await arrange(db, Shape(id="a"))
+    async with db.transaction() as tx:
+        write(tx)
+    assert (await db.get_one(Shape, "a")).n == 1
+
+
+@in_memory
+async def test_a_put_of_a_base_model_does_not_replace_an_item_whose_model_has_a_hook(db: Db) -> None:
+    await db.put(Shape(id="b", n=2))
+    await arrange(db, Watched(id="a"))
+    with expect_failure(InvalidModelUpdateError, "is stored as a Watched, so it cannot become a Shape"):
+        await db.put(Shape(id="a"))
 
 
 @in_memory

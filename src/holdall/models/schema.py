@@ -91,6 +91,12 @@ class ModelSchema:
         """Whether an item under one of its keys, of this model or of a derived one, may have a unique field."""
         return any(field.unique for each in self.family() for field in each.plain)
 
+    def find_hooked(self) -> ModelSchema | None:
+        """This model, or one derived from it, that has a hook of writes; None if none has."""
+        if self.hooked:
+            return self
+        return next((each for each in list_derived(self.model) if each.hooked), None)
+
     def list_hydrators(self) -> list[Hydrator]:
         """The hydrators of this model and of those derived from it."""
         if not self.model.__subclasses__():  # nearly always

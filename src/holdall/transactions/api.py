@@ -104,7 +104,7 @@ class Writes:
 
         The commit raises `InvalidModelUpdateError` if the item is missing, has expired, or does not meet the expected
         values or ``where=``, a condition such as ``col(Order.quantity) >= 3``. Models with a ``before_...`` hook
-        refuse this, because the hook would be skipped.
+        refuse this, because the hook would be skipped; under a key of a base model, the commit refuses their items.
         """
         if args and isinstance(args[0], ModelKey):
             create_if_missing = take_create_if_missing(args[0], options)
@@ -125,7 +125,7 @@ class Writes:
 
         ``expected`` has the key, and values that an existing item must have. Together with ``new`` it makes up the
         whole item. If an existing item does not meet ``where=``, the commit raises `InvalidModelUpdateError`. Models
-        with a ``before_...`` hook refuse this, because the hook would be skipped.
+        with a ``before_...`` hook, and their base models, refuse this, because the hook would be skipped.
         """
         self._unit.create_or_put(model_schema(model), expected, new, where)
 
@@ -145,7 +145,7 @@ class Writes:
 
         An item is deleted under the same conditions as a change; a key unconditionally, unless ``where=`` is given: the
         commit then raises `InvalidModelUpdateError` if the item is missing or does not meet it. A key is refused if its
-        model has a ``before_...`` hook, because the hook would be skipped.
+        model, or one derived from it, has a ``before_...`` hook, because the hook would be skipped.
         """
         refuse_components("delete", targets, components)
         for target in targets:

@@ -87,7 +87,7 @@ class Unit(Tracker):
     ) -> None:
         """Record a blind update."""
         self.check_writable("an item was updated")
-        check_unhooked(schema)
+        check_unhooked(schema, derived=False)
         key, old = split_key(schema, expected)
         if not changes:
             raise InvalidRequestError(
@@ -118,7 +118,7 @@ class Unit(Tracker):
     ) -> None:
         """Record updates of fields of an item that was not read."""
         self.check_writable("an item was updated")
-        check_unhooked(key.schema)
+        check_unhooked(key.schema, derived=False)
         self._once(plan_blind_update(key, updates, where, create_if_missing))
 
     def create_or_put(

@@ -180,7 +180,7 @@ class BlindUpdate(Blind):
         return [Step(action, self.key, locks, refuse)]
 
     def _require_model(self) -> Condition | None:
-        """The condition that the stored item is of a model that derives what this write derives.
+        """The condition that the stored item is of a model that this write fits.
 
         In the database's table, only related models have the same keys; in a single-table design of another program,
         any models can.
@@ -190,18 +190,21 @@ class BlindUpdate(Blind):
         if form.type_attribute is None or (is_alone and not schema.model.__subclasses__()):
             return None
         family = list(schema.family())
-        alike = dict.fromkeys(each.name for each in family if self._derives_alike(each))
+        alike = dict.fromkeys(each.name for each in family if self._suits(each))
         if is_alone and len(alike) == len({each.name for each in family}):
             return None
         of_model = In(Path((form.type_attribute,)), tuple(Value({"S": name}) for name in alike))
         others = (Compare("=", Path((name,)), Value(text)) for name, text in form.constants.items())
         return all_of([of_model, *others])
 
-    def _derives_alike(self, other: ModelSchema) -> bool:
-        """Whether the write leaves the derived attributes of an item of a derived model right, too."""
+    def _suits(self, other: ModelSchema) -> bool:
+        """Whether the write does for an item of a derived model, too, what its model requires: it leaves its derived
+        attributes right, counts its version and skips no hook."""
         own, changes = self.key.schema, [*self._changes(), *list_time_changes(self.times)]
         if other is own:
             return True
+        if other.hooked or count_write(other) != count_write(own):
+            return False
         if {f.stored for f in other.timed if f.now == "update"} != {
             field.stored for field in self._list_times()
         }:
@@ -291,9 +294,9 @@ class BlindUpdate(Blind):
         )
 
     def _fits_key(self, binding: Binding, key: Item) -> bool:
-        """Whether the model that a key alone identifies derives what this write derives."""
+        """Whether the write fits the model that a key alone identifies."""
         found = binding.model_of(key)
-        return found is None or self._derives_alike(found)
+        return found is None or self._suits(found)
 
     def _fits_model(self, stored: Item) -> bool:
         required = self._require_model()

@@ -26,11 +26,13 @@ def split_key(
     return key, old
 
 
-def check_unhooked(schema: ModelSchema) -> None:
-    """Refuse a blind write to a model with a hook, which it would skip."""
-    if schema.hooked:
+def check_unhooked(schema: ModelSchema, *, derived: bool = True) -> None:
+    """Refuse a blind write that would skip a hook of the model or, if it can meet their items, of ``derived`` ones."""
+    hooked = schema.find_hooked()
+    if hooked is not None and (derived or hooked is schema):
+        name = hooked.name if hooked is schema else f"{hooked.name}, which is derived from {schema.name},"
         raise InvalidRequestError(
-            f"{schema.name} has a {schema.hooked[0]} hook, which cannot be called for an item that was not read",
+            f"{name} has a {hooked.hooked[0]} hook, which cannot be called for an item that was not read",
             hint="read the item with get, then change or delete it; use create for a new item",
         )
 

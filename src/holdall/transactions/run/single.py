@@ -71,7 +71,7 @@ def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:
 async def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
     """Write the whole item, replacing any item with its key; one that a blind put cannot replace is read first."""
     schema = item._schema
-    if where is not None or not (schema.hooked or schema.version is not None or schema.is_guarded):
+    if where is not None or not (schema.find_hooked() or schema.version is not None or schema.is_guarded):
         tx._unit.put(item, where)
         return item
     found: Model | None = await fetch(tx._context, tx._unit, item.key)
@@ -117,7 +117,7 @@ async def assign_values(tx: Writes, key: ModelKey[Any], values: Mapping[str, Any
 async def delete_all(tx: Writes, keys: Iterable[ModelKey[Any]], where: Clause | None) -> None:
     """Delete the items under these keys; those on whose values something depends are read first."""
     for key in keys:
-        if where is not None or not (key.schema.hooked or key.schema.is_guarded):
+        if where is not None or not (key.schema.find_hooked() or key.schema.is_guarded):
             tx.delete(key, where=where)
         elif (item := await fetch(tx._context, tx._unit, key)) is not None:
             tx.delete(item)
