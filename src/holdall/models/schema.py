@@ -103,11 +103,18 @@ class ModelSchema:
             return [] if self.hydrator is None else [self.hydrator]
         return list(dict.fromkeys(each.hydrator for each in self.family() if each.hydrator is not None))
 
-    def list_joiners(self) -> list[Joiner]:
-        """The joiners of this model and of those derived from it; of two with the same name, this model's."""
+    def list_joiners(self) -> list[tuple[ModelSchema, Joiner]]:
+        """The joiners of this model and of those derived from it, each with its model.
+
+        Of those with the same name and the same record type, only one; this model's, if it has one.
+        """
         if not self.model.__subclasses__():
-            return list(self.joiners.values())
-        found = {name: joiner for each in self.family() for name, joiner in each.joiners.items()}
+            return [(self, joiner) for joiner in self.joiners.values()]
+        found = {
+            (each.record_type, name): (each, joiner)
+            for each in self.family()
+            for name, joiner in each.joiners.items()
+        }
         return list(found.values())
 
     def list_read_only(self) -> list[Field[Any]]:

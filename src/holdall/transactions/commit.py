@@ -72,11 +72,15 @@ def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, 
     for entry, binding in entries:
         schema = entry.key.schema
         item = entry.item if isinstance(entry, New | Loaded) else None
-        joiners = schema.list_joiners() if isinstance(entry, Blind) else schema.joiners.values()
+        if isinstance(entry, Blind):
+            joiners = schema.list_joiners()
+        else:
+            joiners = [(schema, joiner) for joiner in schema.joiners.values()]
         role = _role(entry) if joiners else None
         if role is not None:
-            for joiner in joiners:
-                _join(unit.participants, joiner.participate(entry.key, item, role, run))
+            for owner, joiner in joiners:
+                key = entry.key if owner is schema else ModelKey(owner, entry.key.components, entry.key.encoded)
+                _join(unit.participants, joiner.participate(key, item, role, run))
         if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
             follower = _follow(context, schema, binding, entry.raw, deleted=entry.deleted)
             _join(unit.participants, follower)
