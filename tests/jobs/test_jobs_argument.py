@@ -186,7 +186,7 @@ class Star:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def _locate(self) -> str:
+    def _holdall_locator(self) -> str:
         return f"star:{self.name}"
 
 
@@ -194,6 +194,18 @@ async def _star(context: Context, unit: Any, text: str) -> Star:
     if text == "gone":
         raise Gone("star")
     return Star(text)
+
+
+class Shop:
+    """A class of a program's own that happens to locate something."""
+
+    def _locate(self) -> str:
+        return "item:nowhere"
+
+
+def test_an_instance_of_any_other_class_is_refused() -> None:
+    with pytest.raises(InvalidJobArgumentsError, match="argument 1 is of type Shop"):
+        format_arguments([Shop()])
 
 
 def test_a_feature_has_kinds_of_its_own(context: Context) -> None:

@@ -2,8 +2,8 @@
 
 ``key:Order app.models.Order:{…}`` is a key and stays one; ``item:…`` is an item, which is fetched when the job runs: it
 may have changed since, or no longer exist. The model is found by its name; the place of its class only distinguishes
-two models of one name. A feature whose values can be arguments gives their class a method ``_locate``, which returns
-the text, and fetches what a text stands for (`FIND_FETCH`).
+two models of one name. A feature whose values can be arguments gives their class a method ``_holdall_locator``, which
+returns the text, and fetches what a text stands for (`FIND_FETCH`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def find_locator(value: object) -> str | None:
         return f"key:{_format_key(value)}"
     if isinstance(value, Model):
         return f"item:{_format_key(value.key)}"
-    locate: Callable[[object], str] | None = getattr(type(value), "_locate", None)
+    locate: Callable[[object], str] | None = getattr(type(value), "_holdall_locator", None)
     return None if locate is None else locate(value)
 
 

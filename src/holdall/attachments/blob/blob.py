@@ -138,7 +138,7 @@ class Blob:
     def _is(self, kind: str) -> bool:
         return self.content_type is not None and self.content_type.startswith(kind)
 
-    def _locate(self) -> str:
+    def _holdall_locator(self) -> str:
         """The text that stands for this blob in the arguments of a job."""
         return f"blob:{self.id}"
 

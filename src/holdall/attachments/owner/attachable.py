@@ -60,7 +60,7 @@ class Attachable:
             f"{type(self).__name__} must implement is_persisted(), which returns whether the instance is stored"
         )
 
-    def _locate(self) -> str:
+    def _holdall_locator(self) -> str:
         """The text that stands for this instance in the arguments of a job."""
         known = owner_of_instance(self)
         return f"owner:{json.dumps([known.record_type, place_of(type(self)), known.record_id])}"
