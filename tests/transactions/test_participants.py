@@ -19,6 +19,7 @@ from holdall.errors import (
     ConflictError,
     ContentionError,
     FrozenItemError,
+    InvalidOptionsError,
     InvalidRequestError,
     ModelAlreadyExistsError,
     OutcomeUnknown,
@@ -635,6 +636,56 @@ def test_the_steps_of_participants_stand_in_their_order(driver: Driver, watcher:
     (request,) = watcher.writes
     assert isinstance(request, TransactWrite)
     assert [action.item["pk"]["S"] for action in request.actions if isinstance(action, PutItem)] == [*"abc"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_that_joins_while_another_states_its_part_takes_part_in_everything(
+    driver: Driver, watcher: Watched, count: int
+) -> None:
+    events: list[str] = []
+
+    class Host(Participant):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def state(self, change: Change) -> None:
+            change.join(Companion(self.name))
+
+    class Companion(Participant):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def state(self, change: Change) -> None:
+            change.create(Note.new(place(self.name), Note.count.set(1)))
+
+        async def prepare(self, port: Port) -> None:
+            events.append(f"prepare {self.name}")
+
+        async def settle(self, port: Port) -> None:
+            events.append(f"settle {self.name}")
+
+    async def body(tx: Any) -> None:
+        for name in "ab"[:count]:
+            tx.join(Host(name))
+
+    driver.run(body)
+    assert sorted(events) == sorted(
+        f"{phase} {name}" for phase in ("prepare", "settle") for name in "ab"[:count]
+    )
+    (request,) = watcher.writes
+    assert len(request.actions) == count if isinstance(request, TransactWrite) else count == 1
+
+
+def test_what_joins_a_change_must_be_a_participant(driver: Driver) -> None:
+    class Host(Participant):
+        async def state(self, change: Change) -> None:
+            change.join("me")  # type: ignore[arg-type]
+
+    async def body(tx: Any) -> None:
+        tx.join(Host())
+
+    with pytest.raises(InvalidOptionsError, match="'me' is not a participant"):
+        driver.run(body)
 
 
 def test_participants_state_and_prepare_side_by_side(driver: Driver) -> None:

@@ -79,7 +79,9 @@ def _add_followers(context: Context, unit: Unit, entries: Sequence[tuple[Entry, 
         role = _role(entry) if joiners else None
         if role is not None:
             for owner, joiner in joiners:
-                key = entry.key if owner is schema else ModelKey(owner, entry.key.components, entry.key.encoded)
+                key = entry.key
+                if owner is not schema:  # the stored item may be of a derived model
+                    key = ModelKey(owner, key.components, key.encoded)
                 _join(unit.participants, joiner.participate(key, item, role, run))
         if isinstance(entry, Loaded) and entry.thawed and entry.is_dirty:
             follower = _follow(context, schema, binding, entry.raw, deleted=entry.deleted)

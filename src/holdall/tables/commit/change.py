@@ -48,7 +48,7 @@ class Change:
 
     def join(self, participant: Participant) -> None:
         """Add a participant to the commit."""
-        self.participants.append(participant)
+        self.participants.append(require_participant(participant))
 
     def create(self, record: Record, *, label: str | None = None, refused: Refuse | None = None) -> None:
         """Write a record that must not exist yet."""
@@ -120,7 +120,8 @@ class Change:
         self._add(record, Step(check, record, (), refused, label, writes=False))
 
     def include(self, other: Change) -> None:
-        """Add the steps of another change."""
+        """Add the steps and participants of another change."""
+        self.participants += other.participants
         for step in other._steps:
             if isinstance(step.item, Record):
                 self._add(step.item, step)

@@ -49,12 +49,15 @@ async def prepare(change: Change, prepared: list[Participant]) -> None:
 
     ``prepared`` receives the participants that may have stored something.
     """
-    port, participants = change.context.port, change.participants
-    if len(participants) == 1:
-        await participants[0].state(change)
-    else:  # concurrently, but their steps are added in the order of the participants
-        parts = [Change(change.context) for _ in participants]
-        await _gather(port, [each.state(part) for each, part in zip(participants, parts, strict=True)])
+    port, participants, stated = change.context.port, change.participants, 0
+    while waiting := participants[stated:]:  # one that states its part may let another join
+        stated = len(participants)
+        if len(waiting) == 1:
+            await waiting[0].state(change)
+            continue
+        # concurrently, but their steps are added in the order of the participants
+        parts = [Change(change.context) for _ in waiting]
+        await _gather(port, [each.state(part) for each, part in zip(waiting, parts, strict=True)])
         for part in parts:
             change.include(part)
     check_size(len(change.plan.steps))
