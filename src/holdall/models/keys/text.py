@@ -110,7 +110,7 @@ class KeyText:
         end = 0
         for match in _SLOT.finditer(text):
             pieces += [literal] if (literal := self._case(text[end : match.start()])) else []
-            pieces.append(_slot(cls, text, fields, *match.groups()))
+            pieces.append(_parse_placeholder(cls, text, fields, *match.groups()))
             end = match.end()
         pieces += [self._case(text[end:])] if text[end:] else []
         self.pieces = tuple(pieces)
@@ -315,7 +315,7 @@ def make_key_text(
     return KeyText(cls, attribute, text, fields, casing)
 
 
-def _slot(
+def _parse_placeholder(
     cls: type[Model], text: str, fields: Mapping[str, Field[Any]], name: str, width: str | None
 ) -> Placeholder:
     field = fields.get(name)
