@@ -239,6 +239,17 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert int(ended.stdout) > 0
 
 
+def test_a_child_whose_program_is_killed_during_a_call_ends_in_silence() -> None:
+    program = """
+import os, signal
+from holdall.backends.process import children
+from holdall.core.work import CallFunction
+children.call_blocking(CallFunction("os:kill", (os.getpid(), signal.SIGKILL), 60.0))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGKILL, b"")
+
+
 def assert_gone(started: Path) -> None:
     pid = int(started.read_text(encoding="utf-8"))
     with pytest.raises(ProcessLookupError):

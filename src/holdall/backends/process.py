@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.spawn import get_executable
@@ -203,12 +204,9 @@ def _serve(pipe: Connection) -> None:
     """The main loop of a child: make one call after another until the parent is gone."""
     for number in (signal.SIGINT, signal.SIGTERM):  # often sent to all processes of a service or terminal
         signal.signal(number, signal.SIG_IGN)  # the parent decides
-    while True:
-        try:
-            message = pipe.recv_bytes()
-        except EOFError:
-            return
-        pipe.send_bytes(_answer(message))
+    with suppress(EOFError, ConnectionError):  # the parent is gone
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
 def _answer(message: bytes) -> bytes:
