@@ -254,6 +254,20 @@ def test_when_one_dies_on_the_way_the_other_loses_nothing(race: Race) -> None:
             play_out(stage, race, schedule, dying=number % 2)
 
 
+@pytest.mark.parametrize("steps", range(8))
+def test_a_content_whose_expected_version_comes_meanwhile_is_published_or_not_even_put(steps: int) -> None:
+    with open_stage(like_s3=False) as stage:
+        publish_two(stage)
+        expecting = stage.enter(call("publish", FOUR, expect_version=3))
+        other = stage.enter(call("publish"))
+        expecting.run(steps)
+        other.run()
+        expecting.run()
+        state = audit(stage.store, stage.home)
+    assert other.error is None
+    assert (expecting.error is None) == (state.latest[NAME][0] == digest(FOUR))
+
+
 class Schedule(NamedTuple):
     """How many steps each goes before it is the other's turn, and whether the second begins."""
 

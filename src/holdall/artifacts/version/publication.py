@@ -105,6 +105,8 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
         await put_intent(context, home, staged)
         origin = GivenContent(context, home, staged)
         # the expectations of LATEST were met: from here on only the versions matter
+        if wanted.version is not None:
+            known = None  # the newest version was checked after these rows were read
         return await _publish(context, home, name, origin, Expected(version=wanted.version), True, known)
     finally:
         if staged.material is not intent.material:
