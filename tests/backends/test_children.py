@@ -41,10 +41,6 @@ def hang(started: str) -> None:
     time.sleep(600)
 
 
-def leave_sign(path: str) -> None:
-    Path(path).touch()
-
-
 def wait_for_sign(started: str, path: str) -> str:
     Path(started).touch()
     wait_for(Path(path))
@@ -165,19 +161,20 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_child_is_never_made(tmp_p
 
 def test_to_cancel_a_call_that_was_just_made_leaves_its_child_to_the_next_call(tmp_path: Path) -> None:
     one = Children(1)
-    made, started, sign = tmp_path / "made", tmp_path / "started", tmp_path / "sign"
+    begun, end, begun_too, end_too = (tmp_path / name for name in ("begun", "end", "begun too", "end too"))
 
     async def main() -> object:
-        first = asyncio.ensure_future(one.call_awaiting(call("leave_sign", str(made))))
+        first = asyncio.ensure_future(one.call_awaiting(call("wait_for_sign", str(begun), str(end))))
         await asyncio.sleep(0)
-        wait_for(made)  # the event loop does not learn of the answer
-        second = asyncio.ensure_future(one.call_awaiting(call("wait_for_sign", str(started), str(sign))))
+        wait_for(begun)
+        second = asyncio.ensure_future(one.call_awaiting(call("wait_for_sign", str(begun_too), str(end_too))))
         await asyncio.sleep(0)
-        wait_for(started)
+        end.touch()
+        wait_for(begun_too)  # the first call has ended, but the event loop has not learned of it
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        sign.touch()
+        end_too.touch()
         return await second
 
     assert asyncio.run(main()) == "done"
