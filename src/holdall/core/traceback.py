@@ -47,17 +47,17 @@ def remove_frames(error: BaseException, *, here: bool = False) -> None:
 def _cut(trace: TracebackType | None, called: bool) -> TracebackType | None:
     """Keep the frames of the caller's code, each with the Holdall method that it called; ``called``: the first frame
     is such a method."""
-    entries = []
+    frames = []
     while trace is not None:
-        entries.append(trace)
+        frames.append(trace)
         trace = trace.tb_next
-    inside = [_is_inside(entry.tb_frame.f_code) for entry in entries]
+    inside = [_is_inside(frame.tb_frame.f_code) for frame in frames]
     if not all(inside[-1:]):
-        return entries[0]
+        return frames[0]
     kept = None
-    for place, entry in reversed(list(enumerate(entries))):
-        if not inside[place] or (not inside[place - 1] if place else called):
-            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    for position, frame in reversed(list(enumerate(frames))):
+        if not inside[position] or (not inside[position - 1] if position else called):
+            kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return kept
 
 

@@ -71,13 +71,13 @@ def check_index_key(schema: TableSchema, index: IndexSchema, item: Item) -> None
 def check_keys(schema: TableSchema, keyed: TableSchema | IndexSchema, item: Item) -> None:
     """Check that every key attribute of the table or index is present and valid."""
     first = 1 if keyed is schema else len(keyed.partitions)
-    for place, part in enumerate(keyed.keys):
+    for position, part in enumerate(keyed.keys):
         attribute = item.get(part.name)
         if attribute is None:
             raise InvalidKeyError(
                 f"key attribute {part.name} of table {schema.name} is missing", hint=_key_hint(schema)
             )
-        limit = MAX_PARTITION_KEY if place < first else MAX_SORT_KEY
+        limit = MAX_PARTITION_KEY if position < first else MAX_SORT_KEY
         text = attribute.get("S")
         if part.type == "S" and text and len(text) <= limit and text.isascii():
             continue  # an ordinary key, without another call

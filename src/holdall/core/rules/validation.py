@@ -289,10 +289,10 @@ def _check_distinct(parts: Sequence[Any], found: Sequence[Checked], schema_of: S
         sorted_by = None if sort is None else kept[sort.name][sort.type]
         identities.append((part.table, kept[partition.name][partition.type], sorted_by))
     if len({*identities}) < len(identities):
-        place = next(place for place, each in enumerate(identities) if each in identities[:place])
-        first = identities.index(identities[place])
+        position = next(position for position, each in enumerate(identities) if each in identities[:position])
+        first = identities.index(identities[position])
         raise DuplicateItemError(
-            f"positions {first} and {place} of the {what} name the same item of table {parts[place].table}",
+            f"positions {first} and {position} of the {what} name the same item of table {parts[position].table}",
             hint=f"an item can appear only once in a {what}: merge the two",
         )
 

@@ -71,9 +71,9 @@ def _parts(old: Any, new: Any) -> Iterator[tuple[str, object, object]]:
     if isinstance(old, Mapping):
         yield from _entries(old, new)
     elif isinstance(old, Sequence | deque) and not isinstance(old, str | bytes):
-        for place in range(max(len(old), len(new))):
-            one, other = (side[place] if place < len(side) else GONE for side in (old, new))
-            yield f"[{place}]", one, other
+        for position in range(max(len(old), len(new))):
+            one, other = (side[position] if position < len(side) else GONE for side in (old, new))
+            yield f"[{position}]", one, other
     elif isinstance(old, AbstractSet):
         twins = {member: member for member in new}
         for member in old:

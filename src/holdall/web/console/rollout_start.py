@@ -82,9 +82,9 @@ async def start_rollout(visit: Visit) -> Response:
 def _read_stages(form: Mapping[str, str]) -> list[tuple[int, float | None]]:
     """Return the stages of a form; rows without a percentage are left out."""
     found: list[tuple[int, float | None]] = []
-    for place in range(len(_ROWS)):
-        percent, time = (form.get(f"{part}-{place}", "").strip() for part in ("percent", "time"))
-        unit = form.get(f"unit-{place}", "")
+    for position in range(len(_ROWS)):
+        percent, time = (form.get(f"{part}-{position}", "").strip() for part in ("percent", "time"))
+        unit = form.get(f"unit-{position}", "")
         if not percent:
             continue
         if unit not in UNITS:
