@@ -28,7 +28,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
     """Requests and CPU of one publish; all sides use the same server, each with its own table and bucket."""
     with (
         open_relay(start_ministack()) as relay,
-        _Publisher("artifact_peers:versioned", str(peers.interpreter()), relay) as theirs,
+        _Publisher("artifact_peers:open_versioned", str(peers.interpreter()), relay) as theirs,
     ):
         for side, where in OURS.items():
             with _Publisher(f"artifact_ours:{side}", sys.executable, relay) as ours:
