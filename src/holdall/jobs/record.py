@@ -161,14 +161,13 @@ _OPTIONAL: tuple[RecordColumn[Any], ...] = (
 def encode_job(layout: Layout, job: JobRecord) -> JobItem:
     """The item that stores a job."""
     due = None if job.died is None else job.due
-    optional = (job.attempts or None, job.key, job.once_for, job.error, due, job.raw)
-    stored = [*zip(_REQUIRED, (job.id, job.name, job.arguments, job.enqueued), strict=True)]
-    stored += [each for each in zip(_OPTIONAL, optional, strict=True) if each[1] is not None]
+    required = job.id, job.name, job.arguments, job.enqueued
+    optional = job.attempts or None, job.key, job.once_for, job.error, due, job.raw
+    values = zip((*_REQUIRED, *_OPTIONAL), (*required, *optional), strict=True)
+    stored = {column.name: column.encode(value) for column, value in values if value is not None}
     if job.lease is not None:
-        stored += lease_values(job.lease)
-    return JobItem.new(
-        locate_job(layout, job), **{column.name: column.encode(value) for column, value in stored}
-    )
+        stored |= {column.name: column.encode(value) for column, value in lease_values(job.lease)}
+    return JobItem.new(locate_job(layout, job), **stored)
 
 
 def lease_values(lease: Lease) -> Iterable[tuple[RecordColumn[Any], Any]]:

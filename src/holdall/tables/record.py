@@ -57,7 +57,8 @@ class Record:
         if cls.type is not None:
             item[TYPE] = {"S": cls.type}
         _assign(item, values)
-        return cls(address, {**item, **attributes})
+        item |= attributes
+        return cls(address, item)
 
     @classmethod
     def tag(cls) -> Set:
