@@ -63,9 +63,8 @@ class Loaded(Entry):
         self.raw = raw
         self.asked = asked
         self._basis = raw  # what updates of sets and lists are planned for
-        self._found_by: dict[
-            str, str
-        ] = {}  # attributes by which a query found it, and their names in messages
+        # the attributes by which a query found it, with their names in messages
+        self._found_by: dict[str, str] = {}
 
     @property
     def thawed(self) -> bool:
