@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdall.core.context import Context
+from holdall.core.json_text import encode_json
 from holdall.errors import InvalidJobArgumentsError
 from holdall.jobs.locator import fetch_located, find_locator
 from holdall.transactions.unit import Unit
@@ -20,7 +21,6 @@ from holdall.transactions.unit import Unit
 _LOCATOR = "$holdall"
 _LONGEST = 300_000
 _PLAIN = frozenset({str, bool, int, type(None)})
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def format_arguments(arguments: Sequence[object]) -> str:
@@ -28,10 +28,10 @@ def format_arguments(arguments: Sequence[object]) -> str:
     if not arguments:
         return "[]"
     try:
-        encoded = [
-            _encode_value(argument, f"argument {position}") for position, argument in enumerate(arguments, 1)
-        ]
-        text = _encode(encoded)
+        encoded: Sequence[object] = arguments
+        if not _PLAIN.issuperset(map(type, arguments)):
+            encoded = [_encode_value(each, f"argument {number}") for number, each in enumerate(arguments, 1)]
+        text = encode_json(encoded)
         size = len(text.encode())
     except InvalidJobArgumentsError:
         raise

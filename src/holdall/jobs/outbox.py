@@ -132,7 +132,7 @@ class Outbox(Participant):
 
     async def prepare(self, port: Port) -> None:
         """Register the queues, so that they can be listed."""
-        await register_queues(self._context, {order.enqueued.queue for order in self._orders})
+        await register_queues(self._context, [order.enqueued.queue for order in self._orders])
 
     async def settle(self, port: Port) -> None:
         """Note which jobs were added, and notify workers of those that are due."""
@@ -190,7 +190,7 @@ class _Queues(Kept):
 async def register_queues(context: Context, queues: Collection[str]) -> None:
     """Store the names of queues, each once per process, so that they can be listed."""
     registered = context.state.of(_Queues).names
-    new = [queue for queue in queues if queue not in registered]
+    new = {*queues} - registered
     if not new:
         return
     layout = await discover(context)

@@ -156,6 +156,7 @@ _REQUIRED: tuple[RecordColumn[Any], ...] = (JobItem.id, JobItem.name, JobItem.ar
 _OPTIONAL: tuple[RecordColumn[Any], ...] = (
     *(JobItem.attempts, JobItem.key, JobItem.once_for, JobItem.error, JobItem.due, JobItem.raw),
 )
+_COLUMNS = (*_REQUIRED, *_OPTIONAL)
 
 
 def encode_job(layout: Layout, job: JobRecord) -> JobItem:
@@ -163,7 +164,7 @@ def encode_job(layout: Layout, job: JobRecord) -> JobItem:
     due = None if job.died is None else job.due
     required = job.id, job.name, job.arguments, job.enqueued
     optional = job.attempts or None, job.key, job.once_for, job.error, due, job.raw
-    values = zip((*_REQUIRED, *_OPTIONAL), (*required, *optional), strict=True)
+    values = zip(_COLUMNS, (*required, *optional), strict=True)
     stored = {column.name: column.encode(value) for column, value in values if value is not None}
     if job.lease is not None:
         stored |= {column.name: column.encode(value) for column, value in lease_values(job.lease)}

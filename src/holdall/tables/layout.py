@@ -7,6 +7,8 @@ it is (item_id, 0), and an index has the key (H, R).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from holdall.core.expressions import (
     BeginsWith,
     Compare,
@@ -44,7 +46,7 @@ class Address:
     @property
     def absent(self) -> Condition:
         """The condition that no item is stored there."""
-        return NotExists(Path((next(iter(self.key)),)))
+        return _absence(next(iter(self.key)))
 
     @property
     def exists(self) -> Condition:
@@ -66,6 +68,12 @@ class Address:
     def identity(self) -> str:
         """Equal for addresses of the same item."""
         return f"{self.table} {self.key}"
+
+
+@lru_cache(64)
+def _absence(name: str) -> Condition:
+    """The condition that an item has no such attribute; one object, because it remembers its shape."""
+    return NotExists(Path((name,)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class Record:
         item: dict[str, Attribute] = {**address.attributes}
         if cls.type is not None:
             item[TYPE] = {"S": cls.type}
-        _assign(item, values)
+        if values:
+            _assign(item, values)
         item |= attributes
         return cls(address, item)
 

@@ -59,8 +59,7 @@ async def commit(context: Context, unit: Unit, tx: Any) -> None:
     if unit.participants:
         check_size(own)  # before they read anything
         change.participants = unit.participants
-        await prepare(change, unit.prepared)
-        plan = change.plan
+        plan = await prepare(change, unit.prepared)
     if plan.writes:
         _check_alive(entries, context.port.now())
     await context.port.finish(_send_and_settle(context, unit, entries, plan, own))
@@ -234,9 +233,9 @@ async def _replan(
     steps = len(change.plan.steps)
     change.include(Change(context, plan.steps[own:]))
     change.participants = followers
-    await prepare(change, unit.prepared)
+    complete = await prepare(change, unit.prepared)
     unit.participants += change.participants
-    return change.plan, steps
+    return complete, steps
 
 
 async def _verify(context: Context, unit: Unit, entries: Sequence[tuple[Entry, Binding]]) -> None:

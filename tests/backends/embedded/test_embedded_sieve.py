@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.backends.embedded.row import encode_body
 from holdall.backends.embedded.sieve import list_texts
 from holdall.core import And, Compare, Condition, CreateTable, Exists, In, Path, PutItem, Scan, Value
+from holdall.core.json_text import encode_json
 from holdall.core.schema import KeyAttribute, TableSchema
 
 TABLE = TableSchema("table", KeyAttribute("k", "S"))
@@ -66,5 +66,5 @@ def test_a_scan_decodes_only_items_that_may_match(filter: Condition, monkeypatch
 
 def find_lacking(filter: Condition, item: Any) -> list[tuple[str, ...]]:
     """The groups of texts of which the item's body has none."""
-    body = encode_body(item)
+    body = encode_json(item)
     return [group for group in list_texts(filter) if not any(text in body for text in group)]

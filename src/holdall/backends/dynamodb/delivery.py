@@ -16,7 +16,7 @@ A failed condition, or any other clear refusal, is raised at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -31,6 +31,7 @@ from holdall.backends.dynamodb.call import Call, render_call
 from holdall.backends.dynamodb.failure import explain_failure
 from holdall.backends.dynamodb.reply import STAMPED, UNVOUCHED
 from holdall.core.frozen import dataclass
+from holdall.core.json_text import encode_json
 from holdall.core.requests import GetItem, PutItem, UpdateItem
 from holdall.core.stamp import has_stamped, require_last_stamp
 from holdall.core.values import Item
@@ -46,11 +47,6 @@ from holdall.errors import (
 )
 
 _decoder: Any = json.JSONDecoder()
-_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
-_encode: Callable[..., Iterable[str]] = _encoder.iterencode
-if (_make := getattr(json.encoder, "c_make_encoder", None)) is not None:  # json creates one for every text
-    _plain = json.encoder.encode_basestring
-    _encode = _make(None, _encoder.default, _plain, None, ":", ",", False, False, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ class DynamoService:
 
     def render(self, call: Call, credentials: Credentials, now: float) -> Parcel:
         """The call as a signed request."""
-        body = "".join(_encode(call.payload, 0)).encode()
+        body = encode_json(call.payload).encode()
         return "POST", self._template.sign(call.operation, body, credentials, now), body
 
     def judge(self, call: Call, reply: Reply, credentials: Credentials) -> Mapping[str, Any]:

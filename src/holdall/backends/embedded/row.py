@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.order import index_key
+from holdall.core.json_text import encode_json
 from holdall.core.measure import item_size, write_units
 from holdall.core.schema import IndexSchema
 from holdall.core.values import Attribute, Item
@@ -19,9 +20,6 @@ T = TypeVar("T")
 
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
 """The result of planning: a function to call with a connection."""
-
-encode_body = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
-"""Encodes an item as its stored body; `holdall.backends.embedded.sieve` knows the form."""
 
 # the catalog's version is read in the same statement, and so in the same snapshot, as the row
 SELECT_ROW = (
@@ -98,7 +96,7 @@ def replace_row(
             return write_units(before, 0) + _replace_entries(connection, table, key, old.number, old, None)
         return write_units(0, 0)
     item, size = new
-    values = (encode_body(item), size, expiry(table, item))
+    values = (encode_json(item), size, expiry(table, item))
     if old is None:
         row = connection.execute(
             "INSERT INTO items (body, size, ttl, t, pk, sk) VALUES (?, ?, ?, ?, ?, ?)",

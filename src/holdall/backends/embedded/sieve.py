@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdall.backends.embedded.row import encode_body
 from holdall.core.expressions import And, Compare, Condition, Exists, In, Operand, Path, Value
+from holdall.core.json_text import encode_json
 
 
 def list_texts(filter: Condition | None) -> list[tuple[str, ...]]:
@@ -22,7 +22,7 @@ def _list_texts(condition: Condition) -> Iterator[tuple[str, ...]]:
         for part in condition.conditions:
             yield from _list_texts(part)
     elif isinstance(condition, Exists):
-        yield (f"{encode_body(condition.path.parts[0])}:",)
+        yield (f"{encode_json(condition.path.parts[0])}:",)
     elif isinstance(condition, Compare) and condition.comparator == "=":
         text = _find_text(condition.left, condition.right)
         if text is not None:
@@ -39,5 +39,5 @@ def _find_text(operand: Operand, value: Operand) -> str | None:
     if not isinstance(operand, Path) or not isinstance(value, Value) or "S" not in value.attribute:
         return None
     name = operand.parts[-1]
-    form = encode_body({"S": value.attribute["S"]})
-    return form if isinstance(name, int) else f"{encode_body(name)}:{form}"
+    form = encode_json({"S": value.attribute["S"]})
+    return form if isinstance(name, int) else f"{encode_json(name)}:{form}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from holdall.backends.fork import call_after_fork
 from holdall.core.port import Outcome
@@ -76,7 +76,7 @@ class SharedOnce(Generic[E]):
                     await self._wait(flight)
                 outcome = flight.outcome
             if outcome is not None:
-                return cast("T", outcome.result())
+                return outcome.result()  # type: ignore[no-any-return]
 
     def forget(self) -> None:
         """Make the next caller find out again."""

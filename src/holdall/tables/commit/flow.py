@@ -44,8 +44,8 @@ class Refused:
 # --- what models and features share -----------------------------------------------------------------------
 
 
-async def prepare(change: Change, prepared: list[Participant]) -> None:
-    """Let the participants add their steps, check the size of the whole, then let them prepare.
+async def prepare(change: Change, prepared: list[Participant]) -> CommitPlan:
+    """Let the participants add their steps, check the size of the whole, then let them prepare; return the plan.
 
     ``prepared`` receives the participants that may have stored something.
     """
@@ -60,11 +60,13 @@ async def prepare(change: Change, prepared: list[Participant]) -> None:
         await _gather(port, [each.state(part) for each, part in zip(waiting, parts, strict=True)])
         for part in parts:
             change.include(part)
-    check_size(len(change.plan.steps))
+    plan = change.plan
+    check_size(len(plan.steps))
     prepared += participants
     await _gather(port, [each.prepare(port) for each in participants])
     for each in participants:
         await each.check()
+    return plan
 
 
 async def _gather(port: Port, flows: list[Coroutine[Any, Any, None]]) -> None:
