@@ -39,7 +39,6 @@ from holdall.core.expressions import (
     path,
     value,
 )
-from holdall.core.freshness import fresh
 from holdall.core.keys import sort_parts, sort_text
 from holdall.core.measure import item_size
 from holdall.core.port import Backend, Outcome, Port, run
@@ -153,7 +152,6 @@ __all__ = [
     "decode_item",
     "encode",
     "encode_item",
-    "fresh",
     "item_size",
     "path",
     "run",

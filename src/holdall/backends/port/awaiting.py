@@ -19,7 +19,6 @@ from holdall.backends.port.notice import Notice, current_notice
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn
 from holdall.backends.port.world import World, require_bytes
-from holdall.core.freshness import insist, insisting
 from holdall.core.generator import refuse_generator
 from holdall.core.port import Outcome
 from holdall.core.requests import Request
@@ -37,8 +36,6 @@ class AwaitingPort(World):
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the store, a service or a child process, depending on its class."""
-        if insisting.get():
-            request = insist(request)
         backend = self._backend
         if request.destination == "process":
             from holdall.backends.process import children

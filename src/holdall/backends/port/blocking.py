@@ -14,7 +14,6 @@ from holdall.backends.clock import find_held
 from holdall.backends.port.pool import Pool
 from holdall.backends.port.turn import Turn
 from holdall.backends.port.world import World, require_bytes
-from holdall.core.freshness import insist, insisting
 from holdall.core.generator import name_of, refuse_generator
 from holdall.core.port import Outcome, run
 from holdall.core.requests import Request
@@ -32,8 +31,6 @@ class BlockingPort(World):
 
     async def send(self, request: Request[R]) -> R:
         """Send a request to the store, a service or a child process, depending on its class."""
-        if insisting.get():
-            request = insist(request)
         if request.destination != "store":
             if request.destination == "process":
                 from holdall.backends.process import children
