@@ -21,7 +21,6 @@ BY_HAND = {
         "archive/item.py",
         "send_swap",
     ): "swaps attributes of any model for a pointer: to repeat it changes nothing",
-    ("artifacts/version/reservation.py", "raise_counter"): "raises a counter: to repeat it changes nothing",
     ("artifacts/version/reservation.py", "_request_number"): "reserves a number: its reply is the point",
     ("maintenance/copy/table.py", "TableCopy"): "a batch of items of any table",
     (

@@ -130,20 +130,10 @@ def _request_number(head: Head, slot: str, mark: str, least: int, behind: bool) 
 
 
 async def raise_counter(context: Context, home: Home, name: str, number: int) -> None:
-    """Make sure that the counter is at least this: versioned keeps no counter, and the row with the number is deleted.
-
-    Repeating it changes nothing, so it needs no transaction.
-    """
-    head, counter = Head.of(home, name), Head.counter
-    below = counter.absent | counter.below(number)
-    update = UpdateItem(head.address.table, head.address.key, Update((counter.set(number),)), below)
-    try:
-        try:
-            await context.port.send(update)
-        except OutcomeUnknown:
-            await context.port.send(update)
-    except ConditionFailedError:
-        return
+    """Raise the counter to this number, whose row is deleted: versioned publishes without keeping a counter."""
+    change, head, counter = Change(context), Head.of(home, name), Head.counter
+    change.update(head, counter.set(number), expect=[counter.absent | counter.below(number)])
+    await commit_once(change)  # if it is refused, the counter is already there
 
 
 async def prolong(context: Context, reservation: Reservation, size: int) -> Reservation:
