@@ -1,15 +1,16 @@
-"""The audit of artifacts: what must be true in the table and the service at any moment, even after a process died.
+"""Audits artifacts: checks what must hold in the table and the service at any moment, even after a process died.
 
-`audit` looks past the database, at the items and objects themselves. What it demands, always:
+`audit` reads the items and objects themselves, not through the database. It checks that
 
-- every version has its bytes, and they have the digest of its row; its note is about them;
-- aliases point to versions that are there and not deleted, and each version's note names just those that serve it;
-- an alias's history is complete, and its end is what the alias is;
-- the counter is at least every number that was ever seen, and no number ever has other bytes;
-- every object belongs to something: a row, a file of a directory, or a mark by which it is found again;
-- a manifest is counted as often as something has it, and all its files are there.
+- every version has its bytes, their digest is the one in the version's row, and its note describes them;
+- aliases point to versions that exist and are not deleted, and each version's note names exactly the aliases that
+  serve it;
+- an alias's history is complete, and its last entry agrees with the alias;
+- the counter is at least the highest number ever seen, and no number was ever reused for other bytes;
+- every object belongs to a row, to a file of a directory, or to a mark through which a later call finds it;
+- a manifest's count equals the number of its users, and all its files exist.
 
-LATEST may be behind its object until it is read (``healed``). ``settled`` demands that no mark is left.
+The row of LATEST may lag behind its object until it is read (``healed``). ``settled`` demands that no mark is left.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from holdall.errors import ObjectNotFoundError
 __all__ = ["Seen", "State", "audit", "digest"]
 
 Seen = dict[tuple[str, str], str]
-"""The digest that each number of each artifact was seen with; it never has another."""
+"""The digest that each number of each artifact was first seen with; it must never change."""
 
 _MANIFEST, _FILE = "holdall#ArtifactManifest#", "holdall#ArtifactFile#"
 
 
 @dataclass
 class State:
-    """What is there, as a reader would tell it; numbers may differ from run to run, so versions are digests."""
+    """What a reader would find. Versions are given as digests, because their numbers may differ from run to run."""
 
     latest: dict[str, tuple[str, bool]] = field(default_factory=dict)
     versions: dict[str, list[tuple[str, bool]]] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class State:
 def audit(
     store: Store, home: Home, *, seen: Seen | None = None, healed: bool = True, settled: bool = False
 ) -> State:
-    """Look at everything; gives what is there."""
+    """Check everything, and return the state found."""
     return _Audit(store, home, {} if seen is None else seen).run(healed or settled, settled)
 
 
@@ -71,39 +72,39 @@ class _Audit:
 
     def run(self, healed: bool, settled: bool) -> State:
         for name in self.names:
-            self.look_at(name, healed, settled)
-        self.look_at_directories(settled)
-        if not settled:  # it may be there before its row, and for a while after it
+            self.check_artifact(name, healed, settled)
+        self.check_directories(settled)
+        if not settled:  # LATEST can exist before its row and outlive it for a while
             self.accounted |= {key for key in self.objects if key.endswith("/LATEST")}
-        litter = sorted(self.objects.keys() - self.accounted)
-        assert not litter, f"no row refers to {litter}"
+        unowned = sorted(self.objects.keys() - self.accounted)
+        assert not unowned, f"nothing refers to {unowned}"
         self.state.objects = Counter(digest(body) for body in self.objects.values())
         return self.state
 
     # --- one artifact ---
 
-    def look_at(self, name: str, healed: bool, settled: bool) -> None:
+    def check_artifact(self, name: str, healed: bool, settled: bool) -> None:
         rows, meta = self.items.get(name, {}), self.items.get(f"__{name}-meta", {})
         aliases = self.items.get(f"__{name}-alias", {})
         head = meta.get("head", {})
         served: dict[str, set[str]] = {}
-        arms = {alias: self.arms(row, meta.get(f"alias#{alias}")) for alias, row in aliases.items()}
+        arms = {alias: self.read_arms(row, meta.get(f"alias#{alias}")) for alias, row in aliases.items()}
         for alias, each in arms.items():
             for sk, _ in each:
-                assert sk in rows, f"{alias} serves {sk}, which is not there"
+                assert sk in rows, f"{alias} serves {sk}, which does not exist"
                 assert not rows[sk]["is_deleted"]["BOOL"], f"{alias} serves {sk}, which is deleted"
                 served.setdefault(sk, set()).add(alias)
         for sk, row in rows.items():
             note = meta.get("head" if sk == "LATEST" else f"version#{sk}")
             assert set((note or {}).get("served_by", {}).get("SS", ())) == served.get(sk, set()), sk
             if sk == "LATEST":
-                self.look_at_latest(name, row, head, healed)
+                self.check_latest(name, row, head, healed)
             else:
-                self.look_at_version(name, sk, row, note)
+                self.check_version(name, sk, row, note)
         for sk in [sk for sk in meta if sk.startswith("version#")]:
-            assert sk.removeprefix("version#") in rows, f"{sk} is about a version that is not there"
-        self.look_at_marks(name, rows, meta, head, settled)
-        self.look_at_histories(meta, arms)
+            assert sk.removeprefix("version#") in rows, f"{sk} describes a version that does not exist"
+        self.check_marks(name, rows, meta, head, settled)
+        self.check_histories(meta, arms)
         if rows:
             assert name in self.items.get("holdall#Artifacts", {}), f"{name} is not listed"
         shas = {sk: row["sha256"]["S"] for sk, row in rows.items()}
@@ -114,7 +115,7 @@ class _Audit:
             alias: [(shas[sk], weight) for sk, weight in each] for alias, each in arms.items()
         }
 
-    def arms(self, row: Item, note: Item | None) -> list[tuple[str, int]]:
+    def read_arms(self, row: Item, note: Item | None) -> list[tuple[str, int]]:
         assert note is not None
         for each in ("update_at", "version", "secondary_version", "secondary_version_weight"):
             assert row.get(each) == note.get(each), f"an alias's row and note differ in {each}"
@@ -125,10 +126,10 @@ class _Audit:
         weight = int(row["secondary_version_weight"]["N"])
         return [(row["version"]["S"], 100 - weight), (row["secondary_version"]["S"], weight)]
 
-    def look_at_version(self, name: str, sk: str, row: Item, note: Item | None) -> None:
+    def check_version(self, name: str, sk: str, row: Item, note: Item | None) -> None:
         key, sha = self.home.object_key(name, sk), row["sha256"]["S"]
         assert key in self.objects, f"version {sk} has no bytes"
-        assert digest(self.objects[key]) == sha, f"version {sk} has other bytes than its row says"
+        assert digest(self.objects[key]) == sha, f"version {sk} does not have the digest in its row"
         assert self.seen.setdefault((name, sk), sha) == sha, f"the number {sk} was used twice"
         assert note is not None, f"version {sk} has no note"
         self.check_note(note, row, key)
@@ -136,15 +137,15 @@ class _Audit:
             self.manifests[note["manifest"]["S"]] += 1
         self.accounted.add(key)
 
-    def look_at_latest(self, name: str, row: Item, head: Item, healed: bool) -> None:
+    def check_latest(self, name: str, row: Item, head: Item, healed: bool) -> None:
         key = self.home.object_key(name, "LATEST")
         assert key in self.objects, "LATEST has no bytes"
-        said = self.info(key).headers.metadata["artifact_sha256"]
-        assert digest(self.objects[key]) == said, "LATEST has other bytes than its object says"
+        recorded = self.info(key).headers.metadata["artifact_sha256"]
+        assert digest(self.objects[key]) == recorded, "LATEST does not have the digest in its metadata"
         if healed:
-            assert row["sha256"]["S"] == said, "the row is not in line with the object"
+            assert row["sha256"]["S"] == recorded, "LATEST's row does not match its object"
             self.check_note(head, row, key)
-            self.state.latest[name] = said, row["is_deleted"]["BOOL"]
+            self.state.latest[name] = recorded, row["is_deleted"]["BOOL"]
 
     def check_note(self, note: Item, row: Item, key: str) -> None:
         info = self.info(key)
@@ -155,11 +156,11 @@ class _Audit:
         ours = ("artifact_name", "artifact_sha256", "artifact_manifest")
         metadata = {each: value for each, value in info.headers.metadata.items() if each not in ours}
         noted = {each: value["S"] for each, value in note["metadata"]["M"].items()}
-        assert noted == metadata, "the note says other metadata than the object"
+        assert noted == metadata, "the note's metadata is not the object's"
         if "artifact_manifest" in info.headers.metadata:
             assert note["manifest"] == note["sha256"]
 
-    def look_at_marks(
+    def check_marks(
         self, name: str, rows: dict[str, Item], meta: dict[str, Item], head: Item, settled: bool
     ) -> None:
         numbers = [int(sk) for sk in rows if sk != "LATEST"]
@@ -182,10 +183,10 @@ class _Audit:
         counter = int(head["counter"]["N"]) if "counter" in head else 0
         assert counter >= max(numbers, default=0), "the counter is behind"
         if "manifest" in head:
-            assert "LATEST" in rows, "the head has a manifest, but LATEST is gone"
+            assert "LATEST" in rows, "the head has a manifest, but LATEST does not exist"
             self.manifests[head["manifest"]["S"]] += 1
 
-    def look_at_histories(self, meta: dict[str, Item], arms: dict[str, list[tuple[str, int]]]) -> None:
+    def check_histories(self, meta: dict[str, Item], arms: dict[str, list[tuple[str, int]]]) -> None:
         entries: dict[str, list[tuple[int, Item]]] = {}
         for sk, item in sorted(meta.items()):
             if sk.startswith("history#"):
@@ -198,18 +199,18 @@ class _Audit:
             last = found[-1][1].get("arms")
             ends = None if last is None else [(a["L"][0]["S"], int(a["L"][1]["N"])) for a in last["L"]]
             now = [(sk.lstrip("0"), weight) for sk, weight in arms[alias]] if alias in arms else None
-            assert ends == now, f"the history of {alias} ends otherwise than it is"
+            assert ends == now, f"the history of {alias} does not end with its current arms"
 
     # --- directories ---
 
-    def look_at_directories(self, settled: bool) -> None:
+    def check_directories(self, settled: bool) -> None:
         pairs: Counter[str] = Counter()
         for pk, items in self.items.items():
             if not pk.startswith(_MANIFEST):
                 continue
             manifest, record = pk.removeprefix(_MANIFEST), items["#"]
             refs = int(record["refs"]["N"])
-            assert refs == self.manifests[manifest], f"a manifest is counted {refs} times"
+            assert refs == self.manifests[manifest], f"a manifest has the wrong count {refs}"
             assert not (settled and refs == 0), "an unused manifest is left"
             if refs == 0:
                 assert manifest in self.items["holdall#ArtifactSweep"], "no sweep will find a manifest"
@@ -223,7 +224,7 @@ class _Audit:
         for pk, items in self.items.items():
             if pk.startswith(_FILE) and "refs" in items["#"]:
                 file = pk.removeprefix(_FILE)
-                assert int(items["#"]["refs"]["N"]) == pairs[file], "a file is counted wrongly"
+                assert int(items["#"]["refs"]["N"]) == pairs[file], "a file has the wrong count"
                 self.accounted.add(self.home.file_key(file))
                 if "stored" in items["#"]:
                     self.accounted.add(items["#"]["stored"]["S"])
@@ -235,21 +236,21 @@ class _Audit:
         assert "complete" in items["#"], "a manifest in use is not complete"
         bodies = [body for body in self.objects.values() if digest(body) == manifest]
         if not bodies:
-            return  # it is on its way
+            return  # the manifest is not stored yet
         for sha in _digests(loads(bodies[0])):
             assert f"file#{sha}" in items
             stored = self.items[_FILE + sha]["#"]["stored"]["S"]
-            assert digest(self.objects[stored]) == sha, "a file of a directory is lost"
+            assert digest(self.objects[stored]) == sha, "a file of a directory has the wrong bytes"
 
     def info(self, key: str) -> Any:
         try:
             return self.store.service.send_blocking(HeadObject(self.home.service, key))
         except ObjectNotFoundError:
-            raise AssertionError(f"{key} is gone") from None
+            raise AssertionError(f"{key} does not exist") from None
 
 
 def _digests(manifest: Any) -> set[str]:
-    """All digests that a manifest names."""
+    """All digests that a manifest contains."""
     if isinstance(manifest, dict):
         return set().union(*map(_digests, manifest.values()))
     if isinstance(manifest, list):
@@ -259,5 +260,5 @@ def _digests(manifest: Any) -> set[str]:
 
 
 def digest(body: bytes) -> str:
-    """The sha256 in hexadecimal digits."""
+    """The SHA-256 in hexadecimal digits."""
     return sha256(body).hexdigest()

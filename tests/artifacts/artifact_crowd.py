@@ -1,4 +1,4 @@
-"""Publishes one artifact from many threads: ``artifact_crowd.py STORE FILES THREADS EACH``; says the numbers it got."""
+"""Publishes an artifact from many threads, prints the numbers: ``artifact_crowd.py STORE FILES THREADS EACH``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "model"
 
 
 def crowd(threads: int, *works: Callable[[int], list[Any]]) -> list[Any]:
-    """What each work gives, in so many threads that begin at once; they take turns."""
+    """Start all threads at once, deal the works out to them in turn, and return all results."""
     barrier = Barrier(threads)
 
     def work(number: int) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Processes that kill themselves after each request of a change, and others that come after them.
+"""Kills a process after each request of a change, and checks that other processes can continue from there.
 
-``artifact_dying.py KIND ENDPOINT DIRECTORY STRIDE`` prints a line for each request after which a process was killed:
-with the stride 0 that is every one. What the audit finds afterwards ends the script.
+``artifact_dying.py KIND ENDPOINT DIRECTORY STRIDE`` prints a line for each request after which it killed a process:
+after every request if the stride is 0. The script fails if the audit finds anything wrong afterwards.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ KILLED = {
     "publish a content of files": 5,
     "split an alias": 1,
     "delete with aliases": 2,
-    "prune what nobody serves": 4,
+    "prune unserved versions": 4,
     "purge a version": 3,
     "purge LATEST": 3,
     "purge all": 9,
 }
-"""What is killed, and how many requests apart in an everyday run: long ones repeat similar steps."""
+"""The scenarios of an everyday run. The number multiplies the stride: long scenarios repeat similar steps."""
 
 FEW = (
     "put another",
     "publish",
     "publish a content",
     "split an alias",
-    "prune what nobody serves",
+    "prune unserved versions",
     "purge a version",
 )
-"""Those for servers, which are slower."""
+"""The scenarios for servers, which are slower."""
 
 TWO_DAYS = 2 * 24 * 3600.0
 
 
 @contextmanager
 def open_store(kind: str, where: str, place: Path) -> Iterator[Store]:
-    """The store of a place: a file and a directory there, or a table and a prefix called like it."""
+    """The store of a place: a file and a directory in it, or a table and a prefix named after it."""
     if kind == "disk":
         settings: dict[str, Any] = {"durability": "normal"}
         with Database(f"embedded:{place / 'store.db'}", **settings) as db:
@@ -76,8 +76,8 @@ def open_store(kind: str, where: str, place: Path) -> Iterator[Store]:
         bucket.close()
 
 
-class Dying:
-    """One scenario at one place."""
+class DyingRun:
+    """One scenario in one place."""
 
     def __init__(self, kind: str, where: str, place: Path, scenario: Scenario) -> None:
         self.kind = kind
@@ -91,7 +91,7 @@ class Dying:
         self.finish(self.scenario.before(rig.artifacts, self.place))
 
     def die(self, rig: Rig, at: int) -> None:
-        """Make the change, and be killed once the request of this number is done."""
+        """Make the change, and kill this process once the request with this number is done."""
         self.finish(rig.names())
         rig.watch.requests.clear()
 
@@ -102,8 +102,8 @@ class Dying:
         rig.watch.after = after
         self.finish(self.scenario.change(rig.artifacts, self.place))
 
-    def look(self, rig: Rig) -> None:
-        """Audit what is there; do it again; let time pass, and see that nothing is left."""
+    def check_recovery(self, rig: Rig) -> None:
+        """Audit the store; repeat the change; then let time pass, purge everything, and check that nothing is left."""
         seen = Seen()
         self.finish(rig.names())
         home = self.finish(_home(rig))
@@ -127,7 +127,7 @@ class Dying:
         return run(flow)
 
     def fork_child(self, work: Callable[..., None], *args: Any) -> int:
-        """How a child ended that did some work on the store: 0, or minus the signal that it died of."""
+        """Do some work on the store in a child; return 0, or minus the signal that killed the child."""
         child = os.fork()
         if child == 0:
             code = 1
@@ -135,7 +135,7 @@ class Dying:
                 with open_store(self.kind, self.where, self.place) as store:
                     work(Rig("blocking", store), *args)
                 code = 0
-            except BaseException:  # noqa: BLE001 - told, and the process ends
+            except BaseException:  # noqa: BLE001 - reported before the process exits
                 print(f"{self.scenario}, {work.__name__} {args}", file=sys.stderr)
                 traceback.print_exc()
             finally:
@@ -152,13 +152,13 @@ async def _home(rig: Rig) -> Any:
 
 def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride: int) -> None:
     """Kill a process after each request of a scenario, or after some of them."""
-    prepared = Dying(kind, where, directory / "prepared", scenario)
+    prepared = DyingRun(kind, where, directory / "prepared", scenario)
     if kind == "disk":
         prepared.place.mkdir()
         assert prepared.fork_child(prepared.prepare) == 0
     at = 1 + crc32(str(scenario).encode()) % stride
     while True:
-        dying = Dying(kind, where, directory / uuid4().hex, scenario)
+        dying = DyingRun(kind, where, directory / uuid4().hex, scenario)
         if kind == "disk":
             shutil.copytree(prepared.place, dying.place)
         else:
@@ -166,7 +166,7 @@ def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride
             assert dying.fork_child(dying.prepare) == 0
         code = dying.fork_child(dying.die, at)
         assert code in (0, -signal.SIGKILL)
-        assert dying.fork_child(dying.look) == 0, f"{scenario}: killed after request {at}"
+        assert dying.fork_child(dying.check_recovery) == 0, f"{scenario}: killed after request {at}"
         shutil.rmtree(dying.place)
         if code == 0:
             shutil.rmtree(prepared.place, ignore_errors=True)
@@ -176,12 +176,12 @@ def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride
 
 
 def main(kind: str, where: str, directory: str, stride: str) -> None:
-    first = Dying(kind, where, Path(directory, uuid4().hex), SCENARIOS[0])
+    first = DyingRun(kind, where, Path(directory, uuid4().hex), SCENARIOS[0])
     first.place.mkdir()
-    # imports here, once, what every child would have to import
+    # import here, once, what every child would have to import
     with open_store(kind, where, first.place) as store:
         first.prepare(Rig("blocking", store))
-        first.look(Rig("blocking", store))
+        first.check_recovery(Rig("blocking", store))
     for scenario in SCENARIOS:
         if scenario.name in (KILLED if kind == "disk" or stride == "0" else FEW):
             apart = int(stride) * KILLED[scenario.name] if int(stride) else 1

@@ -1,4 +1,4 @@
-"""A careless writer: it puts, publishes and points aliases as versioned does, with unconditional writes."""
+"""A writer without conditions: it puts, publishes and points aliases as the package versioned does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["foreign_alias", "foreign_publish", "foreign_put"]
 
 
 def foreign_put(name: str, body: bytes) -> Flow:
-    """The object, then the row."""
+    """Write the object, then the row."""
 
     async def flow(scene: Scene) -> None:
         context = scene.context
@@ -35,7 +35,7 @@ def foreign_put(name: str, body: bytes) -> Flow:
 
 
 def foreign_publish(name: str) -> Flow:
-    """A number that seems to be free; a copy under it; the row. None when there was something after all."""
+    """Copy LATEST under a number that seems free, then write the row. Return None if the number is in use after all."""
 
     async def flow(scene: Scene) -> str | None:
         context = scene.context
@@ -58,7 +58,7 @@ def foreign_publish(name: str) -> Flow:
 
 
 def foreign_alias(name: str, alias: str, version: int) -> Flow:
-    """The row of an alias, whatever was there."""
+    """Write the row of an alias without reading it first."""
 
     async def flow(scene: Scene) -> None:
         context = scene.context

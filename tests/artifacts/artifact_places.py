@@ -1,6 +1,6 @@
-"""``db.artifacts`` for tests written once: in both colours, embedded with files on disk, and in DynamoDB and S3.
+"""``db.artifacts`` for tests that are written once: sync and async, embedded with files on disk, on DynamoDB and S3.
 
-What a place has is called plainly in either colour; what is iterated comes as a list.
+Tests call a place's methods without ``await``, sync or async, and get a list where a method iterates.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["NEAR", "WAYS", "Place", "open_place"]
 
 WAYS = ["embedded, blocking", "memory, awaiting", "wire, blocking", "wire, awaiting"]
 NEAR = WAYS[:2]
-"""On this machine, in each colour: for what no server can make a difference to."""
+"""On this machine, in each colour: for rules that do not depend on the store."""
 
 
 class Plain:
-    """An object of either colour whose methods are called plainly."""
+    """Wraps an object of either colour so that its methods are called without ``await``."""
 
     def __init__(self, inner: Any, runner: asyncio.Runner) -> None:
         self._inner = inner
@@ -54,7 +54,7 @@ def _is_async(thing: Any) -> bool:
 
 
 class Place:
-    """A database with artifacts, and the way to its rows and objects past them."""
+    """A database with artifacts, and direct access to its rows and objects."""
 
     def __init__(self, db: Any, sync: Database, runner: asyncio.Runner) -> None:
         self.db = db
@@ -63,7 +63,7 @@ class Place:
         self.files = sync.files
 
     def rows(self, pk: str) -> list[dict[str, Any]]:
-        """The items of a partition, as they are stored."""
+        """The items of a partition, as stored."""
         from holdall.core import KeyCondition, Query
 
         layout = self.sync.table.layout()
@@ -82,7 +82,7 @@ class Place:
 def open_place(
     way: str, directory: Path, monkeypatch: pytest.MonkeyPatch, *, bucket: bool = True
 ) -> Iterator[Place]:
-    """A new place; its bucket, where it has one, is made unless that is not wanted."""
+    """Open a new place; where it needs a bucket, create it unless ``bucket`` is false."""
     kind, colour = way.split(", ")
     settings = ArtifactSettings(suffix=".txt")
     if kind == "wire":

@@ -1,11 +1,11 @@
 """Where the tests of artifacts run: every store with its service, both colours, with a clock that a test can move.
 
 A test is written once, as ``async def test(rig: Rig)``. In the awaiting colour it runs on an event loop; in the
-blocking one it never suspends. What `Rig` gives can be awaited in both.
+blocking one it never suspends. A test can await the methods of `Rig` in both.
 
-- ``@everywhere``: in memory in both colours; and in a file and a directory or on ministack, by turns.
-- ``@here``: in memory, and in a file and a directory, each in both colours.
-- ``@in_memory``: where the store cannot make a difference; in both colours.
+- ``@everywhere``: in memory, and in turn on disk or on ministack.
+- ``@here``: in memory and on disk.
+- ``@in_memory``: in memory only, for tests that do not depend on the store.
 
 Nothing sleeps: a flow that waits moves the clock.
 """
@@ -62,10 +62,10 @@ _SERVICE = "main"
 
 
 class Watched(Recorder):
-    """A recorder of a store that is closed by who opened it."""
+    """A recorder that leaves its store open: the caller that opened the store closes it."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 # --- the store ------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Watched(Recorder):
 
 @dataclass(frozen=True)
 class Store:
-    """A table and a service, past all watches; to be looked at in the blocking colour."""
+    """A table and a service without recorders, for direct, blocking access."""
 
     url: str
     settings: dict[str, Any]
@@ -135,7 +135,7 @@ def open_store(kind: Kind) -> Iterator[Store]:
 
 
 class Rig:
-    """A database in one of the colours, as a test of artifacts uses it."""
+    """A database in one colour, with a clock and recorders."""
 
     def __init__(self, colour: Colour, store: Store, clock: Clock | None = None, **more: Any) -> None:
         self.colour = colour
@@ -157,22 +157,22 @@ class Rig:
 
     @property
     def home(self) -> Home:
-        """Where artifacts are, once anything has been done with them."""
+        """Where artifacts are stored; known after the first operation."""
         found = self.context.state.of(KnownHome).home
         assert found is not None
         return found
 
     @property
     def artifacts(self) -> AsyncArtifacts:
-        """``db.artifacts``, to be awaited in both colours."""
+        """``db.artifacts``, awaited in both colours."""
         return cast("AsyncArtifacts", Awaited(self.db.artifacts))
 
     async def versions(self, name: str, **options: Any) -> list[Artifact]:
-        """All that ``db.artifacts.versions`` iterates over."""
+        """Everything that ``db.artifacts.versions`` yields."""
         return await self.collect(self.db.artifacts.versions(name, **options))
 
     async def names(self, *args: Any, **options: Any) -> list[str]:
-        """All that ``db.artifacts.names`` iterates over."""
+        """Everything that ``db.artifacts.names`` yields."""
         return await self.collect(self.db.artifacts.names(*args, **options))
 
     async def collect(self, iterator: Any) -> list[Any]:
@@ -181,7 +181,7 @@ class Rig:
         return [each async for each in iterator]
 
     def fresh(self, colour: Colour | None = None) -> Rig:
-        """Another database on the same store, with the same clock, with empty caches and no recorder yet."""
+        """Another database on the same store, with the same clock, empty caches and a new recorder."""
         return Rig(colour or self.colour, self.store, self.clock, **self._more)
 
     def items(self, pk: str) -> dict[str, Item]:

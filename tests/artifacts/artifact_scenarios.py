@@ -1,4 +1,4 @@
-"""Everything that changes an artifact, each with what is there before: to be broken off at any step."""
+"""Every change of an artifact, with the state it starts from. Tests interrupt them at any step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = Callable[[AsyncArtifacts, Path], Awaitable[Any]]
 
 
 class Scenario(NamedTuple):
-    """What is there before, and what is done then; done once more, it must come to the same."""
+    """How to create the initial state, and the change; repeating the change must lead to the same state."""
 
     name: str
     before: Step
@@ -28,7 +28,7 @@ class Scenario(NamedTuple):
 
 
 def trees(directory: Path) -> None:
-    """Two directories to put that have a file in common."""
+    """Write two directories that have a file in common."""
     for name, files in {"first": {"a": ONE, "b/c": TWO}, "second": {"a": ONE, "d": THREE}}.items():
         for path, body in files.items():
             place = directory / name / path
@@ -45,7 +45,7 @@ async def _put(artifacts: AsyncArtifacts, place: Path) -> None:
 
 
 async def _publish_three(artifacts: AsyncArtifacts, place: Path) -> None:
-    """Three versions, and a LATEST that is none of them."""
+    """Publish three versions, and put a LATEST that differs from all of them."""
     for body in (ONE, TWO, THREE):
         await artifacts.put(NAME, body, metadata={"size": str(len(body))})
         await artifacts.publish(NAME)
@@ -104,7 +104,7 @@ SCENARIOS = [
     Scenario("restore LATEST", _delete_two, lambda a, _: a.restore(NAME)),
     Scenario("prune", _put_aliases, lambda a, _: a.prune(NAME, keep_last=0, older_than=0)),
     Scenario(
-        "prune what nobody serves", _publish_three, lambda a, _: a.prune(NAME, keep_last=1, older_than=0)
+        "prune unserved versions", _publish_three, lambda a, _: a.prune(NAME, keep_last=1, older_than=0)
     ),
     Scenario("purge a version", _put_aliases, lambda a, _: a.purge(NAME, 2, drop_aliases=True)),
     Scenario("purge LATEST", _put_aliases, lambda a, _: a.purge(NAME, "LATEST", drop_aliases=True)),

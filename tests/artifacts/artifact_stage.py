@@ -1,8 +1,8 @@
-"""A stage on which flows are interleaved by hand, a request at a time, so that every schedule can be played.
+"""A stage on which a test interleaves flows by hand, one request at a time, so that it can try every schedule.
 
-An `Actor` is a flow on a port that stops before each request; `Actor.step` lets that request happen. Nothing sleeps,
-and there are no threads: the same schedule has the same result. The service can be like S3, where an etag identifies
-the bytes, but not the put that they came from.
+An `Actor` is a flow on a port that stops before each request; `Actor.step` sends that request. Nothing sleeps, and
+there are no threads: the same schedule has the same result. `ContentEtags` is a service like S3, whose etags identify
+the bytes but not the put that wrote them.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ MOST_STEPS = 2000
 
 
 class Death(BaseException):  # must not be caught
-    """The process is no more."""
+    """The process died."""
 
 
 class _Pause:
-    """Give the word back to the stage."""
+    """Return control to the stage."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
 
 
 class StepPort(World):
-    """A port that stops before each request, and when a flow wants to sleep."""
+    """A port that stops before each request, and when a flow sleeps."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -103,7 +103,7 @@ class StepPort(World):
 
 
 class Actor:
-    """A flow under way; ``result`` or ``error`` is how it ended."""
+    """A flow under way; ``result`` or ``error`` shows how it ended."""
 
     def __init__(self, port: StepPort, flow: Coroutine[Any, Any, Any]) -> None:
         self.port = port
@@ -114,7 +114,7 @@ class Actor:
         self._advance()
 
     def step(self) -> None:
-        """Let the request happen before which the flow stands, and go on to the next."""
+        """Send the request that the flow stopped before, and continue to the next."""
         if not self.done:
             self._advance()
 
@@ -127,7 +127,7 @@ class Actor:
             self.done, self.error = True, error
 
     def run(self, steps: int = MOST_STEPS, patience: float | None = None) -> None:
-        """So many steps, or to the end; or until it has waited for others for so many seconds."""
+        """Take this many steps, or run to the end, or until the flow has waited this many seconds."""
         began = self.port.now()
         for _ in range(steps):
             if self.done:
@@ -135,17 +135,17 @@ class Actor:
             if patience is not None and (self.port.now() - began).total_seconds() > patience:
                 return
             self.step()
-        assert steps < MOST_STEPS, "it never ends"
+        assert steps < MOST_STEPS, "the flow never ends"
 
     def kill(self) -> None:
-        """It stands still, for ever: nothing that it would do on its way out happens."""
+        """Stop the flow for good: no cleanup of its own sends anything."""
         if not self.done:
             self.port.dead = True
             self._advance()
 
 
 class Scene(NamedTuple):
-    """What a flow is given: the artifacts, the context under them, and a directory with trees to put."""
+    """The arguments of a flow: the artifacts, the context under them, and a directory with trees to put."""
 
     artifacts: AsyncArtifacts
     context: Context
@@ -162,7 +162,7 @@ class Stage:
         self.store = store
         self.clock = clock
         self.rig = Rig("blocking", store, clock)
-        self.rig.db.artifacts.put("warm", b"up")  # the table is made, and its layout known
+        self.rig.db.artifacts.put("warm", b"up")  # creates the table and caches its layout
         self.rig.db.artifacts.purge("warm")
 
     @property
@@ -171,7 +171,7 @@ class Stage:
 
     @property
     def now(self) -> Any:
-        """The artifacts, for what is done at once."""
+        """The artifacts, for calls that run to their end at once."""
         return self.rig.db.artifacts
 
     def context(self) -> tuple[Context, StepPort]:
@@ -179,7 +179,7 @@ class Stage:
         return replace(self.rig.context, port=cast("Port", port)), port
 
     def enter(self, flow: Flow) -> Actor:
-        """Begin a flow; it stands before its first request."""
+        """Start a flow, and stop it before its first request."""
         context, port = self.context()
         return Actor(port, flow(Scene(AsyncArtifacts(context), context, self.store.directory)))
 
@@ -204,7 +204,7 @@ class ContentEtags:
         return cast("R", reply)
 
     def _etag(self, request: Any) -> str:
-        """The etag inside that stands for the one demanded."""
+        """The inner service's etag for the content etag in the request."""
         try:
             info = self._service.send_blocking(
                 HeadObject(request.service, getattr(request, "source", request.key))

@@ -1,7 +1,7 @@
 """Where the tests of directories' files run: both colours, services in memory and on disk, a clock, and deaths.
 
-A test is written once, as ``async def test(rig: Rig)``; in the blocking colour it never suspends. `Rig.audit` looks at
-every record and every object, and says what must hold whatever happened before.
+A test is written once, as ``async def test(rig: Rig)``; in the blocking colour it never suspends. `Rig.audit` reads
+every record and every object, and checks what must hold at any moment.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from holdall.tables.record import Record, fetch
 from holdall.tables.record_column import text
 
 DAYS = timedelta(days=2)
-"""Longer than any hold is good for."""
+"""Longer than any hold lasts."""
 
 
 class Dead(Exception):
-    """The process is gone: it sends nothing any more."""
+    """The process died: it sends nothing more."""
 
 
 class Row(Record):
-    """What stands for a version."""
+    """Stands in for a version's row."""
 
     manifest = text("manifest")
 
 
 async def send(change: Change) -> None:
-    """Commit, and raise what refuses it."""
+    """Commit, and raise an error if a condition refuses the change."""
     refused = await commit_once(change)
     if refused is not None:
         raise ContentionError(f"refused: {', '.join(refused.found)}")
 
 
-class MeddledPort:
-    """A port with a clock of its own, where a test can get in between, and which can die."""
+class InterceptedPort:
+    """A port with its own clock, on which a test can run code before each request and let the process die."""
 
     def __init__(self, port: Any) -> None:
         self._port = port
@@ -103,9 +103,9 @@ class Rig:
         self._made = 0
         self.port = self.fresh()
 
-    def fresh(self) -> MeddledPort:
-        """Another process, as it were: it has its own clock, counts its own requests, and lives."""
-        self.port = MeddledPort(self.db._context.port)
+    def fresh(self) -> InterceptedPort:
+        """Act as another process from here on: a new clock, no requests counted, not dead."""
+        self.port = InterceptedPort(self.db._context.port)
         return self.port
 
     @property
@@ -115,10 +115,10 @@ class Rig:
     async def home(self) -> Home:
         return await home_of(self.db._context)
 
-    # --- what is done ---
+    # --- actions ---
 
     def folder(self, files: Mapping[str, bytes | None]) -> Path:
-        """A directory with these files; None is an empty directory."""
+        """Make a directory with these files; None stands for an empty directory."""
         self._made += 1
         top = self.root / f"directory{self._made}"
         top.mkdir()
@@ -137,7 +137,7 @@ class Rig:
         return directory
 
     async def put(self, name: str, directory: Directory, context: Context | None = None) -> None:
-        """Make a directory the content of a name, as a version is."""
+        """Make a directory the content of a name, as a version does."""
         context = context or self.context
         home = await self.home()
         hold = await hold_files(context, home, directory)
@@ -152,7 +152,7 @@ class Rig:
         await send(change)
 
     async def drop(self, name: str, context: Context | None = None) -> None:
-        """Let a name be gone, if it is there."""
+        """Remove a name, if it exists."""
         context = context or self.context
         home = await self.home()
         row = await fetch(context.port, Row(home.address(name, "LATEST")))
@@ -167,17 +167,17 @@ class Rig:
         return await sweep(context or self.context, await self.home(), manifests)
 
     async def sweep_later(self) -> Freed:
-        """Sweep when every hold is over, and every sweep that was begun, in another process."""
+        """Sweep in another process, when every hold and every sweep begun earlier has expired."""
         self.fresh().ahead = 2 * DAYS
         freed = await self.sweep()
         self.fresh()
         return freed
 
-    # --- what there is ---
+    # --- state ---
 
     @property
     def uploads(self) -> list[str]:
-        """The keys that bytes were sent for."""
+        """The keys of all objects that were uploaded, in part or whole."""
         sent = [each for each in self.port.requests if isinstance(each, PutObject | UploadPart)]
         return [each.key if isinstance(each, PutObject) else each.upload.key for each in sent]
 
@@ -194,14 +194,14 @@ class Rig:
         return {(home.pk_of(item), home.sk_of(item)): item for item in page.items}
 
     async def audit(self) -> Audit:
-        """Look at everything, and check what always holds."""
+        """Read everything, and check what always holds."""
         records, objects = await self.records(), await self.objects()
         return Audit(records, objects).audit(self.directories)
 
 
 @dataclass
 class Audit:
-    """All records and all objects, at one moment when nothing is going on."""
+    """All records and all objects, at a moment when no request is under way."""
 
     records: dict[tuple[str, str], Item]
     objects: dict[str, bytes]
@@ -220,7 +220,7 @@ class Audit:
 
     @property
     def needed(self) -> set[str]:
-        """The keys that records speak of."""
+        """The keys that records refer to."""
         files = self.of("File").values()
         return {item["stored"]["S"] for item in files if "stored" in item} | {
             key for item in files for key in item.get("leftovers", {}).get("SS", ())
@@ -241,18 +241,18 @@ class Audit:
         files, manifests = self.of("File"), self.of("Manifest")
         for sha, item in files.items():
             assert int(item.get("refs", {"N": "0"})["N"]) == counts[sha], (
-                "a file's count is that of its pairs"
+                "a file's count must match its pairs"
             )
             assert ("deleting" in item) == ("born" in item and counts[sha] == 0)
         assert counts.keys() <= files.keys()
-        assert self.versions.keys() <= manifests.keys(), "a version's manifest is known"
+        assert self.versions.keys() <= manifests.keys(), "a version's manifest must have a record"
         for sha, item in manifests.items():
-            assert int(item["refs"]["N"]) == self.versions[sha], "a manifest's count is that of its versions"
+            assert int(item["refs"]["N"]) == self.versions[sha], "a manifest's count must match its versions"
             if self.versions[sha]:
                 assert "complete" in item
                 assert "going" not in item
             else:
-                assert sha in self.marks, "a manifest without versions is marked"
+                assert sha in self.marks, "a manifest without versions must be marked"
             if "complete" in item:
                 assert pairs.get(sha, set()) == set(directories[sha].sizes)
                 self._check_files(files, directories[sha])
@@ -269,7 +269,7 @@ class Audit:
         assert set(self.of("Manifest")) == set(self.versions)
 
     def check_nothing_left(self) -> None:
-        """That all is gone, but for the records that say that a key must not be used again."""
+        """Check that everything is gone, except the records that keep a key from being used again."""
         assert self.objects == {}
         assert self.marks == set()
         assert not self.of("Manifest")
@@ -306,6 +306,6 @@ def everywhere(test: Test) -> Callable[..., None]:
         with open_rig(*way) as rig:
             finish(way[0], test(rig))
 
-    del run_it.__wrapped__  # pytest would look at its arguments
+    del run_it.__wrapped__  # pytest would take its arguments for fixtures
     marked: Callable[..., None] = pytest.mark.parametrize("way", _WAYS, ids=" ".join)(run_it)
     return marked

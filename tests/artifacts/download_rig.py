@@ -1,7 +1,7 @@
 """Where downloads of artifacts are tested: every kind of service, both colours, with a cache.
 
-A test is written once, as ``async def test(store: Store)``, and runs in the colours of `rig.files`, whose services it
-has: a meddler can act between requests, and parts may be small.
+A test is written once, as ``async def test(store: Store)``, and runs in the colours of `rig.files`, on its services:
+a meddler can act between requests, and parts may be small.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EVERYWHERE = (*BOTH, Way("disk", "blocking"), Way("S3", "awaiting"))
 
 
 class Store:
-    """The artifacts of a database, to be awaited in both colours."""
+    """The artifacts of a database, awaited in both colours."""
 
     def __init__(self, rig: Rig, cache: Path) -> None:
         self.rig = rig
@@ -60,31 +60,31 @@ class Store:
         self.url = partial(delivery.url, self.context)
 
     async def put_and_publish(self, name: str, content: Any) -> Artifact:
-        """A version with this content."""
+        """Put this content and publish it as a version."""
         await self.put(name, content)
         return await self.publish(name)
 
     def gets(self) -> list[GetObject]:
-        """The requests for bytes so far, which are then forgotten."""
+        """Return the requests for bytes so far, and forget all requests."""
         found: list[GetObject] = self.service.list_sent(GetObject)
         self.service.requests.clear()
         return found
 
     def names(self) -> set[str]:
-        """What is where downloads go."""
+        """The names in the directory that downloads go to."""
         return {path.name for path in self.directory.iterdir()}
 
     def list_cache(self) -> set[str]:
-        """All files in the cache, by name."""
+        """The names of all files in the cache."""
         return {path.name for path in self.cache.rglob("*") if path.is_file()}
 
     def entry(self, data: bytes) -> Path:
-        """Where the cache has these bytes."""
+        """The path of these bytes in the cache."""
         digest = sha256(data).hexdigest()
         return self.cache / digest[:2] / digest
 
     def fail_from(self, count: int, of: str = "") -> None:
-        """Let requests for bytes, of objects with this in their keys, fail from this one on."""
+        """After this many requests for bytes of objects with ``of`` in their keys, let every further one fail."""
         seen: list[Any] = []
 
         def fail(request: Any) -> None:
@@ -96,13 +96,13 @@ class Store:
         self.service.before = fail
 
     def mend(self) -> None:
-        """Let nothing fail any more."""
+        """Let requests succeed again."""
         self.service.before = self.service.after = lambda request: None
 
 
 @contextmanager
 def open_download_store(way: Way, cache_size: int = 10**9, cached: bool = True) -> Iterator[Store]:
-    """A store with nothing in it."""
+    """Open an empty store."""
     with tempfile.TemporaryDirectory() as name:
         cache = Path(name) / "cache"
         settings = ArtifactSettings(cache=str(cache), cache_size=cache_size) if cached else ArtifactSettings()
@@ -116,7 +116,7 @@ def on(*ways: Way, **options: Any) -> Callable[[Test], Callable[..., None]]:
 
 
 def tree_of(directory: Path) -> dict[str, bytes | None]:
-    """What is in a directory: files with their bytes, directories without; programs with a star."""
+    """The content of a directory: files with their bytes, directories with None; a star marks executable files."""
     found: dict[str, bytes | None] = {}
     for path in sorted(directory.rglob("*")):
         star = "*" if path.is_file() and os.access(path, os.X_OK) else ""

@@ -1,4 +1,4 @@
-"""A bucket as S3's own API shows it, asked in plain HTTP, so that none of our code tells of our code."""
+"""A bucket as S3's own API shows it, read in plain HTTP, so that Holdall's code is not checked with itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _META = "x-amz-meta-"
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object with all that its owner gave it."""
+    """An object, with everything that its writer specified."""
 
     body: bytes
     content_type: str | None = None
@@ -29,8 +29,8 @@ class StoredObject:
 class Bucket:
     """A new bucket on a server that asks for no signature.
 
-    It keeps the versions of its objects: in one that does not, ministack leaves an object that replaces another the
-    tags of the old one, which S3 does not.
+    The bucket keeps versions of its objects, because without versioning, ministack keeps the old object's tags when
+    another replaces it. S3 does not.
     """
 
     def __init__(self, url: str, name: str) -> None:
@@ -41,7 +41,7 @@ class Bucket:
         self._ask("PUT", "?versioning", kept.encode())
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def objects(self) -> dict[str, StoredObject]:
@@ -64,11 +64,11 @@ class Bucket:
         )
 
     def find_modified(self, key: str) -> datetime:
-        """When an object was last put, as S3 says it."""
+        """When an object was last put, according to S3."""
         return parsedate_to_datetime(self._ask("GET", f"/{quote(key)}")[0]["last-modified"])
 
     def put(self, key: str, given: StoredObject) -> None:
-        """Make an object just so."""
+        """Put an object with exactly these headers and tags."""
         headers = {f"{_META}{name}": text for name, text in given.metadata.items()}
         headers |= {"content-type": given.content_type} if given.content_type else {}
         headers |= {"x-amz-tagging": urlencode(given.tags)} if given.tags else {}
@@ -87,5 +87,5 @@ class Bucket:
 
 def _text(element: ElementTree.Element, name: str) -> str:
     found = [each.text or "" for each in element if re.sub("{.*}", "", each.tag) == name]
-    assert len(found) == 1, f"{name} is there {len(found)} times"
+    assert len(found) == 1, f"found {name} {len(found)} times"
     return found[0]

@@ -1,8 +1,8 @@
-"""The package versioned at the other end of a pipe, over the same server as ours.
+"""The package versioned at the other end of a pipe, using the same server as Holdall.
 
-`versioned` starts an application of it when a test first needs one; it ends with the test process. What pip installs is
-named in ``versioned.txt`` here and goes into ``.venv-versioned``, once. Where PyPI cannot be reached the test is
-skipped with the reason.
+`start_versioned` starts an application that uses it, when a test first needs one; the application ends with the test
+process. ``versioned.txt`` lists what pip installs into ``.venv-versioned``, once. Without access to PyPI the test is
+skipped with that reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REGION = ENVIRONMENT["AWS_REGION"]
 
 
 class VersionedError(Exception):
-    """The package refused; ``name`` is that of its error."""
+    """The package refused a call; ``name`` is the name of its error."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -32,7 +32,7 @@ class VersionedError(Exception):
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository of versioned's: call it with a method's name and its arguments."""
+    """A repository of the package: call it with a method's name and its arguments."""
 
     application: Program
     bucket: str
@@ -54,12 +54,12 @@ class Repository:
 
 @once("the package versioned")
 def start_versioned() -> Program:
-    """An application of the package, ``versioned_application.py``, started now if it was not."""
+    """Start ``versioned_application.py``, once."""
     settings = {
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": start_server(
             "ministack"
-        ),  # the package has no argument for it, botocore has this
+        ),  # botocore reads it; the package has no argument for it
     }
     python = install(".venv-versioned")
     return Program([str(python), "-W", "ignore", str(HERE / "versioned_application.py")], settings)

@@ -1,4 +1,4 @@
-"""A table and a bucket for artifacts on a real server, with us on one side and the package versioned on the other."""
+"""A table and a bucket for artifacts on a real server, used by Holdall and by the package versioned."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NAME = "my-app"
 
 
 class World:
-    """A table and a bucket of their own, and a database on both."""
+    """A new table and a new bucket, with a database on both."""
 
     def __init__(self) -> None:
         url = start_server("ministack")
@@ -58,23 +58,23 @@ class World:
         )
 
     def rename(self) -> World:
-        """The same place, for another artifact."""
+        """The same world, with another artifact name."""
         other = copy(self)
         other.name = f"app-{uuid4().hex}"
         return other
 
     @property
     def ours(self) -> Artifacts:
-        """Our side."""
+        """Holdall's artifacts."""
         return self.db.artifacts
 
     @property
     def theirs(self) -> Repository:
-        """The package's side."""
+        """The package's repository."""
         return Repository(start_versioned(), self.bucket.name, self.table, SUFFIX)
 
     def items(self, partition: str) -> list[dict[str, Any]]:
-        """What is in a partition, exactly as it is stored."""
+        """The items of a partition, exactly as stored."""
         key = KeyCondition("pk", {"S": partition})
         page = self.db.send(Query(self.table, key, consistent=True))
         assert page.last_key is None
@@ -101,7 +101,7 @@ def digest(content: bytes) -> str:
 
 
 def without_times(items: list[dict[str, Any]], fraction: str) -> list[dict[str, Any]]:
-    """Rows with their times left out, once they are in versioned's form; ``fraction`` is what seconds may have."""
+    """Check that the times of rows have versioned's form, and remove them; ``fraction`` matches the microseconds."""
     for item in items:
         text = item["update_at"]["S"]
         assert len(text) == 31
@@ -110,12 +110,12 @@ def without_times(items: list[dict[str, Any]], fraction: str) -> list[dict[str, 
 
 
 def rows(world: World) -> list[dict[str, Any]]:
-    """The rows of the artifact, without times: these come from S3, which has whole seconds."""
+    """The rows of the artifact, without times, which come from S3 in whole seconds."""
     return without_times(world.items(world.name), "000000")
 
 
 def alias_rows(world: World) -> list[dict[str, Any]]:
-    """The rows of its aliases, without times: these come from a clock."""
+    """The rows of its aliases, without times, which come from a clock."""
     return without_times(world.items(f"__{world.name}-alias"), r"\d{6}")
 
 
@@ -128,7 +128,7 @@ def iso(moment: datetime | None) -> str | None:
 
 
 def their_history(world: World) -> None:
-    """What the package writes in these tests: two versions, LATEST changed since, two aliases, one version deleted."""
+    """Let the package write a history: three versions, two aliases, the first version deleted."""
     theirs = world.theirs
     for number in (1, 2):
         theirs(
@@ -155,7 +155,7 @@ def their_history(world: World) -> None:
 
 
 def our_history(world: World) -> None:
-    """The same, written by us."""
+    """Write the same history with Holdall."""
     ours = world.ours
     ours.create_table()
     for number in (1, 2):

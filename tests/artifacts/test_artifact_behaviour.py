@@ -1,4 +1,4 @@
-"""What versioned's own tests demand, and what its bugs teach: of every kind of database, in both colours."""
+"""The behaviour that versioned's own tests require, and that its bugs suggest, on every kind of database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from holdall.errors import (
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of ``place`` runs near in one colour, over the wire in the other, by turns; under torture in all ways."""
+    """Run a test of ``place`` near in one colour and over the wire in the other; under torture, in all ways."""
     if "place" in metafunc.fixturenames:
         turn = take_turns(metafunc.function.__name__)
         ways = WAYS if TORTURE else [NEAR[turn], WAYS[2:][1 - turn]]
@@ -65,10 +65,10 @@ def publish_all(place: Place, *contents: bytes) -> None:
         place.artifacts.publish("my-app")
 
 
-# --- as versioned's tests have it -------------------------------------------------------------------------
+# --- the behaviour of versioned ---------------------------------------------------------------------------
 
 
-def test_where_nothing_is_nothing_is_found(place: Place) -> None:
+def test_an_unknown_artifact_has_no_versions_and_cannot_be_published(place: Place) -> None:
     artifacts = place.artifacts
     with pytest.raises(ArtifactNotFoundError):
         artifacts.publish("my-app")
@@ -138,7 +138,7 @@ def test_the_life_of_an_artifact(place: Place) -> None:
     assert artifacts.names() == []
 
 
-def test_rows_are_exactly_those_of_versioned(place: Place) -> None:
+def test_rows_have_exactly_the_attributes_that_versioned_writes(place: Place) -> None:
     publish_all(place, b"one", b"two")
     place.artifacts.put_alias("my-app", "prod", 1, 2, 20)
     names = [place.sync.table.layout().partition.name, place.sync.table.layout().sort.name]
@@ -186,7 +186,7 @@ def test_bytes_files_and_streams_can_be_put(place: Place, tmp_path: Path) -> Non
 
 
 class _Raw(io.RawIOBase):
-    """A stream that cannot go back."""
+    """A stream that cannot seek."""
 
     def __init__(self, data: bytes) -> None:
         self._inner = io.BytesIO(data)
@@ -198,8 +198,8 @@ class _Raw(io.RawIOBase):
         return self._inner.readinto(room)
 
 
-def test_a_large_stream_that_cannot_go_back_is_put_by_way_of_another_key(near: Place) -> None:
-    data = bytes(range(256)) * 40_000  # more than is put at once
+def test_a_large_unseekable_stream_is_put_through_another_key(near: Place) -> None:
+    data = bytes(range(256)) * 40_000  # too large for a single put
     put = near.artifacts.put("my-app", io.BufferedReader(_Raw(data)), metadata={"a": "b"}, tags={"t": "u"})
     assert (put.sha256, put.size) == (sha(data), len(data))
     assert near.objects() == ["versioned-artifacts/my-app/LATEST.txt"]
@@ -243,7 +243,7 @@ def test_a_deleted_latest_comes_back_with_the_same_content(place: Place) -> None
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "__x-alias", "a#b", "a\nb", "..", 5, "x" * 600])
-def test_an_artifact_with_an_odd_name_cannot_be_made(near: Place, name: Any) -> None:
+def test_an_artifact_with_an_invalid_name_cannot_be_put(near: Place, name: Any) -> None:
     with pytest.raises(InvalidArtifactError):
         near.artifacts.put(name, b"x")
     assert near.objects() == []
@@ -265,7 +265,7 @@ def test_a_key_that_is_too_long_is_refused_before_anything_is_written(near: Plac
 # --- publish ----------------------------------------------------------------------------------------------
 
 
-def test_nothing_new_is_not_published_again_unless_forced(place: Place) -> None:
+def test_unchanged_content_is_not_published_again_unless_forced(place: Place) -> None:
     artifacts = place.artifacts
     publish_all(place, b"one")
     assert artifacts.publish("my-app").version == "1"
@@ -276,19 +276,19 @@ def test_nothing_new_is_not_published_again_unless_forced(place: Place) -> None:
     assert artifacts.publish("my-app").version == "4"
 
 
-def test_a_content_is_published_in_one_call(place: Place, tmp_path: Path) -> None:
+def test_content_is_put_and_published_in_one_call(place: Place, tmp_path: Path) -> None:
     artifacts = place.artifacts
     (tmp_path / "file").write_bytes(b"file")
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "a").write_bytes(b"aaa")
-    said: dict[str, Any] = {"content_type": "text/plain", "metadata": {"by": "me"}, "tags": {"team": "ml"}}
-    first = artifacts.publish("my-app", b"bytes", **said)
-    assert (first.version, first.content_type, first.metadata, first.tags) == ("1", *said.values())
+    options: dict[str, Any] = {"content_type": "text/plain", "metadata": {"by": "me"}, "tags": {"team": "ml"}}
+    first = artifacts.publish("my-app", b"bytes", **options)
+    assert (first.version, first.content_type, first.metadata, first.tags) == ("1", *options.values())
     assert artifacts.get("my-app", 1) == first
     for attribute in ("sha256", "content_type", "metadata", "tags"):
         assert getattr(artifacts.get("my-app"), attribute) == getattr(first, attribute)
-    assert artifacts.publish("my-app", b"bytes", **said) == first, "the newest version is just that"
-    assert artifacts.publish("my-app", b"bytes").version == "2", "it has no metadata"
+    assert artifacts.publish("my-app", b"bytes", **options) == first, "the newest version is equal to it"
+    assert artifacts.publish("my-app", b"bytes").version == "2", "without the metadata, it differs"
     assert artifacts.publish("my-app", b"bytes", force=True).version == "3"
     assert artifacts.publish("my-app", io.BytesIO(b"stream")).version == "4"
     assert artifacts.publish("my-app", tmp_path / "file").version == "5"
@@ -300,7 +300,7 @@ def test_a_content_is_published_in_one_call(place: Place, tmp_path: Path) -> Non
     artifacts.download("my-app", 6, tmp_path / "copy")
     assert (tmp_path / "copy" / "a").read_bytes() == b"aaa"
     assert artifacts.publish("my-app", tmp_path / "tree").version == "6"
-    assert artifacts.get("my-app").sha256 == tree.sha256, "and LATEST is that again"
+    assert artifacts.get("my-app").sha256 == tree.sha256, "LATEST has that content again"
     for wrong in ({"expect_version": 5}, {"expect_sha256": "0" * 64}, {"expect_revision": "old"}):
         with pytest.raises(ArtifactChangedError):
             artifacts.publish("my-app", b"more", **wrong)
@@ -310,13 +310,13 @@ def test_a_content_is_published_in_one_call(place: Place, tmp_path: Path) -> Non
     assert artifacts.publish("my-app", b"more", **expected).version == "7"
 
 
-def test_versions_of_some_size_do_not_run_into_each_other(place: Place) -> None:
+def test_large_versions_do_not_overwrite_each_other(place: Place) -> None:
     contents = [b"first" * 60_000, b"two" * 50_000, b"three" * 100_000]
     publish_all(place, *contents)
     assert [place.artifacts.download("my-app", each) for each in (1, 2, 3)] == contents
 
 
-def test_options_of_a_content_need_a_content(near: Place) -> None:
+def test_options_for_content_need_content(near: Place) -> None:
     publish_all(near, b"one")
     given: list[dict[str, Any]] = [{"metadata": {"a": "b"}}, {"tags": {}}, {"content_type": "text/plain"}]
     for options in given:
@@ -324,7 +324,7 @@ def test_options_of_a_content_need_a_content(near: Place) -> None:
             near.artifacts.publish("my-app", **options)
 
 
-def test_many_bytes_are_published_by_way_of_another_key(near: Place, tmp_path: Path) -> None:
+def test_large_content_is_published_through_another_key(near: Place, tmp_path: Path) -> None:
     content = bytes(9 * 1024**2)
     (tmp_path / "large").write_bytes(content)
     sent: list[int] = []
@@ -336,12 +336,12 @@ def test_many_bytes_are_published_by_way_of_another_key(near: Place, tmp_path: P
     assert not [each for each in near.objects() if "__incoming" in each]
 
 
-def test_numbers_are_never_used_again(place: Place) -> None:
+def test_version_numbers_are_never_reused(place: Place) -> None:
     artifacts = place.artifacts
     publish_all(place, b"one", b"two")
     artifacts.delete("my-app", 2)
     artifacts.purge("my-app", 2)
-    artifacts.delete("my-app", 999)  # which is not there
+    artifacts.delete("my-app", 999)  # it does not exist
     artifacts.put("my-app", b"three")
     assert artifacts.publish("my-app").version == "3"
     artifacts.purge("my-app")
@@ -349,7 +349,7 @@ def test_numbers_are_never_used_again(place: Place) -> None:
     assert artifacts.publish("my-app").version == "4"
 
 
-def test_after_the_last_number_there_is_none(near: Place) -> None:
+def test_publishing_beyond_the_last_number_is_refused(near: Place) -> None:
     from holdall.errors import VersionsExhaustedError
 
     publish_all(near, b"one")
@@ -366,7 +366,7 @@ def test_after_the_last_number_there_is_none(near: Place) -> None:
     assert versions(near) == ["LATEST", "999999", "1"]
 
 
-def test_what_is_expected_has_to_be_so(place: Place) -> None:
+def test_unmet_expectations_refuse_the_change(place: Place) -> None:
     artifacts = place.artifacts
     with pytest.raises(ArtifactChangedError):
         artifacts.put("my-app", b"one", expect_sha256=sha(b"zero"))
@@ -433,7 +433,7 @@ def test_each_listed_version_has_its_aliases(place: Place) -> None:
     assert found == {"LATEST": (), "3": ("all",), "2": ("all", "prod"), "1": ("all", "prod")}
 
 
-def test_names_leave_out_what_is_all_deleted(near: Place) -> None:
+def test_names_leave_out_artifacts_whose_versions_are_all_deleted(near: Place) -> None:
     for name in ("a", "b", "c"):
         near.artifacts.put(name, b"x")
     near.artifacts.publish("b")
@@ -444,7 +444,7 @@ def test_names_leave_out_what_is_all_deleted(near: Place) -> None:
     assert near.artifacts.names("c") == ["c"]
 
 
-def test_names_can_begin_after_another(place: Place) -> None:
+def test_names_can_start_after_a_given_name(place: Place) -> None:
     for name in ("a", "b-1", "b-2", "b-3"):
         place.artifacts.put(name, b"x")
     assert place.artifacts.names(after="b-1") == ["b-2", "b-3"]
@@ -455,7 +455,7 @@ def test_names_can_begin_after_another(place: Place) -> None:
         place.artifacts.names("b-", after="a")
 
 
-def test_a_reindex_finds_what_others_have_made(place: Place) -> None:
+def test_a_reindex_finds_artifacts_that_versioned_wrote(place: Place) -> None:
     _as_versioned(place, "theirs", b"content")
     assert place.artifacts.names() == []
     assert (place.artifacts.reindex().added, place.artifacts.names()) == (1, ["theirs"])
@@ -463,7 +463,7 @@ def test_a_reindex_finds_what_others_have_made(place: Place) -> None:
     assert place.artifacts.reindex().artifacts == 0
 
 
-# --- what versioned wrote ---------------------------------------------------------------------------------
+# --- rows that versioned wrote ----------------------------------------------------------------------------
 
 
 def _as_versioned(
@@ -508,7 +508,7 @@ def test_versions_of_versioned_are_read_and_continued(place: Place) -> None:
         artifacts.delete("my-app", 3)
 
 
-def test_names_that_only_others_make_are_read(near: Place) -> None:
+def test_artifacts_with_nested_names_can_be_read_but_not_put(near: Place) -> None:
     _as_versioned(near, "team/model", b"nested")
     assert near.artifacts.download("team/model") == b"nested"
     _as_versioned(near, "a", b"short")
@@ -518,7 +518,7 @@ def test_names_that_only_others_make_are_read(near: Place) -> None:
         near.artifacts.put("team/model", b"x")
 
 
-def test_odd_rows_of_others_do_no_harm(near: Place) -> None:
+def test_malformed_rows_are_ignored(near: Place) -> None:
     from holdall.core import PutItem
 
     publish_all(near, b"one")
@@ -531,7 +531,7 @@ def test_odd_rows_of_others_do_no_harm(near: Place) -> None:
     assert versions(near, where={"deleted": None}) == ["LATEST", "2", "1"]
 
 
-def test_an_alias_that_versioned_moved_is_where_versioned_moved_it(place: Place) -> None:
+def test_an_alias_points_where_versioned_moved_it(place: Place) -> None:
     from holdall.core import PutItem
 
     publish_all(place, b"one", b"two", b"three")
@@ -553,7 +553,7 @@ def test_an_alias_that_versioned_moved_is_where_versioned_moved_it(place: Place)
     assert actions == [("set", {"2": 100}), ("found", {"3": 100}), ("set", {"1": 5, "2": 3, "3": 2})]
 
 
-def test_another_prefix_or_suffix_is_noticed(tmp_path: Path) -> None:
+def test_a_changed_suffix_is_refused_on_writes(tmp_path: Path) -> None:
     from holdall import ArtifactSettings, Database
     from holdall.errors import ConfigurationError
 
@@ -575,7 +575,7 @@ def test_another_prefix_or_suffix_is_noticed(tmp_path: Path) -> None:
 # --- delete, restore, purge -------------------------------------------------------------------------------
 
 
-def test_what_an_alias_serves_is_not_deleted_by_accident(place: Place) -> None:
+def test_versions_that_an_alias_serves_cannot_be_deleted_by_accident(place: Place) -> None:
     artifacts = place.artifacts
     publish_all(place, b"one", b"two", b"three")
     artifacts.put_alias("my-app", "blue", 1, 2, 10)
@@ -602,7 +602,7 @@ def test_what_an_alias_serves_is_not_deleted_by_accident(place: Place) -> None:
     assert [each.action for each in artifacts.alias_history("my-app", "blue")] == ["deleted", "set"]
 
 
-def test_a_deletion_has_a_time_and_can_be_taken_back(place: Place) -> None:
+def test_a_deletion_has_a_time_and_can_be_undone(place: Place) -> None:
     artifacts = place.artifacts
     publish_all(place, b"one")
     before = datetime.now(UTC) - timedelta(seconds=5)
@@ -634,7 +634,7 @@ def test_a_purge_frees_the_bytes_of_one_version(place: Place) -> None:
 @pytest.mark.parametrize(
     "options", [{"keep_last": -1}, {"keep_last": True}, {"older_than": -1}, {"older_than": "90d"}]
 )
-def test_a_prune_that_means_nothing_is_refused(near: Place, options: dict[str, Any]) -> None:
+def test_invalid_prune_options_are_refused(near: Place, options: dict[str, Any]) -> None:
     publish_all(near, b"one")
     with pytest.raises(InvalidOptionsError):
         near.artifacts.prune("my-app", **options)
@@ -650,7 +650,7 @@ def test_a_deleted_latest_does_not_change_how_many_versions_are_kept(near: Place
 # --- aliases ----------------------------------------------------------------------------------------------
 
 
-def test_an_alias_has_a_history_and_can_go_back(place: Place) -> None:
+def test_an_alias_has_a_history_and_can_be_rolled_back(place: Place) -> None:
     artifacts = place.artifacts
     publish_all(place, b"1", b"2", b"3")
     artifacts.put_alias("my-app", "prod", 1, by="ada", reason="first")
@@ -676,7 +676,7 @@ def test_an_alias_has_a_history_and_can_go_back(place: Place) -> None:
             artifacts.rollback_alias("my-app", "prod", to=wrong)
 
 
-def test_going_back_to_what_is_deleted_is_refused(near: Place) -> None:
+def test_rolling_back_to_a_deleted_version_is_refused(near: Place) -> None:
     publish_all(near, b"1", b"2")
     near.artifacts.put_alias("my-app", "prod", 1)
     near.artifacts.put_alias("my-app", "prod", 2)
@@ -686,7 +686,7 @@ def test_going_back_to_what_is_deleted_is_refused(near: Place) -> None:
     assert near.artifacts.alias("my-app", "prod").versions == ("2",)
 
 
-def test_an_alias_changes_only_if_it_is_the_one_expected(place: Place) -> None:
+def test_an_alias_with_another_revision_than_expected_is_not_changed(place: Place) -> None:
     artifacts = place.artifacts
     publish_all(place, b"1", b"2")
     first = artifacts.put_alias("my-app", "prod", 1)
@@ -699,7 +699,7 @@ def test_an_alias_changes_only_if_it_is_the_one_expected(place: Place) -> None:
     assert artifacts.delete_alias("my-app", "prod", expect_revision=second.revision) is True
 
 
-def test_a_protected_alias_is_changed_on_purpose_only(near: Place) -> None:
+def test_a_protected_alias_changes_only_with_allow_protected(near: Place) -> None:
     artifacts = near.artifacts
     publish_all(near, b"1", b"2")
     artifacts.put_alias("my-app", "prod", 1, protected=True)
@@ -726,7 +726,7 @@ def test_an_alias_that_looks_like_a_version_is_refused(near: Place, alias: str) 
     assert near.artifacts.aliases("my-app") == []
 
 
-def test_arguments_are_refused_before_versions_are_looked_for(near: Place) -> None:
+def test_invalid_arguments_are_refused_before_versions_are_read(near: Place) -> None:
     for wrong, kind in [
         ((1, 2, None), TypeError),
         ((1, 2, 0.5), TypeError),
@@ -750,7 +750,7 @@ def test_resolving_writes_nothing(near: Place) -> None:
     assert (near.rows("__my-app-alias"), near.rows("__my-app-meta"), near.rows("my-app")) == before
 
 
-def test_a_directory_is_put_and_comes_back(place: Place, tmp_path: Path) -> None:
+def test_a_directory_is_put_published_and_downloaded(place: Place, tmp_path: Path) -> None:
     source = tmp_path / "model"
     (source / "weights").mkdir(parents=True)
     (source / "weights" / "a.bin").write_bytes(b"aaa")
@@ -769,7 +769,7 @@ def test_a_directory_is_put_and_comes_back(place: Place, tmp_path: Path) -> None
     assert (place.objects(), report.objects) == ([], 5)
 
 
-def test_a_directory_replaced_by_a_file_lets_go_of_its_files(near: Place, tmp_path: Path) -> None:
+def test_replacing_a_directory_by_bytes_releases_its_files(near: Place, tmp_path: Path) -> None:
     source = tmp_path / "model"
     source.mkdir()
     (source / "a").write_bytes(b"aaa")
@@ -780,7 +780,7 @@ def test_a_directory_replaced_by_a_file_lets_go_of_its_files(near: Place, tmp_pa
     assert near.objects() == []
 
 
-# --- the rest of what versioned got wrong -----------------------------------------------------------------
+# --- mistakes of versioned --------------------------------------------------------------------------------
 
 
 def test_every_read_of_artifacts_is_consistent(near: Place, tmp_path: Path) -> None:
@@ -815,7 +815,7 @@ def test_every_read_of_artifacts_is_consistent(near: Place, tmp_path: Path) -> N
     assert [each for each in reads if not each.consistent] == []
 
 
-def test_two_databases_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_two_open_databases_are_independent(tmp_path: Path) -> None:
     import os
 
     from holdall import Database
@@ -829,7 +829,7 @@ def test_two_databases_do_not_disturb_each_other(tmp_path: Path) -> None:
         assert dict(os.environ) == before
 
 
-def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_into_a_missing_bucket_reports_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     from rig.servers import ENVIRONMENT, start_server
 
     from holdall import Database
@@ -844,18 +844,18 @@ def test_a_missing_bucket_is_not_a_missing_artifact(monkeypatch: pytest.MonkeyPa
         assert not isinstance(caught.value, ArtifactNotFoundError)
 
 
-# --- what a stranger found --------------------------------------------------------------------------------
+# --- unusual situations -----------------------------------------------------------------------------------
 
 
-def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Place) -> None:
-    """The names that serve a version are then the same as before, although another process has changed them."""
+def test_a_version_is_kept_if_its_alias_moves_away_and_back_meanwhile(near: Place) -> None:
+    """Another process moves the alias away and back: the set of aliases that serve the version is the same again."""
     from holdall.core import TransactWrite
 
     publish_all(near, b"one", b"two")
     near.artifacts.put_alias("my-app", "prod", 2)
     backend: Any = near.sync._backend
     original = backend.send_blocking, backend.send_awaiting
-    twice = near.sync.artifacts
+    others = near.sync.artifacts
 
     def meddle(request: Any) -> None:
         deletes = isinstance(request, TransactWrite) and any(
@@ -863,9 +863,9 @@ def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Pl
         )
         if deletes and len(request.actions) == 2:
             backend.send_blocking, backend.send_awaiting = original
-            twice.put_alias("my-app", "prod", 1)
-            twice.put_alias("my-app", "prod", 2)
-            twice.put_alias("my-app", "prod", 1)
+            others.put_alias("my-app", "prod", 1)
+            others.put_alias("my-app", "prod", 2)
+            others.put_alias("my-app", "prod", 1)
 
     def send_blocking(request: Any) -> Any:
         meddle(request)
@@ -881,9 +881,7 @@ def test_an_alias_that_goes_away_and_comes_back_still_keeps_its_version(near: Pl
     assert near.artifacts.get("my-app", "prod").version == "1"
 
 
-def test_a_version_that_versioned_made_of_a_directory_does_not_take_its_files_along(
-    near: Place, tmp_path: Path
-) -> None:
+def test_purging_a_directory_version_that_versioned_made_keeps_its_files(near: Place, tmp_path: Path) -> None:
     source = tmp_path / "model"
     source.mkdir()
     (source / "a").write_bytes(b"aaa")
@@ -910,7 +908,7 @@ def _row_as_versioned(place: Place, name: str, sk: str, digest: str, **more: Any
     place.sync.send(PutItem(layout.table, {**row, **more}))
 
 
-def test_a_mark_of_the_last_number_uses_no_number_up(near: Place) -> None:
+def test_a_row_with_the_last_number_does_not_exhaust_the_numbers(near: Place) -> None:
     from holdall.core import PutItem
 
     publish_all(near, b"one")
@@ -925,7 +923,7 @@ def test_a_mark_of_the_last_number_uses_no_number_up(near: Place) -> None:
     assert near.artifacts.publish("my-app").version == "3"
 
 
-def test_protection_outlives_its_alias_and_is_in_its_history(near: Place) -> None:
+def test_protection_outlives_its_alias_and_appears_in_its_history(near: Place) -> None:
     artifacts = near.artifacts
     publish_all(near, b"one", b"two")
     artifacts.put_alias("my-app", "prod", 1)
@@ -951,7 +949,7 @@ def test_protection_outlives_its_alias_and_is_in_its_history(near: Place) -> Non
     assert len(artifacts.aliases("my-app")) == 2
 
 
-def test_an_alias_goes_back_to_a_version_that_it_served_alone(near: Place) -> None:
+def test_an_alias_can_be_rolled_back_to_a_version_that_it_served_alone(near: Place) -> None:
     artifacts = near.artifacts
     publish_all(near, b"1", b"2", b"3")
     artifacts.put_alias("my-app", "prod", 1)
@@ -966,11 +964,11 @@ def test_an_alias_goes_back_to_a_version_that_it_served_alone(near: Place) -> No
         artifacts.rollback_alias("my-app", "prod", to=1, to_version=1)
 
 
-def test_many_aliases_go_with_their_version(near: Place) -> None:
+def test_many_aliases_are_deleted_with_their_version(near: Place) -> None:
     publish_all(near, b"one")
     for number in range(40):
         near.artifacts.put_alias("my-app", f"alias-{number}", 1)
-    for options in ({}, {"drop_aliases": True}):  # a dry run deletes nothing, however many they are
+    for options in ({}, {"drop_aliases": True}):  # a dry run deletes nothing, whatever the number of aliases
         with suppress(ArtifactInUseError):
             assert len(near.artifacts.purge("my-app", 1, dry_run=True, **options).aliases) == 40
         assert len(near.artifacts.aliases("my-app")) == 40
@@ -995,7 +993,7 @@ def test_an_alias_without_a_readable_time_is_read(near: Place) -> None:
     assert near.artifacts.put_alias("my-app", "a", 1).versions == ("1",)
 
 
-def test_a_purge_that_died_does_not_keep_others_from_putting(near: Place) -> None:
+def test_an_interrupted_purge_does_not_block_a_put(near: Place) -> None:
     from holdall.core.objects import DeleteObject
 
     near.artifacts.put("my-app", b"one")
@@ -1023,7 +1021,7 @@ def test_a_purge_that_died_does_not_keep_others_from_putting(near: Place) -> Non
 
 
 @pytest.mark.parametrize("way", WAYS[2:])
-def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
+def test_a_missing_bucket_is_reported_by_name(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place in open_place(way, tmp_path, monkeypatch, bucket=False):
@@ -1040,7 +1038,7 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_artifact(
             artifacts.put("my-app", b"one")
 
 
-def test_bytes_that_are_not_where_they_should_be_are_reported_with_their_place(place: Place) -> None:
+def test_missing_bytes_are_reported_with_their_location(place: Place) -> None:
     publish_all(place, b"one")
     for key in place.objects():
         place.files.delete(key)
@@ -1068,7 +1066,7 @@ def test_a_published_version_whose_row_and_object_were_both_replaced_is_refused(
         for reference in (1, "prod"):
             with pytest.raises(IntegrityError, match="version 1 of 'my-app' was published with"):
                 read("my-app", reference)
-    place.artifacts.purge("my-app", 1, drop_aliases=True)  # the way out
+    place.artifacts.purge("my-app", 1, drop_aliases=True)  # a purge is the remedy
     with pytest.raises(ArtifactNotFoundError):
         place.artifacts.get("my-app", 1)
 
@@ -1091,19 +1089,19 @@ def test_a_put_with_options_of_the_wrong_kind_is_refused(near: Place, options: d
 
 
 @pytest.mark.parametrize("where", [5, "abc", {"tags": 5}, {5: 1}, {"sha256": 5}])
-def test_a_listing_of_the_wrong_kind_is_refused(near: Place, where: Any) -> None:
+def test_an_invalid_filter_is_refused(near: Place, where: Any) -> None:
     with pytest.raises(InvalidOptionsError):
         versions(near, where=where)
 
 
 @pytest.mark.parametrize("age", [float("nan"), float("inf"), 1e20, True])
-def test_an_age_that_is_none_is_refused(near: Place, age: float) -> None:
+def test_an_invalid_age_is_refused(near: Place, age: float) -> None:
     with pytest.raises(InvalidOptionsError):
         near.artifacts.prune("my-app", older_than=age)
 
 
-@pytest.mark.parametrize("whose", ["ours", "another's"])
-def test_a_copy_that_is_refused_after_a_lost_reply_is_known_by_its_digest(near: Place, whose: str) -> None:
+@pytest.mark.parametrize("whose", ["ours", "theirs"])
+def test_after_a_lost_reply_the_digest_shows_whose_copy_is_stored(near: Place, whose: str) -> None:
     from holdall.core.objects import CopyObject, PutObject
     from holdall.errors import PreconditionFailedError
 

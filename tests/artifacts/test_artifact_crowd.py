@@ -1,4 +1,4 @@
-"""Many threads and processes that publish one artifact: each gets a number of its own, and no number is left out."""
+"""Many threads and processes publish one artifact: each gets its own number, and no number is skipped."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ EACH_CONTENT = 25 if TORTURE else 10
 
 
 def open_database(store: Store) -> Database:
-    """A database on the store, with the time there is; the store is closed by who opened it."""
+    """A database on the store, with the real clock; it leaves the store open."""
     return Database(store.url, backend=store.table, files={"main": store.service}, **store.settings)
 
 
 def audit_versions(store: Store, numbers: list[int], count: int | None = None) -> None:
-    """That the versions are just these, each with its bytes; and all numbers up to the last, if so many were made."""
+    """Check that exactly these versions exist with their bytes, numbered from 1 to ``count`` if that is given."""
     rig = Rig("blocking", store)
     rig.db.artifacts.get(NAME)
     audit(store, rig.home, settled=True)
@@ -61,7 +61,7 @@ def test_processes_with_threads_publish_consecutive_numbers() -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
-def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_say(kind: Kind) -> None:
+def test_versions_match_their_rows_after_threads_put_and_publish(kind: Kind) -> None:
     with open_store(kind) as store:
         db = open_database(store)
         db.artifacts.put(NAME, b"content")
@@ -84,7 +84,7 @@ def test_threads_that_put_and_publish_leave_versions_that_are_what_their_rows_sa
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk", "wire"])
-def test_each_content_that_threads_publish_becomes_a_version_of_its_own(kind: Kind) -> None:
+def test_each_content_published_by_threads_becomes_its_own_version(kind: Kind) -> None:
     with open_store(kind) as store:
         db = open_database(store)
 

@@ -1,4 +1,4 @@
-"""Downloads: as bytes, files, streams and directories; always checked, never there in part."""
+"""Downloads as bytes, files, streams and directories: always checked, and never visible in part."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from holdall.errors import (
 )
 
 
-class Calls:
-    """What was told of progress."""
+class ProgressCalls:
+    """Records the calls of a progress callback."""
 
     def __init__(self) -> None:
         self.all: list[tuple[int, int]] = []
@@ -51,9 +51,9 @@ class Calls:
 
 
 @on(*EVERYWHERE)
-async def test_what_was_put_comes_back_as_bytes_in_a_file_and_in_a_stream(store: Store) -> None:
+async def test_content_is_downloaded_as_bytes_to_a_file_and_to_a_stream(store: Store) -> None:
     path = store.directory / "it"
-    large = 9_000_000 if store.rig.way.kind == "S3" else 300_000  # there it comes in parts
+    large = 9_000_000 if store.rig.way.kind == "S3" else 300_000  # on S3, the download is split into parts
     for content in (b"", b"one", pattern(large)):
         await store.put_and_publish("app", content)
         for cache in (False, None, None):
@@ -79,7 +79,7 @@ async def test_an_alias_serves_each_key_its_version(store: Store) -> None:
 
 
 @on(*BOTH, Way("S3", "blocking"), cached=False)
-async def test_a_url_is_of_the_version_that_is_meant(store: Store) -> None:
+async def test_a_url_refers_to_the_version_that_a_reference_resolves_to(store: Store) -> None:
     await store.put_and_publish("app", b"one")
     await store.put_alias("app", "prod", 1)
     plain = await store.url("app", "prod", expires=60)
@@ -97,7 +97,7 @@ async def test_a_url_is_of_the_version_that_is_meant(store: Store) -> None:
 
 
 @on(*BOTH, cached=False)
-async def test_where_nothing_can_go_nothing_is_fetched(store: Store) -> None:
+async def test_nothing_is_fetched_for_an_invalid_target(store: Store) -> None:
     await store.put("app", b"one")
     store.gets()
     with pytest.raises(InvalidOptionsError, match="is a directory"):
@@ -114,13 +114,13 @@ async def test_where_nothing_can_go_nothing_is_fetched(store: Store) -> None:
 
 
 @on(*SMALL)
-async def test_progress_is_told_of_all_bytes(store: Store) -> None:
+async def test_progress_reports_all_bytes(store: Store) -> None:
     content = pattern(5 * PART + 1)
     await store.put_and_publish("app", content)
     targets: tuple[Any, ...] = (None, io.BytesIO(), store.directory / "it")
     for cache in (False, None, None):
         for to in targets:
-            calls = Calls()
+            calls = ProgressCalls()
             await store.download("app", 1, to, cache=cache, progress=calls)
             assert (calls.all[0], calls.all[-1]) == ((0, len(content)), (len(content), len(content)))
             assert calls.all == sorted(calls.all)
@@ -130,7 +130,7 @@ async def test_progress_is_told_of_all_bytes(store: Store) -> None:
 
 
 def flip(path: Path) -> None:
-    """Change a byte as a rotting disk would."""
+    """Flip a bit, as a rotting disk would, and keep the file's times."""
     times = path.stat()
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -139,7 +139,7 @@ def flip(path: Path) -> None:
 
 
 @on(Way("disk", "blocking"), Way("disk", "awaiting"))
-async def test_damaged_bytes_are_noticed_and_nothing_is_left(store: Store) -> None:
+async def test_damaged_bytes_are_detected_and_leave_no_files(store: Store) -> None:
     content = pattern(70_000)
     await store.put("app", content)
     flip(store.rig.object_file(content))
@@ -155,7 +155,7 @@ async def test_damaged_bytes_are_noticed_and_nothing_is_left(store: Store) -> No
 
 
 @on(*BOTH, Way("S3", "awaiting"))
-async def test_an_object_that_is_right_by_its_own_digests_is_checked_by_the_table_s(store: Store) -> None:
+async def test_an_object_is_checked_against_the_digest_in_the_table(store: Store) -> None:
     version = await store.put_and_publish("app", b"what was published")
     for key in (version.key, "versioned-artifacts/app/LATEST"):
         kept = await store.rig.send(HeadObject("main", str(key)))
@@ -168,12 +168,12 @@ async def test_an_object_that_is_right_by_its_own_digests_is_checked_by_the_tabl
         stream = io.BytesIO()
         with pytest.raises(IntegrityError, match="should have"):
             await store.download("app", reference, stream)
-        assert stream.getvalue() == b"what was slipped in", "a stream cannot be given it twice"
+        assert stream.getvalue() == b"what was slipped in", "bytes written to a stream cannot be taken back"
     assert (store.names(), store.list_cache()) == (set(), set())
 
 
 @on(*BOTH)
-async def test_what_is_no_digest_is_no_part_of_a_path(store: Store) -> None:
+async def test_an_invalid_digest_never_becomes_part_of_a_path(store: Store) -> None:
     home = await home_of(store.context)
     nonsense = "../" * 8 + "evil"
     key = home.object_key("odd", "000001")
@@ -188,7 +188,7 @@ async def test_what_is_no_digest_is_no_part_of_a_path(store: Store) -> None:
 
 
 @on(*BOTH)
-async def test_a_version_whose_bytes_are_gone_says_so(store: Store) -> None:
+async def test_a_download_of_missing_bytes_leaves_no_file(store: Store) -> None:
     version = await store.put_and_publish("app", b"one")
     await store.rig.send(DeleteObject("main", str(version.key)))
     with pytest.raises(ObjectNotFoundError):
@@ -196,11 +196,11 @@ async def test_a_version_whose_bytes_are_gone_says_so(store: Store) -> None:
     assert store.names() == set()
 
 
-# --- going on -------------------------------------------------------------------------------------------
+# --- resuming -------------------------------------------------------------------------------------------
 
 
 @on(*SMALL, cached=False)
-async def test_a_download_that_was_broken_off_is_gone_on_with(store: Store) -> None:
+async def test_an_interrupted_download_resumes(store: Store) -> None:
     content = pattern(9 * PART)
     await store.put_and_publish("app", content)
     target = store.directory / "it"
@@ -212,7 +212,7 @@ async def test_a_download_that_was_broken_off_is_gone_on_with(store: Store) -> N
     have = (store.directory / left).stat().st_size
     assert 3 * PART <= have <= 7 * PART
     store.gets()
-    calls = Calls()
+    calls = ProgressCalls()
     await store.download("app", 1, target, resume=True, progress=calls)
     assert sorted(request.start for request in store.gets()) == list(range(have, 9 * PART, PART))
     assert (calls.all[0], calls.all[-1]) == ((have, 9 * PART), (9 * PART, 9 * PART))
@@ -220,7 +220,7 @@ async def test_a_download_that_was_broken_off_is_gone_on_with(store: Store) -> N
 
 
 @on(*SMALL)
-async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(store: Store) -> None:
+async def test_a_failed_download_leaves_the_old_file_and_nothing_else(store: Store) -> None:
     await store.put_and_publish("app", pattern(9 * PART))
     target = store.directory / "it"
     target.write_bytes(b"mine")
@@ -236,7 +236,7 @@ async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(stor
 
 
 def replace_latest(store: Store, content: bytes, when: Any) -> None:
-    """Have LATEST replaced once, before a request that it is the time for."""
+    """Replace LATEST once, before the first request for bytes for which ``when`` is true."""
     done: list[Any] = []
 
     def replace_it(request: Any) -> Any:
@@ -250,7 +250,7 @@ def replace_latest(store: Store, content: bytes, when: Any) -> None:
 
 
 @on(*SMALL)
-async def test_a_latest_that_is_replaced_before_it_is_read_is_the_new_one(store: Store) -> None:
+async def test_if_latest_is_replaced_before_the_first_read_the_new_one_is_downloaded(store: Store) -> None:
     old, new = pattern(5 * PART), bytes(7 * PART)
     target = store.directory / "it"
     for resume, to in ((False, None), (False, target), (True, target), (False, io.BytesIO())):
@@ -263,7 +263,7 @@ async def test_a_latest_that_is_replaced_before_it_is_read_is_the_new_one(store:
 
 
 @on(*SMALL)
-async def test_a_latest_that_is_replaced_while_it_is_read_is_never_mixed(store: Store) -> None:
+async def test_if_latest_is_replaced_during_a_download_old_and_new_bytes_never_mix(store: Store) -> None:
     old, new = pattern(9 * PART), bytes(9 * PART)
     target = store.directory / "it"
     for resume, to in ((False, None), (False, target), (True, target)):
@@ -277,7 +277,7 @@ async def test_a_latest_that_is_replaced_while_it_is_read_is_never_mixed(store: 
     stream = io.BytesIO()
     with pytest.raises(PreconditionFailedError):
         await store.download("app", to=stream, cache=False)
-    assert old.startswith(stream.getvalue()), "what a stream was given cannot be taken back"
+    assert old.startswith(stream.getvalue()), "bytes written to a stream cannot be taken back"
     assert store.names() == {"it"}
 
 
@@ -285,7 +285,7 @@ async def test_a_latest_that_is_replaced_while_it_is_read_is_never_mixed(store: 
 
 
 def make_tree(store: Store, name: str = "source") -> tuple[Path, dict[str, bytes | None]]:
-    """A directory with a bit of everything."""
+    """A directory with programs, equal files, nested and empty directories, and an empty file."""
     source = store.rig.directory / name
     tree: dict[str, bytes | None] = {
         "bin": None,
@@ -311,13 +311,13 @@ def make_tree(store: Store, name: str = "source") -> tuple[Path, dict[str, bytes
 
 
 @on(*EVERYWHERE, *SMALL)
-async def test_a_directory_comes_back_with_its_programs_and_empty_directories(store: Store) -> None:
+async def test_a_downloaded_directory_has_its_executables_and_empty_directories(store: Store) -> None:
     source, tree = make_tree(store)
     total = sum(len(content or b"") for content in tree.values())
     await store.put_and_publish("app", source)
     for cache in (False, None, None):
         target = store.directory / f"with {cache} {len(store.names())}"
-        calls = Calls()
+        calls = ProgressCalls()
         assert await store.download("app", 1, target, cache=cache, progress=calls) == target
         assert tree_of(target) == tree
         assert (calls.all[0], calls.all[-1]) == ((0, total), (total, total))
@@ -326,17 +326,17 @@ async def test_a_directory_comes_back_with_its_programs_and_empty_directories(st
 
 
 @on(*BOTH, cached=False)
-async def test_a_file_that_is_in_a_directory_several_times_is_fetched_once(store: Store) -> None:
+async def test_equal_files_in_a_directory_are_fetched_once(store: Store) -> None:
     source, _ = make_tree(store)
     await store.put_and_publish("app", source)
     store.gets()
     await store.download("app", 1, store.directory / "it")
     keys = [request.key for request in store.gets()]
-    assert len(keys) == len(set(keys)) == 1 + 4, "the manifest, and each content"
+    assert len(keys) == len(set(keys)) == 1 + 4, "the manifest, and each distinct content"
 
 
 @on(*BOTH, cached=False)
-async def test_a_file_that_is_stored_elsewhere_is_found_there(store: Store) -> None:
+async def test_a_file_is_fetched_from_the_key_in_its_record(store: Store) -> None:
     source, tree = make_tree(store)
     await store.put_and_publish("app", source)
     home = await home_of(store.context)
@@ -352,7 +352,7 @@ async def test_a_file_that_is_stored_elsewhere_is_found_there(store: Store) -> N
 
 
 @on(*BOTH, cached=False)
-async def test_a_directory_takes_the_place_of_an_empty_one_and_of_nothing_else(
+async def test_a_directory_may_replace_an_empty_directory_and_nothing_else(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, tree = make_tree(store)
@@ -382,7 +382,7 @@ async def test_a_directory_takes_the_place_of_an_empty_one_and_of_nothing_else(
 
 
 @on(*BOTH, cached=False)
-async def test_a_directory_has_no_bytes_and_no_url_of_its_own(store: Store) -> None:
+async def test_a_directory_has_neither_bytes_nor_a_url(store: Store) -> None:
     await store.put_and_publish("app", make_tree(store)[0])
     for to in (None, io.BytesIO()):
         with pytest.raises(InvalidOptionsError, match="version 1 of 'app' is a directory") as caught:
@@ -393,7 +393,7 @@ async def test_a_directory_has_no_bytes_and_no_url_of_its_own(store: Store) -> N
 
 
 @on(*SMALL)
-async def test_a_directory_of_which_a_part_fails_is_not_there(store: Store) -> None:
+async def test_a_failed_directory_download_leaves_nothing(store: Store) -> None:
     source, tree = make_tree(store)
     await store.put_and_publish("app", source)
     for count in (0, 1, 3, 5):
@@ -407,7 +407,7 @@ async def test_a_directory_of_which_a_part_fails_is_not_there(store: Store) -> N
 
 
 @on(Way("disk", "blocking"), Way("disk", "awaiting"), cached=False)
-async def test_a_directory_with_a_damaged_file_is_not_there(store: Store) -> None:
+async def test_a_directory_with_a_damaged_file_is_not_downloaded(store: Store) -> None:
     source, tree = make_tree(store)
     await store.put_and_publish("app", source)
     flip(store.rig.object_file(tree["data/large"] or b""))
@@ -418,7 +418,7 @@ async def test_a_directory_with_a_damaged_file_is_not_there(store: Store) -> Non
 
 
 @on(*BOTH, cached=False)
-async def test_a_directory_that_was_broken_off_is_gone_on_with(store: Store) -> None:
+async def test_an_interrupted_directory_download_resumes(store: Store) -> None:
     source = store.rig.directory / "source"
     source.mkdir()
     for number in range(80):
@@ -447,7 +447,7 @@ async def test_a_directory_that_was_broken_off_is_gone_on_with(store: Store) -> 
 
 
 @on(*BOTH, cached=False)
-async def test_a_forged_manifest_writes_nothing_anywhere_else(store: Store) -> None:
+async def test_a_forged_manifest_writes_nothing_outside_the_target(store: Store) -> None:
     home = await home_of(store.context)
     manifest = Manifest((Member("../evil", "0" * 64, 1),)).to_bytes()
     metadata = {
@@ -464,7 +464,7 @@ async def test_a_forged_manifest_writes_nothing_anywhere_else(store: Store) -> N
     assert store.names() == set()
 
 
-def test_a_directory_download_that_is_cancelled_leaves_nothing() -> None:
+def test_a_cancelled_directory_download_leaves_nothing() -> None:
     async def cancel_download(store: Store) -> None:
         await store.put_and_publish("app", make_tree(store)[0])
         under_way = asyncio.Event()

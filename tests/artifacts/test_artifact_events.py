@@ -1,4 +1,4 @@
-"""Events of artifacts: what happened reaches each handler, as often as it happened, by way of a worker."""
+"""Events of artifacts: each change calls each handler once, through a worker."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ class Tally(Model):
 
 
 class Hall:
-    """Artifacts with a worker, and what its handlers heard."""
+    """Artifacts with a worker, and the events that its handlers received."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.artifacts = cast("AsyncArtifacts", Awaited(rig.db.artifacts))
-        self.heard: list[ArtifactEvent] = []
+        self.received: list[ArtifactEvent] = []
 
     def listen(self, *kinds: EventKind, **options: Any) -> None:
-        """Have a handler that notes what it hears."""
-        on(*(kinds or KINDS), name="listener", **options)(self.heard.append)
+        """Register a handler that records its events."""
+        on(*(kinds or KINDS), name="listener", **options)(self.received.append)
 
     async def publish(self, content: bytes = b"one", name: str = "model") -> Any:
         await self.artifacts.put(name, content)
         return await self.artifacts.publish(name)
 
-    async def heard_of(self) -> list[tuple[str, str | None, str | None]]:
-        """Let a worker do its work; what was heard since, in the order in which it happened."""
+    async def drain_events(self) -> list[tuple[str, str | None, str | None]]:
+        """Run a worker until its queue is empty, and return the events received since the last call, oldest first."""
         metrics = await self.rig.drain()
         assert metrics.failed == metrics.dead == 0
-        found = sorted(self.heard, key=lambda event: event.at)
-        self.heard.clear()
+        found = sorted(self.received, key=lambda event: event.at)
+        self.received.clear()
         return [(event.kind, event.version, event.alias) for event in found]
 
     async def jobs(self) -> int:
@@ -85,11 +85,11 @@ in_one = on_ways(BOTH[0])
 everywhere = on_ways(*BOTH, Way("file", "awaiting"), Way("ministack", "blocking"))
 
 
-# --- what is heard --------------------------------------------------------------------------------------
+# --- events that are sent -------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_handlers_hear_of_all_that_happened_as_often_as_it_did(hall: Hall) -> None:
+async def test_handlers_receive_one_event_for_each_change(hall: Hall) -> None:
     hall.listen()
     artifacts = hall.artifacts
     await hall.publish(b"one")
@@ -100,7 +100,7 @@ async def test_handlers_hear_of_all_that_happened_as_often_as_it_did(hall: Hall)
     await artifacts.delete("model", 1)
     await artifacts.restore("model", 1)
     await artifacts.delete("model")
-    assert await hall.heard_of() == [
+    assert await hall.drain_events() == [
         ("published", "1", None),
         ("published", "2", None),
         ("alias_moved", None, "prod"),
@@ -110,11 +110,11 @@ async def test_handlers_hear_of_all_that_happened_as_often_as_it_did(hall: Hall)
         ("restored", "1", None),
         ("deleted", "LATEST", None),
     ]
-    assert await hall.heard_of() == []
+    assert await hall.drain_events() == []
 
 
 @in_both
-async def test_an_event_tells_all_there_is_to_tell(hall: Hall) -> None:
+async def test_an_event_describes_its_change_completely(hall: Hall) -> None:
     hall.listen()
     before = hall.rig.clock.now()
     published = await hall.publish()
@@ -123,29 +123,29 @@ async def test_an_event_tells_all_there_is_to_tell(hall: Hall) -> None:
     await hall.artifacts.put_alias("model", "prod", weights={2: 7, 1: 3})
     await hall.artifacts.delete_alias("model", "prod")
     await hall.rig.drain()
-    first, _, made, moved, gone = sorted(hall.heard, key=lambda event: event.at)
+    first, _, made, moved, gone = sorted(hall.received, key=lambda event: event.at)
     assert (first.name, first.version, first.sha256) == ("model", "1", published.sha256)
     assert (first.alias, first.before, first.after) == (None, None, None)
     assert (made.name, made.alias, made.version, made.sha256) == ("model", "prod", None, None)
     assert (made.before, made.after) == (None, {"1": 100})
     assert (moved.before, moved.after) == ({"1": 100}, {"2": 7, "1": 3})
     assert (gone.before, gone.after) == ({"2": 7, "1": 3}, None)
-    assert len({event.id for event in hall.heard}) == 5
-    assert all(before <= event.at <= hall.rig.clock.now() for event in hall.heard)
+    assert len({event.id for event in hall.received}) == 5
+    assert all(before <= event.at <= hall.rig.clock.now() for event in hall.received)
 
 
 @in_both
-async def test_a_handler_hears_of_its_kinds_only(hall: Hall) -> None:
+async def test_a_handler_receives_only_events_of_its_kinds(hall: Hall) -> None:
     hall.listen("deleted", "restored")
     await hall.publish()
     await hall.artifacts.put_alias("model", "prod")
     assert await hall.jobs() == 0
     await hall.artifacts.delete("model", 1)
-    assert await hall.heard_of() == [("deleted", "1", None)]
+    assert await hall.drain_events() == [("deleted", "1", None)]
 
 
 @in_both
-async def test_what_changes_nothing_is_not_told(hall: Hall) -> None:
+async def test_calls_that_change_nothing_send_no_event(hall: Hall) -> None:
     await hall.publish()
     hall.listen()
     await hall.artifacts.publish("model")
@@ -156,13 +156,13 @@ async def test_what_changes_nothing_is_not_told(hall: Hall) -> None:
 
 
 @in_one
-async def test_aliases_that_go_with_a_version_are_told_of_too(hall: Hall) -> None:
+async def test_aliases_deleted_with_their_version_send_events_too(hall: Hall) -> None:
     await hall.publish()
     await hall.artifacts.put_alias("model", "prod", 1)
     await hall.artifacts.put_alias("model", "test", 1)
     hall.listen()
     await hall.artifacts.delete("model", 1, drop_aliases=True)
-    assert Counter(await hall.heard_of()) == Counter(
+    assert Counter(await hall.drain_events()) == Counter(
         [("alias_moved", None, "prod"), ("alias_moved", None, "test"), ("deleted", "1", None)]
     )
 
@@ -178,18 +178,18 @@ async def test_a_rollback_and_each_stage_of_a_rollout_move_the_alias(hall: Hall)
     await hall.rig.drain()
     await hall.artifacts.rollback_alias("model", "prod")
     await hall.rig.drain()
-    assert [event.after for event in sorted(hall.heard, key=lambda event: event.at)] == [
+    assert [event.after for event in sorted(hall.received, key=lambda event: event.at)] == [
         {"1": 95, "2": 5},
         {"2": 100},
         {"1": 100},
     ]
 
 
-# --- what is not ----------------------------------------------------------------------------------------
+# --- changes without events -----------------------------------------------------------------------------
 
 
 @in_both
-async def test_nothing_is_enqueued_where_nobody_listens(hall: Hall) -> None:
+async def test_nothing_is_enqueued_without_a_handler(hall: Hall) -> None:
     await hall.publish()
     await hall.artifacts.put_alias("model", "prod", 1)
     await hall.artifacts.delete("model", 1, drop_aliases=True)
@@ -221,14 +221,14 @@ async def test_a_change_that_fails_enqueues_nothing(hall: Hall) -> None:
 
 
 @in_both
-async def test_a_change_that_is_tried_again_is_told_once_and_as_it_became(hall: Hall) -> None:
+async def test_a_retried_change_sends_one_event_with_the_state_it_replaced(hall: Hall) -> None:
     for content in (b"one", b"two"):
         await hall.publish(content)
     await hall.artifacts.put_alias("model", "prod", 1)
     hall.listen("alias_moved")
     writes: list[Any] = []
 
-    def come_in(request: Any) -> None:
+    def interfere(request: Any) -> None:
         if isinstance(request, TransactWrite):
             writes.append(request)
             if len(writes) == 1:
@@ -237,12 +237,12 @@ async def test_a_change_that_is_tried_again_is_told_once_and_as_it_became(hall: 
                 other = Database("memory:", backend=rig.meddler.inner, files=files)
                 other.artifacts.put_alias("model", "prod", 2)
 
-    hall.rig.meddler.before = come_in
+    hall.rig.meddler.before = interfere
     await hall.artifacts.put_alias("model", "prod", 1, 2, 50)
     assert len(writes) == 2
     hall.rig.meddler.before = lambda request: None
     await hall.rig.drain()
-    moves = sorted(hall.heard, key=lambda event: event.at)
+    moves = sorted(hall.received, key=lambda event: event.at)
     assert [(event.before, event.after) for event in moves] == [
         ({"1": 100}, {"2": 100}),
         ({"2": 100}, {"1": 50, "2": 50}),
@@ -250,20 +250,20 @@ async def test_a_change_that_is_tried_again_is_told_once_and_as_it_became(hall: 
 
 
 @in_one
-async def test_a_change_whose_reply_is_lost_is_told_if_it_happened(hall: Hall) -> None:
+async def test_a_change_whose_reply_is_lost_sends_its_event(hall: Hall) -> None:
     await hall.publish()
     hall.listen()
     hall.rig.meddler.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await hall.artifacts.put_alias("model", "prod", 1)
-    assert await hall.heard_of() == [("alias_moved", None, "prod")]
+    assert await hall.drain_events() == [("alias_moved", None, "prod")]
 
 
 # --- handlers -------------------------------------------------------------------------------------------
 
 
 @in_both
-async def test_a_handler_that_fails_is_tried_again_and_keeps_no_other_from_hearing(hall: Hall) -> None:
+async def test_a_failing_handler_is_retried_and_does_not_affect_other_handlers(hall: Hall) -> None:
     hall.listen()
     attempts: list[tuple[str, int]] = []
 
@@ -277,33 +277,33 @@ async def test_a_handler_that_fails_is_tried_again_and_keeps_no_other_from_heari
     for _ in range(4):
         await hall.rig.drain()
         hall.rig.clock.forward(30)
-    (heard,) = hall.heard
-    assert attempts == [(heard.id, 1), (heard.id, 2), (heard.id, 3)]
+    (received,) = hall.received
+    assert attempts == [(received.id, 1), (received.id, 2), (received.id, 3)]
     assert await hall.jobs() == 0
 
 
 @in_both
-async def test_handlers_of_both_colours_hear_in_a_worker_of_either(hall: Hall) -> None:
-    heard: list[str] = []
+async def test_sync_and_async_handlers_run_in_workers_of_both_colours(hall: Hall) -> None:
+    received: list[str] = []
 
     @on("published", name="plain")
     def plain(event: ArtifactEvent) -> None:
-        heard.append(f"plain {event.version}")
+        received.append(f"plain {event.version}")
 
     @on("published", name="async", queue="slow")
-    async def hear_async(event: ArtifactEvent) -> None:
+    async def receive_async(event: ArtifactEvent) -> None:
         await asyncio.sleep(0)
-        heard.append(f"async {event.version}")
+        received.append(f"async {event.version}")
 
     await hall.publish()
     await hall.rig.drain()
-    assert heard == ["plain 1"]
+    assert received == ["plain 1"]
     await hall.rig.drain(queues=["slow"])
-    assert heard == ["plain 1", "async 1"]
+    assert received == ["plain 1", "async 1"]
 
 
 @in_both
-async def test_a_transactional_handler_writes_exactly_once_though_it_is_tried_again(hall: Hall) -> None:
+async def test_a_transactional_handler_writes_exactly_once_despite_retries(hall: Hall) -> None:
     await hall.rig.create(Tally(name="plain"), Tally(name="async"))
     tries: list[str] = []
 
@@ -331,65 +331,65 @@ async def test_a_transactional_handler_writes_exactly_once_though_it_is_tried_ag
 
 
 @in_one
-async def test_one_function_can_hear_of_several_kinds_and_is_still_the_function_it_was(hall: Hall) -> None:
-    heard: list[str] = []
+async def test_a_handler_can_have_several_kinds_and_stays_callable(hall: Hall) -> None:
+    received: list[str] = []
 
     @on("published")
     @on("deleted", "deleted")
     def both(event: ArtifactEvent) -> str:
-        heard.append(event.kind)
+        received.append(event.kind)
         return event.kind
 
     await hall.publish()
     await hall.artifacts.delete("model", 1)
     await hall.rig.drain()
-    assert sorted(heard) == ["deleted", "published"]
+    assert sorted(received) == ["deleted", "published"]
     assert both(ArtifactEvent("id", "restored", "model", hall.rig.clock.now())) == "restored"
 
 
 @in_one
-async def test_handlers_without_a_name_are_told_apart_by_where_they_are_defined(hall: Hall) -> None:
-    heard: list[str] = []
+async def test_unnamed_handlers_are_distinguished_by_where_they_are_defined(hall: Hall) -> None:
+    received: list[str] = []
 
     @on("published")
     def first(event: ArtifactEvent) -> None:
-        heard.append("first")
+        received.append("first")
 
     @on("published")
     def second(event: ArtifactEvent) -> None:
-        heard.append("second")
+        received.append("second")
 
     await hall.publish()
     await hall.rig.drain()
-    assert sorted(heard) == ["first", "second"]
+    assert sorted(received) == ["first", "second"]
 
 
 @in_one
-async def test_a_handler_can_have_any_name_that_a_function_can(hall: Hall) -> None:
-    heard: list[str] = []
+async def test_a_handler_s_function_can_have_any_valid_name(hall: Hall) -> None:
+    received: list[str] = []
 
     @on("published")
     def geändert(event: ArtifactEvent) -> None:
-        heard.append("one")
+        received.append("one")
 
     @on("published")
     def geöndert(event: ArtifactEvent) -> None:
-        heard.append("other")
+        received.append("other")
 
     await hall.publish()
     await hall.rig.drain()
-    assert sorted(heard) == ["one", "other"]
+    assert sorted(received) == ["one", "other"]
 
 
 @in_one
-async def test_an_object_that_is_called_and_awaited_can_be_a_handler(hall: Hall) -> None:
+async def test_an_object_with_an_async_call_method_can_be_a_handler(hall: Hall) -> None:
     class Handler:
         async def __call__(self, event: ArtifactEvent) -> None:
-            hall.heard.append(event)
+            hall.received.append(event)
 
     on("published")(Handler())
     await hall.publish()
-    assert await hall.heard_of() == [("published", "1", None)]
+    assert await hall.drain_events() == [("published", "1", None)]
 
 
 def test_unknown_kinds_and_options_are_refused_at_once() -> None:

@@ -1,7 +1,7 @@
-"""Every request of every change fails, or its reply is lost, or its sender dies: nothing is lost, nothing stays.
+"""Makes each request of each change fail, lose its reply or kill its sender: nothing is lost, nothing is left over.
 
-After each the audit holds, before and after LATEST is looked at; what was to be done can be done again, and comes to
-the same; and once the times of marks are over, the next who publish and purge leave nothing but what there should be.
+After each fault the audit must hold, before and after LATEST is read. Repeating the change must lead to the state of a
+change without a fault. Once all marks have expired, the next publish and purge must remove everything left over.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # slow, so it must be among the first to run
 
 TWO_DAYS = 2 * 24 * 3600.0
 
 
 class Death(BaseException):  # must not be caught
-    """The process is no more."""
+    """The process died."""
 
 
 def refuse(rig: Rig, at: int) -> None:
-    """The request of this number is not done, and its sender is told so."""
+    """Refuse the request with this number: it is not executed."""
 
     def before(request: Any) -> None:
         if len(rig.watch.requests) == at:
@@ -49,7 +49,7 @@ def refuse(rig: Rig, at: int) -> None:
 
 
 def lose_reply(rig: Rig, at: int) -> None:
-    """The request of this number is done, and its reply is lost."""
+    """Lose the reply to the request with this number, after it was executed."""
     met: list[Any] = []
 
     def before(request: Any) -> None:
@@ -67,7 +67,7 @@ def lose_reply(rig: Rig, at: int) -> None:
 
 
 def cancel_transaction(rig: Rig, at: int) -> None:
-    """The first transaction from the request of this number on is not done, as others are at one of its items."""
+    """Cancel the first transaction from the request with this number on, with a conflict on its first item."""
     met: list[Any] = []
 
     def before(request: Any) -> None:
@@ -79,8 +79,8 @@ def cancel_transaction(rig: Rig, at: int) -> None:
     rig.watch.before = before
 
 
-def dead(rig: Rig, at: int) -> None:
-    """The request of this number is the last that is done."""
+def die(rig: Rig, at: int) -> None:
+    """Let the process die after the request with this number."""
 
     def before(request: Any) -> None:
         if len(rig.watch.requests) > at:
@@ -97,7 +97,7 @@ Fault = Callable[[Rig, int], None]
 
 
 class Case(NamedTuple):
-    """Where something goes wrong, what, and at which requests: every one, every second, ..."""
+    """A kind of store, a fault, and the requests to try it at: every one, every second, ..."""
 
     way: Way
     fault: Fault
@@ -111,20 +111,20 @@ KINDS: tuple[Kind, ...] = ("memory", "disk")
 COLOURS: tuple[Colour, ...] = ("blocking", "awaiting")
 EVERY_CASE = [
     Case(Way(kind, colour), fault)
-    for kind, colour, fault in product(KINDS, COLOURS, (refuse, lose_reply, dead))
+    for kind, colour, fault in product(KINDS, COLOURS, (refuse, lose_reply, die))
 ]
 CASES = [
     Case(Way("memory", "blocking"), lose_reply, 5),
     Case(Way("memory", "awaiting"), refuse, 11),
-    Case(Way("disk", "blocking"), dead, 13),
+    Case(Way("disk", "blocking"), die, 13),
     Case(Way("disk", "awaiting"), lose_reply, 17),
 ]
-DEATHS = [Case(Way("memory", "blocking"), dead, 11)]
+DEATHS = [Case(Way("memory", "blocking"), die, 11)]
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 
 
 def cases_of(place: int) -> list[Case]:
-    """Every case under torture; every day the first, and another one that takes turns from scenario to scenario."""
+    """Every case under torture; otherwise the first, and one of the others, in turn from scenario to scenario."""
     return EVERY_CASE if TORTURE else [CASES[0], CASES[1 + place % (len(CASES) - 1)]]
 
 
@@ -133,23 +133,23 @@ def cases_of(place: int) -> list[Case]:
     [(scenario, case) for place, scenario in enumerate(SCENARIOS) for case in cases_of(place)],
     ids=str,
 )
-def test_a_fault_at_any_request_loses_nothing_and_what_was_to_be_done_can_be_done_again(
+def test_after_a_fault_at_any_request_nothing_is_lost_and_the_change_can_be_repeated(
     scenario: Scenario, case: Case
 ) -> None:
     wanted: list[State] = []
 
-    async def again(rig: Rig, scenario: Scenario, seen: Seen) -> None:
+    async def repeat_change(rig: Rig, scenario: Scenario, seen: Seen) -> None:
         await heal_latest(rig)
         audit(rig.store, rig.home, seen=seen)
         await scenario.change(rig.artifacts, rig.store.directory)
         state = audit(rig.store, rig.home, seen=seen)
-        wanted.append(state)  # the first is without a fault
+        wanted.append(state)  # the first run is without a fault
         assert state.latest == wanted[0].latest
         assert (state.versions, state.aliases) == (wanted[0].versions, wanted[0].aliases)
         if TORTURE or len(wanted) % 4 == 1:
-            await is_clean(rig, seen)
+            await check_clean(rig, seen)
 
-    at_each_request(scenario, case, again)
+    fault_each_request(scenario, case, repeat_change)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -162,47 +162,49 @@ def test_after_a_fault_at_any_request_a_purge_frees_all_bytes(scenario: Scenario
         await rig.artifacts.purge(OTHER)
         assert not rig.store.objects()
 
-    at_each_request(scenario, case, purge_all)
+    fault_each_request(scenario, case, purge_all)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_a_collision_with_others_at_any_transaction_is_tried_again(scenario: Scenario) -> None:
+def test_a_conflict_at_any_transaction_is_retried(scenario: Scenario) -> None:
     wanted: list[State] = []
 
-    async def same(rig: Rig, scenario: Scenario, seen: Seen) -> None:
+    async def compare_states(rig: Rig, scenario: Scenario, seen: Seen) -> None:
         await heal_latest(rig)
         wanted.append(audit(rig.store, rig.home, seen=seen))
         assert wanted[-1] == wanted[0]
         numbers = sorted(int(number) for name, number in seen if name == NAME)
         assert numbers == list(range(1, len(numbers) + 1))
-        await is_clean(rig, seen)
+        await check_clean(rig, seen)
 
-    at_each_request(scenario, Case(Way("memory", "blocking"), cancel_transaction, 1 if TORTURE else 13), same)
+    fault_each_request(
+        scenario, Case(Way("memory", "blocking"), cancel_transaction, 1 if TORTURE else 13), compare_states
+    )
 
 
 Then = Callable[[Rig, Scenario, Seen], Coroutine[Any, Any, None]]
 
 
-def at_each_request(scenario: Scenario, case: Case, then: Then) -> None:
+def fault_each_request(scenario: Scenario, case: Case, then: Then) -> None:
     """Make a change without a fault, then with one at the first request, at the second, and so on to the last."""
     at = 0
     met = True
     while met:
         with open_rig(case.way) as rig:
-            flow = run_broken(rig, scenario, case.fault, at, then)
+            flow = run_with_fault(rig, scenario, case.fault, at, then)
             met = run(flow) if case.way.colour == "blocking" else asyncio.run(flow)
         at += case.stride if at else 1 + crc32(str(scenario).encode()) % case.stride
 
 
-async def run_broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then) -> bool:
-    """Make a change with a fault at a request, 0 for none, and see what follows; gives whether there is such a one."""
+async def run_with_fault(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: Then) -> bool:
+    """Make a change with a fault at a request, 0 for none; return whether the change has so many requests."""
     place, seen = rig.store.directory, Seen()
     trees(place)
     await rig.artifacts.put(OTHER, place / "first" if "director" in scenario.name else b"other")
     await scenario.before(rig.artifacts, place)
     audit(rig.store, rig.home, seen=seen)
     failing = rig.fresh()
-    await failing.names()  # the layout of the table is known
+    await failing.names()  # the layout of the table is now cached
     failing.watch.requests.clear()
     met = True
     if at:
@@ -218,7 +220,7 @@ async def run_broken(rig: Rig, scenario: Scenario, fault: Fault, at: int, then: 
 
 
 async def heal_latest(rig: Rig) -> None:
-    """Read LATEST; while it is being purged, wait until that is over."""
+    """Read LATEST; if it is being purged, wait until the purge has ended."""
     try:
         await rig.artifacts.get(NAME, deleted=True)
     except ArtifactNotFoundError:
@@ -229,8 +231,8 @@ async def heal_latest(rig: Rig) -> None:
             await rig.artifacts.get(NAME, deleted=True)
 
 
-async def is_clean(rig: Rig, seen: Seen) -> None:
-    """That nothing is left, once times are over, by the next to publish, and all bytes are freed by a purge."""
+async def check_clean(rig: Rig, seen: Seen) -> None:
+    """Check that the next publish removes all marks once they have expired, and a purge frees all bytes."""
     rig.clock.forward(TWO_DAYS)
     await rig.artifacts.put(NAME, b"the last")
     await rig.artifacts.publish(NAME, force=True)

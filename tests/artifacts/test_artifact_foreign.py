@@ -1,7 +1,7 @@
-"""Beside a careless writer: what is ours keeps its bytes, and the next reader repairs LATEST.
+"""Races with a writer without conditions: Holdall's versions keep their bytes, and the next reader repairs LATEST.
 
 One order of requests cannot be repaired: LATEST is purged between the object and the row of a foreign put. That row
-then has no bytes, and `get` says so, until the next put.
+then has no bytes, and `get` reports this until the next put.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from holdall.errors import AliasNotFoundError
 pytestmark = pytest.mark.torture
 
 
-def serves_two(stage: Stage, one: Actor, two: Actor, state: State) -> None:
-    """In either order, the alias is not deleted with a version that it does not serve."""
+def verify_alias_serves_two(stage: Stage, one: Actor, two: Actor, state: State) -> None:
+    """In either order, deleting version 1 with its aliases spares the alias, which now serves version 2."""
     assert stage.now.alias(NAME, "prod").versions == ("2",)
 
 
 RACES = [
-    Race("publish, publish there", publish_two, call("publish", force=True), foreign_publish(NAME)),
-    Race("publish, put there", publish_two, call("publish"), foreign_put(NAME, ONE)),
-    Race("publish, put the newest there", publish_two, call("publish"), foreign_put(NAME, TWO)),
-    Race("put, put there", publish_two, call("put", ONE), foreign_put(NAME, TWO)),
-    Race("put the same, put there", publish_two, call("put", THREE), foreign_put(NAME, TWO)),
-    Race("delete LATEST, put there", publish_two, call("delete"), foreign_put(NAME, TWO)),
-    Race("put_alias, alias there", put_prod, call("put_alias", "prod", 2), foreign_alias(NAME, "prod", 1)),
+    Race("publish, foreign publish", publish_two, call("publish", force=True), foreign_publish(NAME)),
+    Race("publish, foreign put", publish_two, call("publish"), foreign_put(NAME, ONE)),
+    Race("publish, foreign put of the newest version", publish_two, call("publish"), foreign_put(NAME, TWO)),
+    Race("put, foreign put", publish_two, call("put", ONE), foreign_put(NAME, TWO)),
+    Race("put the same, foreign put", publish_two, call("put", THREE), foreign_put(NAME, TWO)),
+    Race("delete LATEST, foreign put", publish_two, call("delete"), foreign_put(NAME, TWO)),
+    Race("put_alias, foreign alias", put_prod, call("put_alias", "prod", 2), foreign_alias(NAME, "prod", 1)),
     Race(
-        "delete with aliases, alias there",
+        "delete with aliases, foreign alias",
         put_prod,
         call("delete", 1, drop_aliases=True),
         foreign_alias(NAME, "prod", 2),
-        serves_two,
+        verify_alias_serves_two,
     ),
 ]
 
 
 @pytest.mark.parametrize("like_s3", [False, True], ids=["unique etags", "etags of content"])
 @pytest.mark.parametrize("race", RACES, ids=str)
-def test_in_every_order_versions_have_their_bytes(race: Race, like_s3: bool) -> None:
+def test_versions_have_their_bytes_in_every_order(race: Race, like_s3: bool) -> None:
     for schedule in schedules(race, like_s3, 2 * ROUNDS):
         with open_stage(like_s3) as stage:
             race.before(stage)
@@ -67,7 +67,7 @@ def test_in_every_order_versions_have_their_bytes(race: Race, like_s3: bool) -> 
                 assert two.error is None
                 assert one.error is None, repr(one.error)
                 race.verify(stage, one, two, State())
-                in_order(stage)
+                check_bytes(stage)
                 if getattr(one.result, "number", None):
                     assert stage.now.get(NAME, one.result.version).sha256 == one.result.sha256
             except (AssertionError, AliasNotFoundError) as error:
@@ -75,8 +75,8 @@ def test_in_every_order_versions_have_their_bytes(race: Race, like_s3: bool) -> 
                 raise
 
 
-def in_order(stage: Stage) -> None:
-    """That every version has the bytes that its row speaks of, and LATEST once it was looked at."""
+def check_bytes(stage: Stage) -> None:
+    """Check that every version has the bytes of its row, and LATEST too after it was read."""
     latest = [each for each in stage.now.versions(NAME) if each.number is None]
     objects, items = stage.store.objects(), stage.rig.items(NAME)
     for sk, row in items.items():

@@ -1,4 +1,4 @@
-"""Processes that are killed after any request of a change to an artifact: who comes next finds everything in order."""
+"""Kills processes after the requests of each change of an artifact: the next process finds a consistent state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 SCRIPT = "artifact_dying.py"
 
 
-def test_whoever_comes_after_a_killed_process_finds_everything_in_order(tmp_path: Path) -> None:
+def test_after_a_killed_process_the_next_one_finds_a_consistent_state(tmp_path: Path) -> None:
     assert len(run_script(SCRIPT, "disk", "-", tmp_path, 0 if TORTURE else 3)) >= 12
 
 
-def test_also_on_servers(tmp_path: Path) -> None:
-    bucket_service("artifacts").close()  # there is a bucket from here on
+def test_after_a_killed_process_on_a_server_the_next_one_finds_a_consistent_state(tmp_path: Path) -> None:
+    bucket_service("artifacts").close()  # creates the bucket
     assert len(run_script(SCRIPT, "wire", start_server("ministack"), tmp_path, 0 if TORTURE else 6)) >= 3

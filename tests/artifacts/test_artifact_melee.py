@@ -1,4 +1,4 @@
-"""Several who change one artifact at once, in a random order of their requests, and some of them die."""
+"""Several processes change one artifact at once, with their requests in random order, and some of them die."""
 
 from __future__ import annotations
 
@@ -75,21 +75,21 @@ EXPECTED = (
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_in_random_orders_nothing_is_lost_and_nothing_stays(part: int) -> None:
+def test_in_random_orders_nothing_is_lost_or_left_over(part: int) -> None:
     for number in range(5 * ROUNDS):
         seed = f"{SEED} {part} {number}"
         chance = Random(seed)
         with open_stage(like_s3=chance.random() < 0.5) as stage:
             story: list[str] = []
             try:
-                fought(stage, chance, story)
+                fight(stage, chance, story)
             except AssertionError as error:
                 error.add_note(f"{seed}: {story}")
                 raise
 
 
-def fought(stage: Stage, chance: Random, story: list[str]) -> None:
-    """Some rounds of two or three changes each, with an audit after each."""
+def fight(stage: Stage, chance: Random, story: list[str]) -> None:
+    """Run some rounds of two or three changes each, with an audit after each round."""
     seen = Seen()
     chance.choice(BEFORE)(stage)
     for _ in range(chance.randrange(1, 4)):
@@ -105,7 +105,7 @@ def fought(stage: Stage, chance: Random, story: list[str]) -> None:
 
 
 def run_all(stage: Stage, chance: Random, names: list[str]) -> list[Actor]:
-    """Let them all run to their ends, a few steps at a time; in some rounds one dies."""
+    """Run all changes to their ends, a few steps at a time; in some rounds one process dies."""
     actors = [stage.enter(CHANGES[name]) for name in names]
     deaths = chance.random() < 0.4
     while running := [each for each in actors if not each.done]:

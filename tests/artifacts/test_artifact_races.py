@@ -1,4 +1,4 @@
-"""Two who change one artifact, in every order of their requests: whatever the schedule, nothing is lost."""
+"""Two processes change one artifact, with their requests in every order: no schedule loses anything."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ pytestmark = pytest.mark.torture
 
 NAME = "model"
 ALL = 40
-"""With so many rounds, as `make torture` has, every schedule is played; otherwise one of each race."""
+"""With this many rounds, as in `make torture`, every schedule is tried; otherwise a sample for each race."""
 
 SHORT = ("put, put with other metadata", "publish after 2, publish after 2", "reindex, put")
-"""Of these every second always, on a service whose etags come back with the content: the harder of the two."""
+"""Half of the schedules of these races always run, on the service whose etags come from the content: the harder one."""
 
 EVEN = SHORT[:2]
-"""Of these both do the same, so that it makes no difference who of them begins."""
+"""In these races both processes do the same, so that it does not matter which of them begins."""
 
 PATIENCE = 5.0
-"""No actor pauses between two requests for longer than that; purges of LATEST rely on a few seconds."""
+"""No actor pauses longer than this between two requests; purges of LATEST rely on a few seconds."""
 
 TWO_DAYS = 2 * 24 * 3600.0
 ONE, TWO, THREE, FOUR = b"one", b"two!", b"three", b"the fourth"
 
 
 def call(method: str, *args: Any, **options: Any) -> Flow:
-    """A flow of ``db.artifacts``."""
+    """A flow that calls a method of ``db.artifacts``."""
 
     def flow(scene: Scene) -> Coroutine[Any, Any, Any]:
         found: Coroutine[Any, Any, Any] = getattr(scene.artifacts, method)(NAME, *args, **options)
@@ -83,8 +83,8 @@ def reindex(scene: Scene) -> Coroutine[Any, Any, Any]:
     return scene.artifacts.reindex()
 
 
-def verify_empty(stage: Stage) -> None:
-    """The name is listed, and nothing is under it."""
+def put_and_purge(stage: Stage) -> None:
+    """Leave the name listed, without any version."""
     stage.now.put(NAME, ONE)
     stage.now.purge(NAME, "LATEST")
 
@@ -100,12 +100,12 @@ def do_nothing(stage: Stage) -> None:
 Verify = Callable[[Stage, Actor, Actor, State], None]
 
 
-def one_wins(stage: Stage, one: Actor, two: Actor, state: State) -> None:
-    assert [each.error is None for each in (one, two)].count(True) == 1, "both believe they were expected"
+def verify_one_wins(stage: Stage, one: Actor, two: Actor, state: State) -> None:
+    assert [each.error is None for each in (one, two)].count(True) == 1, "exactly one of the two must succeed"
 
 
 def verify_published(*contents: bytes) -> Verify:
-    """Each content that came with a publish is a version of its own, whatever the other did meanwhile."""
+    """Check that each published content became a version of its own, whatever the other process did meanwhile."""
 
     def verify(stage: Stage, one: Actor, two: Actor, state: State) -> None:
         versions = [sha256 for sha256, _ in state.versions[NAME]]
@@ -117,7 +117,7 @@ def verify_published(*contents: bytes) -> Verify:
 
 
 class Race(NamedTuple):
-    """What is there, two who come, and what else has to be so in the end."""
+    """The initial state, the two flows, and a further check at the end."""
 
     name: str
     before: Callable[[Stage], None]
@@ -164,7 +164,7 @@ RACES = [
         publish_two,
         call("publish", force=True, expect_version=2),
         call("publish", ONE, expect_version=2),
-        one_wins,
+        verify_one_wins,
     ),
     Race("delete, put_alias", publish_two, call("delete", 1), call("put_alias", "prod", 1)),
     Race("delete LATEST, put_alias", publish_two, call("delete"), call("put_alias", "prod")),
@@ -203,16 +203,16 @@ RACES = [
         publish_two,
         call("publish", force=True, expect_version=2),
         call("publish", force=True, expect_version=2),
-        one_wins,
+        verify_one_wins,
     ),
     Race(
         "put instead of one, put instead of one",
         put_one,
         call("put", TWO, expect_sha256=digest(ONE)),
         call("put", THREE, expect_sha256=digest(ONE)),
-        one_wins,
+        verify_one_wins,
     ),
-    Race("reindex, put", verify_empty, reindex, call("put", TWO)),
+    Race("reindex, put", put_and_purge, reindex, call("put", TWO)),
     Race("reindex, publish", put_one, reindex, call("publish")),
     Race("reindex, purge all", publish_two, reindex, call("purge")),
     Race("put directory, put", directory, tree("second"), call("put", ONE)),
@@ -241,21 +241,21 @@ on_both = pytest.mark.parametrize("like_s3", [False, True], ids=["unique etags",
 
 @on_both
 @pytest.mark.parametrize("race", RACES, ids=str)
-def test_in_every_order_nothing_is_lost(race: Race, like_s3: bool) -> None:
+def test_nothing_is_lost_in_any_order(race: Race, like_s3: bool) -> None:
     for schedule in schedules(race, like_s3, ROUNDS, short=like_s3):
         with open_stage(like_s3) as stage:
             play_out(stage, race, schedule)
 
 
 @pytest.mark.parametrize("race", RACES, ids=str)
-def test_when_one_dies_on_the_way_the_other_loses_nothing(race: Race) -> None:
+def test_nothing_is_lost_if_one_process_dies(race: Race) -> None:
     for number, schedule in enumerate(schedules(race, True, (ROUNDS + 1) // 2)):
         with open_stage(like_s3=True) as stage:
             play_out(stage, race, schedule, dying=number % 2)
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_a_content_whose_expected_version_comes_meanwhile_is_published_or_not_even_put(steps: int) -> None:
+def test_content_with_an_expectation_is_published_or_not_put_at_all(steps: int) -> None:
     with open_stage(like_s3=False) as stage:
         publish_two(stage)
         expecting = stage.enter(call("publish", FOUR, expect_version=3))
@@ -269,24 +269,24 @@ def test_a_content_whose_expected_version_comes_meanwhile_is_published_or_not_ev
 
 
 class Schedule(NamedTuple):
-    """How many steps each goes before it is the other's turn, and whether the second begins."""
+    """How many steps each flow takes before the other's turn, and whether the second begins."""
 
     first: int
     second: int
     turned: bool
 
     def play(self, one: Actor, two: Actor) -> None:
-        """Each goes so many steps, then, in the same order, to its end."""
+        """Let each flow take its steps, then, in the same order, run to its end."""
         begun = [(one, self.first), (two, self.second)]
         order = begun[::-1] if self.turned else begun
         for actor, steps in order:
             actor.run(steps)
         for actor, _ in order:
-            actor.run(patience=PATIENCE)  # it may have to wait until the other is done
+            actor.run(patience=PATIENCE)  # it may have to wait for the other
 
 
 def schedules(race: Race, like_s3: bool, some: int, *, short: bool = False) -> list[Schedule]:
-    """All orders there are, or some of them; ``short`` asks for half of the short races'."""
+    """All schedules, or a sample; ``short`` chooses half of them for the short races."""
     steps, other_steps = lengths(race, like_s3)
     turns = (False,) if race.name in EVEN else (False, True)
     found = [Schedule(*each) for each in product(range(steps + 1), range(other_steps + 1), turns)]
@@ -309,7 +309,7 @@ def lengths(race: Race, like_s3: bool) -> tuple[int, int]:
 
 
 def play_out(stage: Stage, race: Race, schedule: Schedule, dying: int | None = None) -> None:
-    """Play a schedule to its end, at which all has to be in order; perhaps one dies instead of going on."""
+    """Run a schedule to its end and check everything; with ``dying``, one of the two flows dies on the way."""
     race.before(stage)
     seen = Seen()
     audit(stage.store, stage.home, seen=seen)
@@ -352,7 +352,7 @@ def check(stage: Stage, one: Actor, two: Actor, seen: Seen) -> State:
 
 
 def clean(stage: Stage, seen: Seen) -> None:
-    """That no mark is left by the next to publish and purge, once times are over, and no bytes after a purge of all."""
+    """Check that the next publish and purge remove all expired marks, and a purge of everything frees all bytes."""
     stage.clock.forward(TWO_DAYS)
     stage.now.put(NAME, b"the last")
     stage.now.publish(NAME)

@@ -1,4 +1,4 @@
-"""Staged rollouts: from their start to their end by a worker, and whatever may come in between."""
+"""Staged rollouts: a worker takes them from start to end, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Shop:
         return (await self.artifacts.rollout("model", "prod")).state
 
     async def after(self, seconds: float) -> int:
-        """Let time pass, then a worker do what is due; gives how many jobs it ended."""
+        """Let time pass, run a worker until nothing is due, and return how many jobs it finished."""
         self.rig.clock.forward(seconds)
         metrics = await self.rig.drain(lease=LEASE)
         assert metrics.failed == metrics.dead == 0
         return metrics.succeeded
 
     async def list_served(self) -> list[dict[str, int] | None]:
-        """All that the alias served, in its order."""
+        """All weights that the alias ever had, oldest first."""
         history = await self.artifacts.alias_history("model", "prod")
         return [change.weights for change in reversed(history)]
 
@@ -124,7 +124,7 @@ in_the_other = on(BOTH[1])
 everywhere = on(*BOTH, Way("file", "blocking"), Way("ministack", "awaiting"))
 
 
-# --- a whole life ---------------------------------------------------------------------------------------
+# --- from start to end ----------------------------------------------------------------------------------
 
 
 @everywhere
@@ -186,11 +186,11 @@ async def test_each_step_is_one_transaction_of_alias_rollout_history_and_job(sho
     } <= kinds
 
 
-# --- by hand --------------------------------------------------------------------------------------------
+# --- manual steps ---------------------------------------------------------------------------------------
 
 
 @in_both
-async def test_a_stage_without_a_time_waits_for_its_approval(shop: Shop) -> None:
+async def test_a_stage_without_a_duration_waits_for_approval(shop: Shop) -> None:
     begun = await shop.start([(5, None), (50, 60)])
     assert (begun.state, begun.due, await shop.jobs()) == ("waiting", None, 0)
     approved = await shop.artifacts.advance_rollout("model", "prod", by="grace", reason="looks good")
@@ -202,7 +202,7 @@ async def test_a_stage_without_a_time_waits_for_its_approval(shop: Shop) -> None
 
 
 @in_one
-async def test_a_rollout_that_needs_approval_waits_when_the_time_of_a_stage_is_over(shop: Shop) -> None:
+async def test_a_rollout_that_needs_approval_waits_at_the_end_of_each_stage(shop: Shop) -> None:
     await shop.start(approve=True)
     assert await shop.after(61) == 1
     assert (await shop.state(), await shop.weights()) == ("waiting", {"1": 95, "2": 5})
@@ -215,7 +215,7 @@ async def test_a_rollout_that_needs_approval_waits_when_the_time_of_a_stage_is_o
 
 
 @in_the_other
-async def test_a_stage_that_is_cut_short_is_not_advanced_again_by_its_job(shop: Shop) -> None:
+async def test_the_job_of_a_stage_that_was_cut_short_does_not_advance_the_rollout(shop: Shop) -> None:
     await shop.start()
     await shop.artifacts.advance_rollout("model", "prod")
     assert await shop.after(61) == 1
@@ -225,7 +225,7 @@ async def test_a_stage_that_is_cut_short_is_not_advanced_again_by_its_job(shop: 
 
 
 @in_one
-async def test_who_approves_can_demand_the_rollout_that_they_saw(shop: Shop) -> None:
+async def test_an_approval_can_require_the_revision_that_was_reviewed(shop: Shop) -> None:
     seen = await shop.start([(5, None), (50, None)])
     await shop.artifacts.advance_rollout("model", "prod", expect_revision=seen.revision)
     with pytest.raises(ArtifactChangedError):
@@ -234,7 +234,7 @@ async def test_who_approves_can_demand_the_rollout_that_they_saw(shop: Shop) -> 
 
 
 @in_both
-async def test_a_paused_rollout_stays_where_it_is_and_has_its_time_left_when_resumed(shop: Shop) -> None:
+async def test_a_paused_rollout_keeps_its_stage_and_its_remaining_time(shop: Shop) -> None:
     await shop.start()
     shop.rig.clock.forward(20)
     paused = await shop.artifacts.pause_rollout("model", "prod")
@@ -242,7 +242,7 @@ async def test_a_paused_rollout_stays_where_it_is_and_has_its_time_left_when_res
     assert paused.due is None
     assert paused.left is not None
     assert 35 < paused.left <= 40
-    assert await shop.after(1000) == 1  # the job of before, for which there is nothing to do
+    assert await shop.after(1000) == 1  # the job from before the pause has nothing to do
     assert await shop.weights() == {"1": 95, "2": 5}
     assert (await shop.artifacts.resume_rollout("model", "prod")).state == "running"
     assert await shop.after(30) == 0
@@ -252,7 +252,7 @@ async def test_a_paused_rollout_stays_where_it_is_and_has_its_time_left_when_res
 
 
 @in_one
-async def test_the_job_of_before_a_pause_is_too_early_after_it(shop: Shop) -> None:
+async def test_after_a_pause_the_job_from_before_it_is_too_early(shop: Shop) -> None:
     await shop.start([(5, 60), (50, None)])
     await shop.artifacts.pause_rollout("model", "prod")
     shop.rig.clock.forward(30)
@@ -264,7 +264,7 @@ async def test_the_job_of_before_a_pause_is_too_early_after_it(shop: Shop) -> No
 
 
 @in_one
-async def test_a_rollout_that_waited_waits_again_after_a_pause(shop: Shop) -> None:
+async def test_a_rollout_that_waits_for_approval_still_waits_after_a_pause(shop: Shop) -> None:
     await shop.start([(5, None)])
     assert (await shop.artifacts.pause_rollout("model", "prod")).left is None
     assert (await shop.artifacts.resume_rollout("model", "prod")).state == "waiting"
@@ -272,7 +272,7 @@ async def test_a_rollout_that_waited_waits_again_after_a_pause(shop: Shop) -> No
 
 
 @in_both
-async def test_an_aborted_rollout_leaves_the_alias_as_it_was_for_good(shop: Shop) -> None:
+async def test_an_aborted_rollout_restores_the_alias_for_good(shop: Shop) -> None:
     await shop.start()
     await shop.after(61)
     aborted = await shop.artifacts.abort_rollout("model", "prod", by="ada", reason="errors")
@@ -302,7 +302,7 @@ async def test_a_rollout_of_another_id_is_left_alone(shop: Shop) -> None:
 
 
 @in_one
-async def test_what_a_rollout_is_not_in_the_state_for_is_refused(shop: Shop) -> None:
+async def test_calls_that_do_not_fit_the_state_of_the_rollout_are_refused(shop: Shop) -> None:
     artifacts = shop.artifacts
     with pytest.raises(RolloutError):
         await artifacts.rollout("model", "prod")
@@ -328,7 +328,7 @@ async def test_what_a_rollout_is_not_in_the_state_for_is_refused(shop: Shop) -> 
 
 
 @in_one
-async def test_what_cannot_be_rolled_out_is_refused_and_nothing_is_left(shop: Shop) -> None:
+async def test_an_invalid_rollout_is_refused_and_changes_nothing(shop: Shop) -> None:
     artifacts = shop.artifacts
     refused: list[tuple[type[Exception], Any, dict[str, Any]]] = [
         (InvalidOptionsError, STAGES, {"version": "LATEST"}),
@@ -355,14 +355,14 @@ async def test_what_cannot_be_rolled_out_is_refused_and_nothing_is_left(shop: Sh
 
 
 @in_one
-async def test_an_alias_with_a_canary_that_has_no_traffic_yet_can_be_rolled_out(shop: Shop) -> None:
+async def test_an_alias_with_a_canary_of_weight_zero_can_be_rolled_out(shop: Shop) -> None:
     await shop.artifacts.put_alias("model", "prod", 1, 2, 0)
     assert (await shop.start()).base == "1"
     assert await shop.weights() == {"1": 95, "2": 5}
 
 
 @in_one
-async def test_there_is_one_rollout_of_an_alias_at_a_time(shop: Shop) -> None:
+async def test_an_alias_has_one_rollout_at_a_time(shop: Shop) -> None:
     await shop.start()
     with pytest.raises(RolloutError, match="in progress"):
         await shop.start(version=3)
@@ -374,7 +374,7 @@ async def test_there_is_one_rollout_of_an_alias_at_a_time(shop: Shop) -> None:
 
 
 @in_one
-async def test_a_protected_alias_is_rolled_out_by_those_who_mean_it(shop: Shop) -> None:
+async def test_a_protected_alias_is_rolled_out_only_with_allow_protected(shop: Shop) -> None:
     await shop.artifacts.put_alias("model", "prod", 1, protected=True)
     with pytest.raises(ProtectedAliasError):
         await shop.start()
@@ -388,11 +388,11 @@ async def test_a_protected_alias_is_rolled_out_by_those_who_mean_it(shop: Shop) 
     assert (await shop.artifacts.alias("model", "prod")).protected
 
 
-# --- others ---------------------------------------------------------------------------------------------
+# --- other changes of the alias -------------------------------------------------------------------------
 
 
 @in_both
-async def test_whoever_points_the_alias_elsewhere_supersedes_the_rollout(shop: Shop) -> None:
+async def test_pointing_the_alias_elsewhere_supersedes_the_rollout(shop: Shop) -> None:
     await shop.start()
     await shop.artifacts.put_alias("model", "prod", 3)
     assert await shop.state() == "superseded"
@@ -406,7 +406,7 @@ async def test_whoever_points_the_alias_elsewhere_supersedes_the_rollout(shop: S
 
 
 @in_one
-async def test_an_alias_that_is_put_back_as_the_rollout_had_it_is_superseded_all_the_same(shop: Shop) -> None:
+async def test_putting_the_alias_with_the_rollout_s_own_weights_supersedes_it_too(shop: Shop) -> None:
     await shop.start()
     await shop.artifacts.put_alias("model", "prod", 1, 2, 5)
     with pytest.raises(RolloutError, match="superseded"):
@@ -416,7 +416,7 @@ async def test_an_alias_that_is_put_back_as_the_rollout_had_it_is_superseded_all
 
 
 @in_one
-async def test_an_alias_that_is_deleted_or_rolled_back_supersedes_the_rollout(shop: Shop) -> None:
+async def test_deleting_or_rolling_back_the_alias_supersedes_the_rollout(shop: Shop) -> None:
     await shop.start()
     await shop.artifacts.rollback_alias("model", "prod")
     assert (await shop.state(), await shop.after(61)) == ("superseded", 1)
@@ -429,19 +429,21 @@ async def test_an_alias_that_is_deleted_or_rolled_back_supersedes_the_rollout(sh
 
 
 @in_one
-async def test_a_rollout_is_one_step_of_the_way_back(shop: Shop) -> None:
+async def test_a_rollback_treats_a_rollout_as_one_change(shop: Shop) -> None:
     artifacts = shop.artifacts
     await shop.start()
     await artifacts.advance_rollout("model", "prod")
     assert await shop.weights() == {"1": 50, "2": 50}
-    assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",), "what was there before it"
+    assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",), (
+        "the version before the rollout"
+    )
     await shop.start()
     for _ in STAGES:
         await artifacts.advance_rollout("model", "prod")
     await shop.start(version=3)
     await artifacts.put_alias("model", "prod", 1, 3, 20)
     assert (await artifacts.rollback_alias("model", "prod")).versions == ("2",), (
-        "where the first one has ended"
+        "the version that the first rollout ended with"
     )
     assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",)
     await shop.start()
@@ -449,11 +451,11 @@ async def test_a_rollout_is_one_step_of_the_way_back(shop: Shop) -> None:
     assert (await artifacts.rollback_alias("model", "prod")).versions == ("1",)
     stage = next(each for each in await artifacts.alias_history("model", "prod") if each.is_stage)
     back = await artifacts.rollback_alias("model", "prod", to=stage.number)
-    assert back.describe()["weights"] == stage.weights, "on purpose, to any of them"
+    assert back.describe()["weights"] == stage.weights, "an explicit rollback can go to any stage"
 
 
 @in_one
-async def test_the_job_of_an_older_rollout_leaves_the_newer_one_alone(shop: Shop) -> None:
+async def test_the_job_of_an_older_rollout_does_not_affect_the_newer_one(shop: Shop) -> None:
     older = await shop.start()
     await shop.artifacts.put_alias("model", "prod", 1)
     newer = await shop.start([(10, 600)])
@@ -465,7 +467,7 @@ async def test_the_job_of_an_older_rollout_leaves_the_newer_one_alone(shop: Shop
 
 
 @in_both
-async def test_a_job_that_comes_twice_takes_one_step(shop: Shop) -> None:
+async def test_duplicate_jobs_take_one_step(shop: Shop) -> None:
     begun = await shop.start()
     for _ in range(3):
         await shop.rig.enqueue("holdall.rollout", "model", "prod", begun.id, begun.turn)
@@ -475,7 +477,7 @@ async def test_a_job_that_comes_twice_takes_one_step(shop: Shop) -> None:
 
 
 @in_both
-async def test_a_job_that_comes_early_comes_again(shop: Shop) -> None:
+async def test_a_job_that_runs_early_is_enqueued_again(shop: Shop) -> None:
     begun = await shop.start()
     (record,) = await shop.rig.list_waiting()
     await shop.rig.jobs.delete(record.id)
@@ -487,14 +489,14 @@ async def test_a_job_that_comes_early_comes_again(shop: Shop) -> None:
 
 
 @in_one
-async def test_jobs_about_what_never_was_end(shop: Shop) -> None:
+async def test_jobs_of_unknown_rollouts_end(shop: Shop) -> None:
     await shop.rig.enqueue("holdall.rollout", "model", "prod", "none", 1)
     await shop.rig.enqueue("holdall.rollout", "nothing", "nowhere", "none", 1)
     assert await shop.after(0) == 2
 
 
 @in_both
-async def test_a_version_that_versioned_deleted_fails_the_rollout_once_and_for_all(shop: Shop) -> None:
+async def test_a_version_that_versioned_deleted_fails_the_rollout_until_it_is_advanced(shop: Shop) -> None:
     for gone in ("000002", "000001"):
         await shop.start()
         await mark_deleted(shop, gone, True)
@@ -519,7 +521,7 @@ async def test_a_version_that_versioned_deleted_fails_the_rollout_once_and_for_a
 
 
 async def mark_deleted(shop: Shop, sk: str, deleted: bool) -> None:
-    """As versioned does it, without a condition."""
+    """Mark a version as versioned does, without a condition."""
     layout = await shop.rig.now(shop.rig.db.table.layout())
     step = Set(path("is_deleted"), Value({"BOOL": deleted}))
     key = {layout.partition.name: {"S": "model"}, layout.sort.name: {"S": sk}}
@@ -528,107 +530,107 @@ async def mark_deleted(shop: Shop, sk: str, deleted: bool) -> None:
 
 
 @in_one
-async def test_what_a_rollout_serves_is_deleted_only_with_its_alias(shop: Shop) -> None:
+async def test_deleting_a_version_with_its_aliases_supersedes_the_rollout(shop: Shop) -> None:
     await shop.start()
     await shop.artifacts.delete("model", 2, drop_aliases=True)
     assert await shop.state() == "superseded"
     assert await shop.after(61) == 1
 
 
-# --- in between -----------------------------------------------------------------------------------------
+# --- concurrent changes ---------------------------------------------------------------------------------
 
 
 def other(shop: Shop) -> Any:
-    """The artifacts as another process sees them; the meddler does not see its requests."""
+    """The artifacts as seen by another process, whose requests the meddler does not see."""
     rig = shop.rig
     service = rig.db._services.service("main")
     return Database("memory:", backend=rig.meddler.inner, files={"main": service}).artifacts
 
 
-def at_the_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:
+def act_before_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:
     """Let another process act just before the next transaction."""
 
-    def come_in(request: Any) -> None:
+    def interfere(request: Any) -> None:
         if isinstance(request, TransactWrite):
             shop.rig.meddler.before = lambda request: None
             act(other(shop))
 
-    shop.rig.meddler.before = come_in
+    shop.rig.meddler.before = interfere
 
 
 @in_both
-async def test_two_who_advance_at_the_same_time_take_one_step(shop: Shop) -> None:
+async def test_two_concurrent_advances_take_one_step(shop: Shop) -> None:
     await shop.start()
-    at_the_next_write(shop, lambda artifacts: artifacts.advance_rollout("model", "prod"))
+    act_before_next_write(shop, lambda artifacts: artifacts.advance_rollout("model", "prod"))
     assert (await shop.artifacts.advance_rollout("model", "prod")).percent == 50
     assert await shop.weights() == {"1": 50, "2": 50}
 
 
 @in_one
-async def test_who_looks_while_a_step_is_taken_sees_it_and_no_change_by_others(shop: Shop) -> None:
+async def test_a_read_during_a_step_sees_the_step_and_not_a_superseded_rollout(shop: Shop) -> None:
     await shop.start()
 
-    def come_in(request: Any) -> None:
+    def interfere(request: Any) -> None:
         if isinstance(request, GetItem):
             shop.rig.meddler.after = lambda request: None
             other(shop).advance_rollout("model", "prod")
 
-    shop.rig.meddler.after = come_in
+    shop.rig.meddler.after = interfere
     seen = await shop.artifacts.rollout("model", "prod")
     assert (seen.state, seen.percent) == ("running", 50)
 
 
 @in_one
-async def test_a_pause_in_the_last_moment_stops_the_job(shop: Shop) -> None:
+async def test_a_pause_just_before_the_job_s_write_stops_it(shop: Shop) -> None:
     await shop.start()
     shop.rig.clock.forward(61)
     writes: list[Any] = []
 
-    def come_in(request: Any) -> None:
+    def interfere(request: Any) -> None:
         if isinstance(request, TransactWrite) and not writes:
             writes.append(request)
             other(shop).pause_rollout("model", "prod")
 
-    shop.rig.meddler.before = come_in
+    shop.rig.meddler.before = interfere
     assert await shop.after(0) == 1
     assert writes
     assert (await shop.state(), await shop.weights()) == ("paused", {"1": 95, "2": 5})
 
 
 @in_one
-async def test_a_change_in_the_last_moment_is_not_overwritten(shop: Shop) -> None:
+async def test_a_change_of_the_alias_just_before_the_write_is_not_overwritten(shop: Shop) -> None:
     for act in (shop.artifacts.advance_rollout, shop.artifacts.abort_rollout):
         await shop.start()
-        at_the_next_write(shop, lambda artifacts: artifacts.put_alias("model", "prod", 3))
+        act_before_next_write(shop, lambda artifacts: artifacts.put_alias("model", "prod", 3))
         with pytest.raises(RolloutError, match="superseded"):
             await act("model", "prod")
         assert await shop.weights() == {"3": 100}
         await shop.after(61)
     await shop.start()
-    at_the_next_write(shop, lambda artifacts: artifacts.put_alias("model", "prod", 1))
+    act_before_next_write(shop, lambda artifacts: artifacts.put_alias("model", "prod", 1))
     assert await shop.after(61) == 1
     assert (await shop.state(), await shop.weights()) == ("superseded", {"1": 100})
 
 
 @in_one
-async def test_of_two_who_start_at_the_same_time_one_is_refused(shop: Shop) -> None:
-    at_the_next_write(shop, lambda artifacts: artifacts.start_rollout("model", "prod", 3, [(7, None)]))
+async def test_one_of_two_concurrent_starts_is_refused(shop: Shop) -> None:
+    act_before_next_write(shop, lambda artifacts: artifacts.start_rollout("model", "prod", 3, [(7, None)]))
     with pytest.raises(RolloutError, match="in progress"):
         await shop.start()
     assert await shop.weights() == {"1": 93, "3": 7}
 
 
-# --- death ----------------------------------------------------------------------------------------------
+# --- deaths ---------------------------------------------------------------------------------------------
 
 
 class DiedError(Exception):
-    """The process is dead: nothing that it sends arrives."""
+    """The process died: its requests no longer arrive."""
 
 
 def die_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[], bool]:
-    """From so many requests on none arrives; gives what brings it back to life, and tells whether it had died.
+    """Lose all requests after this many; the returned function ends that, and returns whether a request was lost.
 
-    Without ``counting`` they count from the first write on: looks at queues begin nothing.
+    Without ``counting``, the count begins with the first write: reading the queues changes nothing.
     """
     meddler, sent, lost = shop.rig.meddler, 0, False
 
@@ -649,9 +651,7 @@ def die_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[
 
 
 @pytest.mark.parametrize("way", BOTH, ids=str)
-def test_a_worker_that_dies_after_any_request_is_followed_by_one_that_ends_the_rollout(
-    way: Way, tmp_path: Path
-) -> None:
+def test_if_a_worker_dies_after_any_request_the_next_finishes_the_rollout(way: Way, tmp_path: Path) -> None:
     async def test(shop: Shop) -> None:
         died = 0
         while True:
@@ -659,10 +659,10 @@ def test_a_worker_that_dies_after_any_request_is_followed_by_one_that_ends_the_r
             await shop.start([(5, 60), (50, 60)])
             shop.rig.events.clear()
             shop.rig.clock.forward(61)
-            revived = die_after(shop, died, counting=False)
+            revive = die_after(shop, died, counting=False)
             with suppress(DiedError):
                 await shop.rig.drain(lease=LEASE)
-            if not revived():
+            if not revive():
                 break
             died += 1
             await shop.after(LEASE + MARGIN.total_seconds() + 1)
@@ -675,15 +675,15 @@ def test_a_worker_that_dies_after_any_request_is_followed_by_one_that_ends_the_r
 
 
 @in_both
-async def test_who_starts_a_rollout_and_dies_after_any_request_has_started_all_of_it_or_nothing(
+async def test_a_process_that_dies_while_it_starts_a_rollout_starts_all_or_nothing(
     shop: Shop,
 ) -> None:
     before, died = await shop.list_served(), 0
     while True:
-        revived = die_after(shop, died)
+        revive = die_after(shop, died)
         with suppress(DiedError):
             await shop.start([(5, 60), (50, 60)])
-        if not revived():
+        if not revive():
             break
         died += 1
         assert (await shop.list_served(), await shop.jobs()) == (before, 0)
@@ -706,7 +706,7 @@ async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
 
 
 @in_one
-async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None:
+async def test_a_rollout_whose_start_lost_its_reply_runs_to_its_end(shop: Shop) -> None:
     shop.rig.meddler.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await shop.start()
@@ -715,7 +715,7 @@ async def test_a_start_whose_reply_is_lost_goes_on_by_itself(shop: Shop) -> None
 
 
 @pytest.mark.parametrize("opened", ["Database", "AsyncDatabase"])
-def test_a_worker_in_a_process_that_knows_nothing_of_artifacts_knows_the_job(opened: str) -> None:
+def test_a_worker_knows_the_rollout_job_without_importing_artifacts(opened: str) -> None:
     program = f"""
 import asyncio
 from holdall import {opened}

@@ -1,4 +1,4 @@
-"""Where artifacts are kept, said in any of its forms."""
+"""Where artifacts are stored, in each form of the setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdall.artifacts.settings import parse_settings
 from holdall.errors import ConfigurationError
 
 
-def test_without_a_word_they_are_where_versioned_has_them() -> None:
+def test_the_defaults_are_those_of_versioned() -> None:
     usual = ArtifactSettings()
     assert (usual.table, usual.service, usual.prefix, usual.suffix) == (None, None, "versioned-artifacts", "")
     assert (usual.cache, usual.cache_size) == (None, 10 * 1024**3)
@@ -25,7 +25,7 @@ def test_without_a_word_they_are_where_versioned_has_them() -> None:
         "table=releases&suffix=.zip&cache_size=7",
     ],
 )
-def test_an_object_a_table_and_a_text_say_the_same(given: Any) -> None:
+def test_settings_can_be_an_object_a_mapping_or_a_string(given: Any) -> None:
     assert parse_settings(given, "here") == ArtifactSettings(table="releases", suffix=".zip", cache_size=7)
 
 
@@ -48,6 +48,6 @@ def test_an_object_a_table_and_a_text_say_the_same(given: Any) -> None:
         ({"table": "a b"}, "a b"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_source(given: Any, problem: str) -> None:
+def test_invalid_settings_are_refused(given: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         parse_settings(given, "holdall.toml")

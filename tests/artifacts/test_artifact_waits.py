@@ -1,4 +1,4 @@
-"""What one process has begun and not ended: the next waits for seconds, and then raises why, or finishes it."""
+"""Work that a dead process left unfinished: the next process waits for seconds, then raises an error or finishes it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MINUTES = 60.0
 
 
 class Death(BaseException):
-    """The process is no more."""
+    """The process died."""
 
 
 async def purge_and_die(rig: Rig) -> None:
-    """Purge LATEST, and be killed before its object is deleted."""
+    """Purge LATEST, and die before its object is deleted."""
 
     def before(request: Any) -> None:
         if isinstance(request, DeleteObject):
@@ -34,7 +34,7 @@ async def purge_and_die(rig: Rig) -> None:
 
 
 @here
-async def test_a_put_of_what_a_dead_process_was_purging_gives_up_within_seconds_and_works_later(
+async def test_a_put_of_content_in_an_unfinished_purge_gives_up_within_seconds_and_works_later(
     rig: Rig,
 ) -> None:
     await rig.artifacts.put(NAME, b"one")
@@ -58,18 +58,16 @@ async def test_a_put_of_other_content_does_not_wait_for_a_purge(rig: Rig) -> Non
 
 
 @in_memory
-async def test_a_second_purge_frees_the_bytes_at_once_but_keeps_the_place_closed_to_the_same_content(
+async def test_a_second_purge_frees_the_bytes_but_the_same_content_stays_blocked(
     rig: Rig,
 ) -> None:
-    """The first may only be slow: its deletion must not find a new object with the same etag."""
+    """The first purge may only be slow: its deletion must not meet a new object with the same etag."""
     await rig.artifacts.put(NAME, b"one")
     await purge_and_die(rig)
     rig.clock.forward(4 * MINUTES)
     await rig.artifacts.purge(NAME)
     assert not rig.store.objects()
-    rig.clock.forward(
-        2 * MINUTES
-    )  # the first mark would have lapsed: the second purge has begun the time anew
+    rig.clock.forward(2 * MINUTES)  # the first mark would have expired, but the second purge renewed it
     with pytest.raises(ContentionError):
         await rig.artifacts.put(NAME, b"one")
     rig.clock.forward(4 * MINUTES)
@@ -80,7 +78,7 @@ async def test_a_second_purge_frees_the_bytes_at_once_but_keeps_the_place_closed
 
 
 @in_memory
-async def test_a_directory_whose_files_are_swept_while_it_is_put_is_refused_as_contention(rig: Rig) -> None:
+async def test_a_put_whose_files_are_swept_meanwhile_raises_contention(rig: Rig) -> None:
     place = rig.store.directory / "tree"
     place.mkdir()
     (place / "a").write_bytes(b"alpha")

@@ -1,11 +1,11 @@
-"""Whatever dies at whatever step, and whatever comes in between: nothing that a version has is lost, nothing leaks."""
+"""Deaths at every step, and other processes in between: versions lose nothing, and nothing leaks."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace as replaced
+from dataclasses import replace as replace_fields
 from functools import partial
 from itertools import product
 from random import Random
@@ -29,7 +29,7 @@ OLD: dict[str, bytes | None] = {"a": b"only old", "b": b"both", "c": b"also old"
 NEW: dict[str, bytes | None] = {"a": b"only new", "b": b"both", "d": None}
 
 HOWS = ["dies_before", "dies_after"] if TORTURE else ["dies_after"]
-"""A death before a request leaves what one after the request before it left."""
+"""A death before a request leaves the same state as a death after the previous one."""
 
 Step = Callable[[Rig, Directory, Directory], Coroutine[Any, Any, Any]]
 
@@ -38,7 +38,7 @@ async def replace(rig: Rig, old: Directory, new: Directory) -> None:
     await rig.put("x", new)
 
 
-async def forget(rig: Rig, old: Directory, new: Directory) -> None:
+async def drop_and_sweep(rig: Rig, old: Directory, new: Directory) -> None:
     await rig.drop("x")
     await rig.sweep()
 
@@ -49,23 +49,23 @@ async def replace_and_sweep(rig: Rig, old: Directory, new: Directory) -> None:
 
 
 def prepare(rig: Rig) -> tuple[Directory, Directory]:
-    """A version of the one directory; the other is on no record yet."""
+    """Put a version of the old directory; no record refers to the new one yet."""
     old, new = run(rig.gather(OLD)), run(rig.gather(NEW))
     run(rig.put("x", old))
     rig.fresh()
     return old, new
 
 
-def requests_of(step: Step) -> int:
-    """How many requests a step sends."""
+def count_requests(step: Step) -> int:
+    """The number of requests that a step sends."""
     with open_rig() as rig:
         old, new = prepare(rig)
         run(step(rig, old, new))
         return len(rig.port.requests)
 
 
-def all_gone(rig: Rig, *names: str) -> None:
-    """In the end nothing is left, so that nothing was forgotten."""
+def check_all_freed(rig: Rig, *names: str) -> None:
+    """Drop everything, and check that no object or record is left over."""
     rig.fresh()
     for name in names:
         run(rig.drop(name))
@@ -74,9 +74,9 @@ def all_gone(rig: Rig, *names: str) -> None:
 
 
 @pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("step", [forget, replace_and_sweep])
-def test_after_a_death_at_any_request_it_can_be_done_again(step: Step, how: str) -> None:
-    for number in range(1, requests_of(step) + 1):
+@pytest.mark.parametrize("step", [drop_and_sweep, replace_and_sweep])
+def test_after_a_death_at_any_request_the_step_can_be_repeated(step: Step, how: str) -> None:
+    for number in range(1, count_requests(step) + 1):
         with open_rig() as rig:
             old, new = prepare(rig)
             setattr(rig.port, how, number)
@@ -85,20 +85,20 @@ def test_after_a_death_at_any_request_it_can_be_done_again(step: Step, how: str)
             except Dead:
                 pass
             else:
-                assert how == "dies_after", "the step sent fewer requests than it did before"
+                assert how == "dies_after", "the step sent fewer requests than the first time"
             run(rig.audit())
             rig.fresh()
-            run(rig.put("y", old))  # what is being deleted is needed again
+            run(rig.put("y", old))  # needs the files that are being deleted
             run(rig.audit())
             run(step(rig, old, new))
             run(rig.sweep_later())
             run(rig.audit()).check_no_leaks()
-            all_gone(rig, "x", "y")
+            check_all_freed(rig, "x", "y")
 
 
-@pytest.mark.parametrize("step", [forget, replace_and_sweep])
+@pytest.mark.parametrize("step", [drop_and_sweep, replace_and_sweep])
 def test_after_a_death_at_any_request_a_sweep_leaves_nothing(step: Step) -> None:
-    for number in range(1, requests_of(step) + 1):
+    for number in range(1, count_requests(step) + 1):
         with open_rig() as rig:
             old, new = prepare(rig)
             rig.port.dies_after = number
@@ -106,11 +106,11 @@ def test_after_a_death_at_any_request_a_sweep_leaves_nothing(step: Step) -> None
                 run(step(rig, old, new))
             run(rig.sweep_later())
             run(rig.audit()).check_no_leaks()
-            all_gone(rig, "x")
+            check_all_freed(rig, "x")
 
 
-def between(rig: Rig, number: int, other: Callable[[Rig], None]) -> None:
-    """Let another process do something from beginning to end just before a request."""
+def run_between(rig: Rig, number: int, other: Callable[[Rig], None]) -> None:
+    """Let another process run to its end just before the request with this number."""
     ours = rig.port
 
     def meddle(sent: int) -> None:
@@ -128,7 +128,7 @@ def put_old(rig: Rig) -> None:
 
 
 def sweep_all(rig: Rig) -> None:
-    rig.port.ahead = DAYS  # every hold is over, and every sweep that others have begun
+    rig.port.ahead = DAYS  # every hold has expired, and every sweep begun by other processes
     run(rig.sweep())
 
 
@@ -151,18 +151,16 @@ OTHERS: list[Callable[[Rig], None]] = [put_old, sweep_all, sweep_and_put_old, pu
 
 
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("step", [forget, replace_and_sweep])
-def test_whoever_comes_in_between_loses_nothing(step: Step, other: Callable[[Rig], None]) -> None:
-    # every day at every second request: what one of them does not meet, the next does
+@pytest.mark.parametrize("step", [drop_and_sweep, replace_and_sweep])
+def test_nothing_is_lost_if_another_process_runs_in_between(step: Step, other: Callable[[Rig], None]) -> None:
+    # normally at every second request: two cases alternate
     first, stride = (1, 1) if TORTURE else (1 + OTHERS.index(other) % 2, 2)
-    for number in range(first, requests_of(step) + 1, stride):
+    for number in range(first, count_requests(step) + 1, stride):
         with open_rig() as rig:
             old, new = prepare(rig)
-            between(rig, number, other)
+            run_between(rig, number, other)
             ours = rig.port
-            with suppress(
-                ContentionError, TransactionCanceledError
-            ):  # its hold was taken away: nothing was put
+            with suppress(ContentionError, TransactionCanceledError):  # its hold was swept: nothing was put
                 run(step(rig, old, new))
             assert rig.port is ours
             run(rig.audit())
@@ -170,32 +168,32 @@ def test_whoever_comes_in_between_loses_nothing(step: Step, other: Callable[[Rig
             run(step(rig, old, new))
             run(rig.sweep_later())
             run(rig.audit()).check_no_leaks()
-            all_gone(rig, "x", "y")
+            check_all_freed(rig, "x", "y")
 
 
-@pytest.mark.parametrize("which", ["the old", "the same"])
-def test_a_put_goes_on_wherever_a_sweep_died_meanwhile(which: str) -> None:
-    deaths = requests_of(forget) - 3  # without what the drop sends, and the look at the marks
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_a_put_survives_a_sweep_that_died_meanwhile(which: str) -> None:
+    deaths = count_requests(drop_and_sweep) - 3  # without the requests of the drop and the query for marks
     stride = 1 if TORTURE else 3
-    for number, death in product(range(1, requests_of(replace) + 1), range(2, deaths + 1)):
+    for number, death in product(range(1, count_requests(replace) + 1), range(2, deaths + 1)):
         if (
             number + death
-        ) % stride:  # each request of the one meets some deaths of the other, and the reverse
+        ) % stride:  # each request is combined with some deaths, and each death with some requests
             continue
         with open_rig() as rig:
             old, new = prepare(rig)
-            swept = (old if which == "the old" else new).sha256
-            between(rig, number, partial(forget_and_die, swept=swept, death=death))
+            swept = (old if which == "old" else new).sha256
+            run_between(rig, number, partial(drop_and_die, swept=swept, death=death))
             with suppress(ContentionError, TransactionCanceledError):
                 run(replace(rig, old, new))
             run(rig.audit())
             rig.fresh()
             run(replace(rig, old, new))
             run(rig.audit())
-            all_gone(rig, "x")
+            check_all_freed(rig, "x")
 
 
-def forget_and_die(rig: Rig, *, swept: str, death: int) -> None:
+def drop_and_die(rig: Rig, *, swept: str, death: int) -> None:
     run(rig.drop("x"))
     rig.fresh().ahead = DAYS
     rig.port.dies_before = death
@@ -203,27 +201,27 @@ def forget_and_die(rig: Rig, *, swept: str, death: int) -> None:
         run(rig.sweep([swept]))
 
 
-def test_a_put_whose_hold_was_swept_away_leaves_nothing_when_it_dies_later() -> None:
-    for number in range(1, requests_of(replace) + 1):
+def test_a_put_that_dies_after_its_hold_was_swept_leaves_nothing() -> None:
+    for number in range(1, count_requests(replace) + 1):
         with open_rig() as rig:
             old, new = prepare(rig)
-            between(rig, number, sweep_all)
+            run_between(rig, number, sweep_all)
             rig.port.dies_after = number
             with suppress(Dead, ContentionError, TransactionCanceledError):
                 run(replace(rig, old, new))
             rig.fresh().ahead = 2 * DAYS
             run(sweep_strays(rig.context, run(rig.home())))
-            all_gone(rig, "x")
+            check_all_freed(rig, "x")
 
 
-def test_an_upload_counts_only_in_the_life_of_the_record_that_it_was_for() -> None:
+def test_an_upload_for_a_record_that_was_deleted_meanwhile_does_not_count() -> None:
     with open_rig() as rig:
         directory = run(rig.gather(OLD))
         stores = 0
 
         def others(rig: Rig) -> None:
             sweep_all(rig)
-            rig.fresh().dies_before = 6  # when it has counted the files, and uploaded none
+            rig.fresh().dies_before = 6  # after it counted the files, before it uploaded any
             with pytest.raises(Dead):
                 run(rig.put("y", directory))
             assert isinstance(rig.port.requests[5], PutObject)
@@ -244,10 +242,10 @@ def test_an_upload_counts_only_in_the_life_of_the_record_that_it_was_for() -> No
         rig.fresh()
         run(rig.put("z", directory))
         run(rig.audit())
-        all_gone(rig, "z")
+        check_all_freed(rig, "z")
 
 
-def test_two_that_share_a_file_are_swept_at_once() -> None:
+def test_two_sweeps_of_manifests_that_share_a_file_free_everything() -> None:
     for number in range(1, 20):
         with open_rig() as rig:
             old, new = prepare(rig)
@@ -255,16 +253,16 @@ def test_two_that_share_a_file_are_swept_at_once() -> None:
             for name in ("x", "z"):
                 run(rig.drop(name))
             rig.fresh()
-            between(rig, number, lambda rig, new=new: run(rig.sweep([new.sha256])))  # type: ignore[misc]
+            run_between(rig, number, lambda rig, new=new: run(rig.sweep([new.sha256])))  # type: ignore[misc]
             run(rig.sweep([old.sha256]))
             run(rig.audit())
             run(rig.sweep())
             audit = run(rig.audit())
             audit.check_nothing_left()
-            assert audit.of("File") == {}  # no key was given up
+            assert audit.of("File") == {}  # no key had to be replaced
 
 
-def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
+def test_a_delayed_deletion_does_not_delete_needed_files() -> None:
     with open_rig() as rig:
         prepare(rig)
         run(rig.drop("x"))
@@ -273,7 +271,7 @@ def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
         def delay(request: Any) -> Any:
             if isinstance(request, DeleteObjects) and not late:
                 late.append(request)
-                raise OutcomeUnknown("on its way")
+                raise OutcomeUnknown("delayed")
             return original(request)
 
         rig.service.send_blocking = delay
@@ -282,10 +280,10 @@ def test_a_deletion_that_arrives_late_meets_nothing_that_is_needed() -> None:
         sweep_and_put_old(rig)
         original(late[0])
         run(rig.audit())
-        all_gone(rig, "y")
+        check_all_freed(rig, "y")
 
 
-def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
+def test_a_file_that_cannot_be_deleted_is_deleted_by_a_later_sweep() -> None:
     with open_rig() as rig:
         prepare(rig)
         run(rig.drop("x"))
@@ -301,15 +299,15 @@ def test_a_file_that_cannot_be_deleted_stays_to_be_deleted() -> None:
             run(rig.sweep())
         run(rig.audit())
         rig.service.send_blocking = original
-        all_gone(rig)
+        check_all_freed(rig)
 
 
-def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None:
+def test_an_expired_and_swept_hold_cannot_become_a_version() -> None:
     with open_rig() as rig:
         home, directory = run(rig.home()), run(rig.gather(OLD))
         hold = run(hold_files(rig.context, home, directory))
         run(rig.sweep_later())
-        run(hold_files(rig.context, home, directory))  # another's, which does not make the first good again
+        run(hold_files(rig.context, home, directory))  # a second hold does not revive the first
         change = Change(rig.context)
         redeem_hold(change, home, hold)
         with pytest.raises(ContentionError, match="refused: manifest"):
@@ -318,7 +316,7 @@ def test_a_hold_that_is_over_cannot_become_a_version_once_it_was_swept() -> None
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_faults_of_the_table_do_no_harm(seed: int) -> None:
+def test_faults_of_the_table_lose_and_leak_nothing(seed: int) -> None:
     rates = {Fault.THROTTLE: 0.03, Fault.LOST_BEFORE: 0.03, Fault.LOST_AFTER: 0.03}
     with open_rig() as rig:
         old, new = prepare(rig)
@@ -331,11 +329,11 @@ def test_faults_of_the_table_do_no_harm(seed: int) -> None:
                     run(flow)
             port._backend = backend
             run(rig.audit())
-        all_gone(rig, "x")
+        check_all_freed(rig, "x")
 
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
-def test_puts_drops_and_sweeps_at_the_same_time_lose_nothing(kind: str) -> None:
+def test_concurrent_puts_drops_and_sweeps_lose_nothing(kind: str) -> None:
     with open_rig("blocking", kind) as rig:
         contents = [b"%d" % number for number in range(5)]
         directories = []
@@ -375,11 +373,9 @@ def test_puts_drops_and_sweeps_at_the_same_time_lose_nothing(kind: str) -> None:
         assert errors == []
         run(rig.audit())
         rig.fresh().ahead = 2 * DAYS
-        run(
-            sweep_strays(rig.context, run(rig.home()))
-        )  # of puts whose holds were swept away under their hands
-        all_gone(rig, "0", "1", "2")
+        run(sweep_strays(rig.context, run(rig.home())))  # left by puts whose holds were swept meanwhile
+        check_all_freed(rig, "0", "1", "2")
 
 
 def _with(rig: Rig, port: Any) -> Any:
-    return replaced(rig.db._context, port=port)
+    return replace_fields(rig.db._context, port=port)

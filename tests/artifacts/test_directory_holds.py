@@ -43,8 +43,8 @@ def digest(data: bytes) -> str:
 async def test_a_directory_is_gathered_into_its_manifest(rig: Rig) -> None:
     folder = rig.folder(ONE)
     (folder / "a").chmod(0o755)
-    told: list[tuple[int, int | None]] = []
-    found = await gather_directory(rig.context, folder, progress=lambda *each: told.append(each))
+    reported: list[tuple[int, int | None]] = []
+    found = await gather_directory(rig.context, folder, progress=lambda *each: reported.append(each))
     assert Manifest.parse(found.manifest) == Manifest(
         (
             Member("a", digest(b"aaa"), 3, executable=True),
@@ -60,7 +60,7 @@ async def test_a_directory_is_gathered_into_its_manifest(rig: Rig) -> None:
         digest(b"aaa"): b"aaa",
         digest(b"b"): b"b",
     }
-    assert told == [(0, 7), (7, 7)]
+    assert reported == [(0, 7), (7, 7)]
 
 
 def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
@@ -75,12 +75,12 @@ def test_a_symbolic_link_and_a_special_file_are_refused_by_name() -> None:
             run(gather_directory(rig.context, special))
 
 
-def test_what_is_no_directory_is_refused() -> None:
+def test_a_missing_directory_is_refused() -> None:
     with open_rig() as rig, pytest.raises(InvalidArtifactError, match="is not a directory"):
         run(gather_directory(rig.context, rig.root / "missing"))
 
 
-def test_names_that_cannot_be_everywhere_are_refused() -> None:
+def test_names_that_are_not_portable_are_refused() -> None:
     with open_rig() as rig:
         for files in ({"Read": b"1", "read": b"2"}, {"back\\slash": b""}, {"line\nbreak": b""}):
             with pytest.raises(InvalidArtifactError):
@@ -92,7 +92,7 @@ def test_names_that_cannot_be_everywhere_are_refused() -> None:
 
 
 @pytest.mark.parametrize("change", ["appended", "gone"])
-def test_a_file_that_changes_while_it_is_read_is_noticed(change: str) -> None:
+def test_a_file_that_changes_while_it_is_read_is_detected(change: str) -> None:
     with open_rig() as rig:
         folder = rig.folder({"a": b"x"})
 
@@ -113,7 +113,7 @@ def test_a_file_that_changes_after_it_was_gathered_is_not_stored() -> None:
         with pytest.raises(IntegrityError):
             run(hold_files(rig.context, run(rig.home()), directory))
         assert run(rig.objects()) == {}
-        assert run(rig.sweep()) == (0, 0)  # the hold was dropped, so that nothing has to wait for its end
+        assert run(rig.sweep()) == (0, 0)  # the hold was dropped, so its files need not wait until it expires
         run(rig.audit()).check_nothing_left()
 
 
@@ -151,7 +151,7 @@ def test_known_files_cost_few_requests() -> None:
         rig.fresh()
         home = run(rig.home())
         run(hold_files(rig.context, home, run(rig.gather({**many, "one": b"1"}))))
-        assert len(rig.port.requests) == 4 + 3 * 2  # three for 98 files
+        assert len(rig.port.requests) == 4 + 3 * 2  # three requests for 98 files
         rig.fresh()
         run(hold_files(rig.context, home, run(rig.gather(many))))
         assert len(rig.port.requests) == 2
@@ -159,7 +159,7 @@ def test_known_files_cost_few_requests() -> None:
 
 
 @everywhere
-async def test_progress_is_told_up_to_the_whole(rig: Rig) -> None:
+async def test_progress_is_reported_up_to_the_total(rig: Rig) -> None:
     home = await rig.home()
     large = bytes(9 * 1024 * 1024)
     files: dict[str, bytes | None] = {
@@ -171,17 +171,17 @@ async def test_progress_is_told_up_to_the_whole(rig: Rig) -> None:
     }
     await rig.put("x", await rig.gather({"known": b"k"}))
     directory = await rig.gather(files)
-    told: list[int] = []
-    await hold_files(rig.context, home, directory, progress=lambda done, total: told.append(done))
-    assert told[0] == 0
-    assert told == sorted(set(told))
-    assert told[-1] == directory.total
-    told.clear()
-    await hold_files(rig.context, home, directory, progress=lambda done, total: told.append(done))
-    assert told == [0, directory.total]
+    reported: list[int] = []
+    await hold_files(rig.context, home, directory, progress=lambda done, total: reported.append(done))
+    assert reported[0] == 0
+    assert reported == sorted(set(reported))
+    assert reported[-1] == directory.total
+    reported.clear()
+    await hold_files(rig.context, home, directory, progress=lambda done, total: reported.append(done))
+    assert reported == [0, directory.total]
 
 
-def test_an_object_that_is_there_already_is_taken_if_it_is_the_right_one() -> None:
+def test_an_existing_object_is_used_if_its_content_is_right() -> None:
     with open_rig() as rig:
         home = run(rig.home())
         run(rig.db._context.port.send(PutObject("main", home.file_key(digest(b"x")), b"x")))
@@ -193,12 +193,12 @@ def test_an_object_that_is_there_already_is_taken_if_it_is_the_right_one() -> No
         run(rig.audit())
 
 
-def test_a_hold_is_renewed_while_it_fills() -> None:
+def test_a_hold_is_renewed_during_the_uploads() -> None:
     with open_rig() as rig:
         directory = run(rig.gather({f"{number}": b"%d" % number for number in range(70)}))
 
         def slow(number: int) -> None:
-            rig.port.ahead += DAYS / 100  # half a hold is over after a good part of the uploads
+            rig.port.ahead += DAYS / 100  # half of the hold's time passes during the uploads
 
         rig.port.before = slow
         home = run(rig.home())
@@ -212,21 +212,21 @@ def test_a_hold_is_renewed_while_it_fills() -> None:
 
 
 async def count(rig: Rig, **manifests: list[str]) -> None:
-    """Count versions more, or fewer."""
+    """Count more or fewer versions."""
     change = Change(rig.context)
     count_versions(change, await rig.home(), **manifests)
     await send(change)
 
 
 async def redeem(rig: Rig, hold: Hold) -> None:
-    """Make a version of what is held."""
+    """Make a version from a hold."""
     change = Change(rig.context)
     redeem_hold(change, await rig.home(), hold)
     await send(change)
 
 
 @everywhere
-async def test_replacing_a_directory_frees_what_only_the_old_one_had(rig: Rig) -> None:
+async def test_replacing_a_directory_frees_the_files_of_the_old_one_alone(rig: Rig) -> None:
     await rig.put("x", await rig.gather({"a": b"old", "b": b"both"}))
     await rig.put("x", await rig.gather({"a": b"newer", "b": b"both"}))
     assert (await rig.audit()).marks
@@ -238,7 +238,7 @@ async def test_replacing_a_directory_frees_what_only_the_old_one_had(rig: Rig) -
 
 
 @everywhere
-async def test_the_same_directory_again_stays_counted_once(rig: Rig) -> None:
+async def test_putting_the_same_directory_again_counts_it_once(rig: Rig) -> None:
     directory = await rig.gather(ONE)
     await rig.put("x", directory)
     await rig.put("x", directory)
@@ -267,7 +267,7 @@ async def test_a_published_version_keeps_the_files(rig: Rig) -> None:
     (await rig.audit()).check_nothing_left()
 
 
-def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
+def test_a_manifest_without_a_version_or_hold_cannot_be_counted() -> None:
     with open_rig() as rig:
         home, directory = run(rig.home()), run(rig.gather(ONE))
         for kind in ("more", "fewer"):
@@ -277,12 +277,12 @@ def test_what_nobody_has_cannot_be_counted_or_dropped() -> None:
         with pytest.raises(ContentionError, match="refused: manifest"):
             run(count(rig, more=[directory.sha256]))
         run(redeem(rig, hold))
-        with pytest.raises(ContentionError, match="refused: manifest"):  # a hold counts once
+        with pytest.raises(ContentionError, match="refused: manifest"):  # a hold can be redeemed once
             run(redeem(rig, hold))
 
 
 @everywhere
-async def test_an_abandoned_hold_is_swept_at_once_and_a_forgotten_one_when_it_is_over(rig: Rig) -> None:
+async def test_a_dropped_hold_is_swept_at_once_and_an_abandoned_one_when_it_expires(rig: Rig) -> None:
     home, directory = await rig.home(), await rig.gather(ONE)
     hold = await hold_files(rig.context, home, directory)
     assert await rig.sweep() == (0, 0)
@@ -310,7 +310,7 @@ def test_two_holds_of_one_directory_are_independent() -> None:
         run(rig.audit()).check_nothing_left()
 
 
-def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
+def test_a_sweep_continues_after_a_manifest_that_fails() -> None:
     with open_rig() as rig:
         for number in range(3):
             run(rig.put(f"{number}", run(rig.gather({"a": b"%d" % number}))))
@@ -326,7 +326,7 @@ def test_a_sweep_goes_on_after_one_that_cannot_be_swept() -> None:
         with pytest.raises(ContentionError, match="for once"):
             run(rig.sweep())
         assert len(run(rig.objects())) == 1
-        assert run(rig.sweep()) == (0, 0)  # it is left to the first for a while
+        assert run(rig.sweep()) == (0, 0)  # the first sweep's claim on it has not expired yet
         assert run(rig.sweep_later()) == (1, 1)
         run(rig.audit()).check_nothing_left()
 

@@ -1,4 +1,4 @@
-"""Objects that no record knows are found, and nothing else is touched."""
+"""A sweep finds the objects that no record refers to, and deletes nothing else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holdall.core.port import run
 FILES: dict[str, bytes | None] = {"a": b"one", "b": b"two"}
 
 
-async def strays(rig: Rig) -> tuple[int, int]:
-    """Look for strays when everything is old enough."""
+async def sweep_old_strays(rig: Rig) -> tuple[int, int]:
+    """Sweep strays when all objects are old enough."""
     rig.fresh().ahead = 2 * DAYS
     freed = await sweep_strays(rig.context, await rig.home())
     rig.fresh()
@@ -22,7 +22,7 @@ async def strays(rig: Rig) -> tuple[int, int]:
 
 
 async def move_version(rig: Rig) -> None:
-    """A version whose files had to get other keys, as their deletion was never seen to end."""
+    """Put a version whose files got new keys, because the deletion of their old keys never finished."""
     directory = await rig.gather(FILES)
     await rig.put("x", directory)
     await rig.drop("x")
@@ -39,44 +39,47 @@ async def move_version(rig: Rig) -> None:
 
 
 @everywhere
-async def test_what_records_know_is_left_alone(rig: Rig) -> None:
+async def test_objects_that_records_refer_to_are_kept(rig: Rig) -> None:
     await move_version(rig)
     await rig.put("y", await rig.gather({"a": b"other", "b": b"one"}))
     home = await rig.home()
-    assert await strays(rig) == (2, 6)  # what was to be deleted, and is under other keys by now
+    assert await sweep_old_strays(rig) == (2, 6)  # the objects under the old keys
     audit = await rig.audit()
     places = await fetch_file_keys(rig.context, home, list(audit.of("File")))
     assert set(places.values()) == set(audit.objects)
     await rig.context.port.send(PutObject("main", f"{home.prefix}/__files/something", b"not ours"))
     await rig.context.port.send(PutObject("main", f"{home.prefix}/x/LATEST", b"not a file of a directory"))
-    assert await strays(rig) == (0, 0)
+    assert await sweep_old_strays(rig) == (0, 0)
 
 
-def test_an_upload_that_goes_through_too_late_is_found() -> None:
+def test_a_delayed_upload_is_swept_as_a_stray() -> None:
     with open_rig() as rig:
         directory = run(rig.gather({"a": b"one"}))
         ours = rig.port
 
-        def swept_away(number: int) -> None:
+        def sweep_before_put(number: int) -> None:
             if isinstance(ours.requests[-1], PutObject):
                 rig.fresh().ahead = DAYS
                 run(rig.sweep())
                 rig.port = ours
                 ours.dies_after = number
 
-        ours.before = swept_away
+        ours.before = sweep_before_put
         with pytest.raises(Dead):
             run(rig.put("x", directory))
         rig.fresh()
         assert list(run(rig.audit()).objects.values()) == [b"one"]
         assert run(rig.sweep_later()) == (0, 0)
-        assert run(sweep_strays(rig.context, run(rig.home()))) == (0, 0)  # it may belong to a slow process
-        assert run(strays(rig)) == (1, 3)
+        assert run(sweep_strays(rig.context, run(rig.home()))) == (
+            0,
+            0,
+        )  # the object may belong to a slow process
+        assert run(sweep_old_strays(rig)) == (1, 3)
         run(rig.audit()).check_nothing_left()
 
 
 @pytest.mark.parametrize("how", ["dies_before", "dies_after"])
-def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
+def test_a_death_during_the_deletion_of_strays_is_harmless(how: str) -> None:
     for number in range(1, 6):
         with open_rig() as rig:
             directory = run(rig.gather({"a": b"one"}))
@@ -88,16 +91,16 @@ def test_a_death_while_strays_are_deleted_does_no_harm(how: str) -> None:
             with pytest.raises(Dead):
                 run(sweep_strays(rig.context, home))
             rig.fresh()
-            run(strays(rig))
+            run(sweep_old_strays(rig))
             assert run(rig.objects()) == {}
             run(rig.put("x", directory))
             run(rig.audit())
-            run(strays(rig))
+            run(sweep_old_strays(rig))
             run(rig.audit()).check_no_leaks()
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-def test_a_put_while_a_stray_is_deleted_loses_nothing(number: int) -> None:
+def test_a_put_during_the_deletion_of_a_stray_loses_nothing(number: int) -> None:
     with open_rig() as rig:
         directory = run(rig.gather({"a": b"one"}))
         home = run(rig.home())

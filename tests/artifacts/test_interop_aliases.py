@@ -1,4 +1,4 @@
-"""Aliases of artifacts that we and the package versioned, 1.0.1, change by turns: who wrote last, wins."""
+"""Aliases that Holdall and the package versioned, 1.0.1, change by turns: the last writer wins."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from interop_world import (
 
 from holdall.errors import AliasNotFoundError, ArtifactInUseError
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # slow, so it must be among the first to run
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with open_world() as made:
-        yield made
+    with open_world() as opened:
+        yield opened
 
 
 @pytest.fixture
 def turns(world: World) -> World:
-    """An artifact of its own where others are, too: the package takes a while to begin with a table."""
+    """A new artifact in the module's world: the package takes a while to set up a new table."""
     return world.rename()
 
 
-def test_an_alias_that_the_package_wrote_last_is_what_it_wrote(turns: World) -> None:
+def test_an_alias_that_the_package_wrote_last_has_the_package_s_weights(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     ours.put_alias(turns.name, "canary", weights={"LATEST": 1}, by="mia")
@@ -59,7 +59,7 @@ def test_an_alias_that_the_package_wrote_last_is_what_it_wrote(turns: World) -> 
     assert history[1].at == canary.update_at
 
 
-def test_of_an_alias_with_many_arms_the_package_sees_the_heaviest_and_may_replace_it(turns: World) -> None:
+def test_the_package_reads_the_heaviest_of_many_arms_and_may_replace_the_alias(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     ours.restore(turns.name, 1)
@@ -67,14 +67,14 @@ def test_of_an_alias_with_many_arms_the_package_sees_the_heaviest_and_may_replac
     seen = theirs("get_alias", name=turns.name, alias="canary")
     assert (seen["version"], seen["secondary_version"], seen["secondary_version_weight"]) == ("2", None, None)
     assert theirs("contents", name=turns.name, alias="canary") == ["our 2", None]
-    assert ours.alias(turns.name, "canary").versions == ("2", "1", "3")  # to have looked changes nothing
+    assert ours.alias(turns.name, "canary").versions == ("2", "1", "3")  # reading changed nothing
 
     theirs(
         "put_alias", name=turns.name, alias="canary", version=2
-    )  # just what it saw: the other arms are gone
+    )  # exactly what it read: this removes the other arms
     assert ours.alias(turns.name, "canary").versions == ("2",)
     assert ours.get(turns.name, 1).aliases == ()
-    assert ours.delete(turns.name, 1)  # nothing serves it any more
+    assert ours.delete(turns.name, 1)  # no alias serves it any more
     ours.put_alias(turns.name, "canary", 3)
     assert [(each.action, each.weights) for each in ours.alias_history(turns.name, "canary")] == [
         ("set", {"3": 100}),
@@ -84,7 +84,7 @@ def test_of_an_alias_with_many_arms_the_package_sees_the_heaviest_and_may_replac
     ]
 
 
-def test_a_version_that_the_package_serves_by_an_alias_cannot_be_deleted(turns: World) -> None:
+def test_a_version_that_an_alias_of_the_package_serves_cannot_be_deleted(turns: World) -> None:
     our_history(turns)
     turns.theirs("put_alias", name=turns.name, alias="theirs", version=3)
     with pytest.raises(ArtifactInUseError) as caught:
@@ -96,7 +96,7 @@ def test_a_version_that_the_package_serves_by_an_alias_cannot_be_deleted(turns: 
     assert refused.value.name == "AliasNotFoundError"
 
 
-def test_an_alias_that_the_package_deleted_is_gone(turns: World) -> None:
+def test_an_alias_that_the_package_deleted_is_not_found(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     theirs("delete_alias", name=turns.name, alias="prod")
@@ -109,7 +109,9 @@ def test_an_alias_that_the_package_deleted_is_gone(turns: World) -> None:
     assert theirs("get_alias", name=turns.name, alias="prod")["version"] == "3"
 
 
-def test_going_back_from_what_the_package_set_goes_to_what_we_had_set(turns: World) -> None:
+def test_a_rollback_from_the_package_s_change_restores_the_last_version_that_holdall_set(
+    turns: World,
+) -> None:
     ours = turns.ours
     our_history(turns)
     ours.put_alias(turns.name, "prod", 3)
@@ -126,7 +128,7 @@ def test_going_back_from_what_the_package_set_goes_to_what_we_had_set(turns: Wor
     assert turns.theirs("get_alias", name=turns.name, alias="prod")["version"] == "2"
 
 
-def test_an_alias_that_the_package_deleted_comes_back_as_it_was(turns: World) -> None:
+def test_an_alias_that_the_package_deleted_can_be_rolled_back(turns: World) -> None:
     our_history(turns)
     turns.theirs("delete_alias", name=turns.name, alias="canary")
     back = turns.ours.rollback_alias(turns.name, "canary")

@@ -1,7 +1,7 @@
-"""Our artifacts against a dump of what the package versioned wrote for a fixed history, both ways.
+"""Holdall's artifacts against a dump of what the package versioned wrote for a fixed history, both ways.
 
-What we write for the same history is compared with it, as the table and the bucket have it; and it is put there as it
-is, to be read by us and gone on with.
+Holdall's rows and objects for the same history are compared with the dump. And the dump is loaded into a table and a
+bucket, for Holdall to read and continue.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ assert (DUMP["config"]["suffix"], DUMP["config"]["hybrid_prefix"]) == (SUFFIX, P
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with open_world() as made:
-        yield made
+    with open_world() as opened:
+        yield opened
 
 
 def list_dumped_items(partition: str) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def read_dumped_objects() -> dict[str, StoredObject]:
 
 
 def replay(ours: Artifacts) -> None:
-    """The history of the dump, done by us."""
+    """Repeat the history of the dump with Holdall."""
     for number in (1, 2, 3):
         ours.put(
             NAME,
@@ -75,7 +75,7 @@ def replay(ours: Artifacts) -> None:
 
 
 def load(world: World) -> None:
-    """The dump, item for item and object for object; the table is made by hand."""
+    """Write the dump, item for item and object for object, into a table created for it."""
     world.db.send(CreateTable(TableSchema(world.table, KeyAttribute("pk"), KeyAttribute("sk"))))
     for item in DUMP["dynamodb"]["items"]:
         world.db.send(PutItem(world.table, item))
@@ -83,7 +83,7 @@ def load(world: World) -> None:
         world.bucket.put(key, each)
 
 
-def test_the_table_that_we_make_has_the_schema_of_the_dump(world: World) -> None:
+def test_the_table_that_holdall_creates_has_the_schema_of_the_dump(world: World) -> None:
     world.ours.create_table()
     schema = world.db.send(DescribeTable(world.table)).schema
     wanted = DUMP["dynamodb"]["table"]
@@ -93,14 +93,14 @@ def test_the_table_that_we_make_has_the_schema_of_the_dump(world: World) -> None
     assert list(schema.indexes) == wanted["GlobalSecondaryIndexes"] == []
 
 
-def test_the_history_of_the_dump_makes_its_rows(world: World) -> None:
+def test_replaying_the_history_writes_the_rows_of_the_dump(world: World) -> None:
     world.ours.create_table()
     replay(world.ours)
     assert rows(world) == without_times(list_dumped_items(NAME), "000000")
     assert alias_rows(world) == without_times(list_dumped_items(f"__{NAME}-alias"), r"\d{6}")
 
 
-def test_the_history_of_the_dump_makes_its_objects(world: World) -> None:
+def test_replaying_the_history_writes_the_objects_of_the_dump(world: World) -> None:
     world.ours.create_table()
     replay(world.ours)
     assert world.bucket.objects() == read_dumped_objects()
@@ -134,7 +134,7 @@ def test_the_dump_is_read(world: World) -> None:
     assert [each.aliases for each in found] == [(), ("canary",), ("canary", "prod")]
 
 
-def test_a_version_of_the_dump_says_all_that_its_object_says(world: World) -> None:
+def test_a_version_of_the_dump_has_the_attributes_of_its_object(world: World) -> None:
     load(world)
     second = world.ours.get(NAME, 2)
     assert (second.size, second.content_type) == (20, "application/zip")
@@ -142,7 +142,7 @@ def test_a_version_of_the_dump_says_all_that_its_object_says(world: World) -> No
     assert second.update_at == datetime(2026, 11, 15, 2, 33, 10, tzinfo=UTC)
     latest = world.ours.get(NAME)
     assert (latest.size, latest.metadata, latest.tags) == (31, {}, {})
-    assert latest.content_type is None  # S3's own for an object that was given none
+    assert latest.content_type is None  # the object was put without a type, so it has S3's default
 
 
 def test_the_contents_of_the_dump_are_downloaded_and_checked(world: World, tmp_path: Path) -> None:
@@ -158,18 +158,18 @@ def test_the_contents_of_the_dump_are_downloaded_and_checked(world: World, tmp_p
     }
 
 
-def test_a_version_that_the_dump_has_deleted_is_found_only_when_asked_for(world: World) -> None:
+def test_a_deleted_version_of_the_dump_is_found_only_on_request(world: World) -> None:
     load(world)
     with pytest.raises(ArtifactNotFoundError):
         world.ours.get(NAME, 1)
     found = world.ours.get(NAME, 1, deleted=True)
-    assert (found.is_deleted, found.deleted_at) == (True, None)  # versioned does not say when
+    assert (found.is_deleted, found.deleted_at) == (True, None)  # versioned stores no time of deletion
     assert list_versions(world.ours.versions(NAME, where={"deleted": True})) == [
         ("1", digest(b"content of version 1"))
     ]
 
 
-def test_to_look_at_the_dump_changes_nothing(world: World) -> None:
+def test_reading_the_dump_changes_nothing(world: World) -> None:
     load(world)
     list(world.ours.versions(NAME))
     world.ours.get(NAME)
@@ -180,7 +180,7 @@ def test_to_look_at_the_dump_changes_nothing(world: World) -> None:
     assert world.bucket.objects() == read_dumped_objects()
 
 
-def test_the_dump_is_gone_on_with(world: World) -> None:
+def test_the_dump_can_be_continued(world: World) -> None:
     load(world)
     ours = world.ours
     assert ours.publish(NAME).number == 4
@@ -194,7 +194,7 @@ def test_the_dump_is_gone_on_with(world: World) -> None:
     }
 
 
-def test_an_alias_of_the_dump_is_moved_and_its_history_begins_with_what_was_found(world: World) -> None:
+def test_the_history_of_an_alias_of_the_dump_begins_with_the_state_found(world: World) -> None:
     load(world)
     world.ours.put_alias(NAME, "canary", 3, by="mia", reason="it went well")
     moved, found = world.ours.alias_history(NAME, "canary")
@@ -233,7 +233,7 @@ def test_the_dump_is_pruned_except_for_what_aliases_serve(world: World) -> None:
     assert rows(world) == without_times(list_dumped_items(NAME), "000000")
 
 
-def test_a_purge_of_the_dump_leaves_its_numbers_used(world: World) -> None:
+def test_after_a_purge_of_the_dump_its_numbers_stay_used(world: World) -> None:
     load(world)
     ours = world.ours
     report = ours.purge(NAME, drop_aliases=True)

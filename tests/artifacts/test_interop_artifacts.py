@@ -1,4 +1,4 @@
-"""Our artifacts and the package versioned, 1.0.1, taking turns over the same table and bucket."""
+"""Holdall and the package versioned, 1.0.1, taking turns on the same table and bucket."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from holdall.errors import ArtifactNotFoundError
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with open_world() as made:
-        yield made
+    with open_world() as opened:
+        yield opened
 
 
 @pytest.fixture
 def turns(world: World) -> World:
-    """An artifact of its own where others are, too: the package takes a while to begin with a table."""
+    """A new artifact in the module's world: the package takes a while to set up a new table."""
     return world.rename()
 
 
-def test_what_the_package_wrote_is_read(turns: World) -> None:
+def test_holdall_reads_what_the_package_wrote(turns: World) -> None:
     their_history(turns)
     ours = turns.ours
     assert list_versions(ours.versions(turns.name)) == [
@@ -73,17 +73,17 @@ def test_times_are_the_same_on_both_sides(turns: World) -> None:
     assert {each.alias: iso(each.update_at) for each in turns.ours.aliases(turns.name)} == aliases
 
 
-def test_an_artifact_of_the_package_is_in_the_catalogue_once_it_is_reindexed(turns: World) -> None:
+def test_a_reindex_adds_the_package_s_artifacts_to_the_catalogue(turns: World) -> None:
     their_history(turns)
     assert turns.name not in turns.ours.names()
     turns.ours.reindex()
     assert turns.name in turns.ours.names()
 
 
-def test_we_go_on_where_the_package_stopped(turns: World) -> None:
+def test_holdall_continues_where_the_package_stopped(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     their_history(turns)
-    same = ours.publish(turns.name)  # nothing has changed since their third
+    same = ours.publish(turns.name)  # nothing has changed since the package's third version
     assert same.number == 3
     ours.put(
         turns.name, b"our fourth", content_type="text/plain", metadata={"build": "4"}, tags={"team": "ours"}
@@ -118,7 +118,7 @@ def test_we_go_on_where_the_package_stopped(turns: World) -> None:
     assert [each.action for each in ours.alias_history(turns.name, "canary")] == ["deleted", "found"]
 
 
-def test_the_package_reads_what_we_wrote(turns: World) -> None:
+def test_the_package_reads_what_holdall_wrote(turns: World) -> None:
     our_history(turns)
     theirs = turns.theirs
     assert turns.name in theirs("list_artifact_names")
@@ -144,7 +144,7 @@ def test_the_package_reads_what_we_wrote(turns: World) -> None:
     assert caught.value.name == "ArtifactNotFoundError"
 
 
-def test_both_leave_the_same_rows_and_objects(turns: World) -> None:
+def test_both_write_the_same_rows_and_objects(turns: World) -> None:
     other = turns.rename()
     our_history(turns)
     their_history(other)
@@ -156,16 +156,16 @@ def test_both_leave_the_same_rows_and_objects(turns: World) -> None:
         mine, same = turns.object(version), other.object(version)
         assert mine.metadata.keys() == same.metadata.keys()
         assert mine.tags.keys() == same.tags.keys()
-        if same.tags:  # without a type ministack gives another than S3, and than we ask for
+        if same.tags:  # ministack's default type is not S3's
             assert mine.content_type == same.content_type == "application/zip"
 
 
 def _nameless(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without what has to differ."""
+    """A row without the attributes that must differ."""
     return {name: value for name, value in row.items() if name not in ("pk", "sha256")}
 
 
-def test_the_package_goes_on_where_we_stopped(turns: World) -> None:
+def test_the_package_continues_where_holdall_stopped(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     theirs(
@@ -175,7 +175,7 @@ def test_the_package_goes_on_where_we_stopped(turns: World) -> None:
         content_type="text/plain",
         tags={"team": "theirs"},
     )
-    latest = ours.get(turns.name)  # what we had noted of LATEST is no longer so
+    latest = ours.get(turns.name)  # Holdall's note of LATEST is out of date
     assert (latest.sha256, latest.content_type, latest.tags) == (
         digest(b"their fourth"),
         "text/plain",
@@ -184,7 +184,7 @@ def test_the_package_goes_on_where_we_stopped(turns: World) -> None:
     assert theirs("publish_artifact_version", name=turns.name)["version"] == "4"
     assert ours.download(turns.name, 4) == b"their fourth"
     ours.put(turns.name, b"our fifth")
-    assert ours.publish(turns.name).number == 5  # though we had counted to 3
+    assert ours.publish(turns.name).number == 5  # although Holdall had counted to 3
     assert theirs("publish_artifact_version", name=turns.name)["version"] == "6"
     assert ours.publish(turns.name, force=True).number == 7
     assert [theirs("content", name=turns.name, version=each) for each in (4, 5, 6, 7)] == [
@@ -193,7 +193,7 @@ def test_the_package_goes_on_where_we_stopped(turns: World) -> None:
     ]
 
 
-def test_what_the_package_publishes_of_ours_has_our_metadata_and_tags(turns: World) -> None:
+def test_a_version_that_the_package_publishes_keeps_holdall_s_metadata_and_tags(turns: World) -> None:
     ours = turns.ours
     ours.create_table()
     ours.put(turns.name, b"one", content_type="text/plain", metadata={"build": "1"}, tags={"team": "ours"})
@@ -204,10 +204,10 @@ def test_what_the_package_publishes_of_ours_has_our_metadata_and_tags(turns: Wor
         {"build": "1"},
         {"team": "ours"},
     )
-    assert ours.publish(turns.name).number == 1  # for us that is the same
+    assert ours.publish(turns.name).number == 1  # for Holdall that is the same content
 
 
-def test_what_the_package_deleted_can_be_restored_and_what_we_deleted_it_does_not_see(turns: World) -> None:
+def test_each_side_respects_the_deletions_of_the_other(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     ours.delete_alias(turns.name, "canary")
@@ -218,7 +218,7 @@ def test_what_the_package_deleted_can_be_restored_and_what_we_deleted_it_does_no
     with pytest.raises(ArtifactNotFoundError):
         ours.publish(turns.name)
     assert ours.restore(turns.name, 3).metadata == {}
-    ours.put(turns.name, b"our latest")  # the same bytes: the package would leave it deleted
+    ours.put(turns.name, b"our latest")  # the package would leave LATEST deleted, as the bytes are the same
     assert [each["version"] for each in theirs("list_artifact_versions", name=turns.name)] == [
         "LATEST",
         "3",
@@ -228,7 +228,7 @@ def test_what_the_package_deleted_can_be_restored_and_what_we_deleted_it_does_no
     assert [each["version"] for each in theirs("list_artifact_versions", name=turns.name)] == ["3", "2"]
 
 
-def test_a_deletion_of_nothing_by_the_package_is_no_version(turns: World) -> None:
+def test_the_package_s_deletion_of_a_missing_version_does_not_create_one(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     theirs("delete_artifact_version", name=turns.name, version=9)
@@ -242,12 +242,12 @@ def test_a_deletion_of_nothing_by_the_package_is_no_version(turns: World) -> Non
         ours.get(turns.name, 9, deleted=True)
     ours.put(turns.name, b"ten")
     assert ours.publish(turns.name).number == 4
-    assert theirs("publish_artifact_version", name=turns.name)["version"] == "10"  # as the package counts
+    assert theirs("publish_artifact_version", name=turns.name)["version"] == "10"  # its deletion counts as 9
     ours.put(turns.name, b"eleven")
     assert ours.publish(turns.name).number == 11
 
 
-def test_numbers_go_on_after_the_package_purged_everything(turns: World) -> None:
+def test_numbers_continue_after_the_package_purged_everything(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     theirs("purge_artifact", name=turns.name)
@@ -260,18 +260,20 @@ def test_numbers_go_on_after_the_package_purged_everything(turns: World) -> None
     assert theirs("content", name=turns.name, version=4) == "our latest"
 
 
-def test_the_package_publishes_after_we_purged_a_version(turns: World) -> None:
+def test_the_package_publishes_after_holdall_purged_a_version(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     ours.purge(turns.name, 3, drop_aliases=True)
-    assert theirs("publish_artifact_version", name=turns.name)["version"] == "3"  # it keeps no count
+    assert (
+        theirs("publish_artifact_version", name=turns.name)["version"] == "3"
+    )  # the package keeps no counter
     assert ours.download(turns.name, 3) == b"our latest"
     ours.put(turns.name, b"our fourth")
     assert ours.publish(turns.name).number == 4
     assert theirs("content", name=turns.name, version=4) == "our fourth"
 
 
-def test_what_we_prune_the_package_sees_as_deleted_and_the_other_way_round(turns: World) -> None:
+def test_each_side_sees_versions_that_the_other_pruned_as_deleted(turns: World) -> None:
     theirs, ours = turns.theirs, turns.ours
     our_history(turns)
     ours.restore(turns.name, 1)
@@ -287,9 +289,9 @@ def test_what_we_prune_the_package_sees_as_deleted_and_the_other_way_round(turns
     assert ours.restore(turns.name, 3).version == "3"
 
 
-def test_of_the_same_bytes_that_the_package_put_again_the_metadata_is_the_new_one(turns: World) -> None:
+def test_the_metadata_is_new_after_the_package_put_the_same_bytes_again(turns: World) -> None:
     turns.ours.create_table()
-    for _ in range(20):  # until all of it falls into one second, so that the row is just what it was
+    for _ in range(20):  # until all writes fall into one second, so that the row is equal to the old one
         again = turns.rename()
         put = again.ours.put(again.name, b"one", metadata={"build": "1"}, tags={"team": "ours"})
         again.theirs("put_artifact", name=again.name, content="two")
@@ -299,4 +301,4 @@ def test_of_the_same_bytes_that_the_package_put_again_the_metadata_is_the_new_on
         assert (latest.metadata, latest.tags) == ({"build": "2"}, {"team": "theirs"})
         if last["update_at"] == iso(put.update_at):
             return
-    raise AssertionError("the server takes more than a second for it, each time")
+    raise AssertionError("in each of 20 rounds, the writes took more than a second")

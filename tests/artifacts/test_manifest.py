@@ -1,4 +1,4 @@
-"""A manifest has one form, and only directories that can be anywhere have one."""
+"""A manifest has exactly one form, and only portable directories have a manifest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse(*entries: object, mark: object = 1) -> Manifest:
     return Manifest.parse(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-def test_the_form_is_fixed_to_the_byte() -> None:
+def test_the_form_is_fixed_byte_for_byte() -> None:
     manifest = Manifest.of([file("sub/ä"), file("bin", OTHER, 1, executable=True), Member("empty/")])
     assert manifest.to_bytes().decode() == (
         '{"holdall":1,"entries":['
@@ -37,7 +37,7 @@ def test_the_form_is_fixed_to_the_byte() -> None:
     assert Manifest.of([]).to_bytes() == b'{"holdall":1,"entries":[]}'
 
 
-def test_entries_are_in_the_order_of_their_bytes() -> None:
+def test_entries_are_sorted_by_the_bytes_of_their_paths() -> None:
     paths = ["\U0001f600", "\ufffd", "é", "a/b", "a-b", "B"]
     ordered = [entry.path for entry in Manifest.of([file(path) for path in paths]).entries]
     assert ordered == sorted(paths, key=str.encode) == ["B", "a-b", "a/b", "é", "\ufffd", "\U0001f600"]
@@ -62,13 +62,13 @@ _ENTRIES = st.builds(
 
 
 @given(st.lists(_ENTRIES, max_size=6), st.randoms())
-def test_what_can_be_written_is_read_back_in_whatever_order_it_came(
+def test_a_manifest_is_read_back_whatever_the_order_of_its_entries(
     entries: list[Member], random: object
 ) -> None:
     try:
         manifest = Manifest.of(entries)
     except InvalidArtifactError:
-        return  # two that cannot be together
+        return  # two of the entries conflict
     random.shuffle(entries)  # type: ignore[attr-defined]
     again = Manifest.of(entries)
     assert again == manifest == Manifest.parse(again.to_bytes())
@@ -89,7 +89,7 @@ def test_anything_else_is_refused(data: bytes) -> None:
         *("x" * 256, "é" * 128, "/".join(["x" * 200] * 21)),
     ],
 )
-def test_a_path_that_may_lead_elsewhere_is_refused_and_named(path: str) -> None:
+def test_an_unsafe_path_is_refused_and_named(path: str) -> None:
     with pytest.raises(InvalidArtifactError, match="the path "):
         check_path(path)
     with pytest.raises(InvalidArtifactError):
@@ -99,7 +99,7 @@ def test_a_path_that_may_lead_elsewhere_is_refused_and_named(path: str) -> None:
             parse({"path": path, "sha256": SHA, "size": 0})
 
 
-def test_ordinary_paths_are_as_they_are() -> None:
+def test_ordinary_paths_are_unchanged() -> None:
     for path in ("a", "...", ".hidden", "a b", "1:b", "ab:c", "x" * 255, "a/b/", "日本/ü", "-", "a..b"):
         assert check_path(path) == path
 
@@ -109,7 +109,7 @@ def test_ordinary_paths_are_as_they_are() -> None:
     [
         ("a", "a"),
         ("README", "readme"),
-        ("caf\u00e9", "cafe\u0301"),  # one letter, or a letter and its accent
+        ("caf\u00e9", "cafe\u0301"),  # a composed letter, and a letter with a combining accent
         ("CAF\u00c9", "cafe\u0301"),
         ("stra\u00dfe", "STRASSE"),
         ("a", "a/b"),
@@ -121,7 +121,7 @@ def test_ordinary_paths_are_as_they_are() -> None:
         ("a/", "a/b/"),
     ],
 )
-def test_two_of_which_one_would_overwrite_the_other_are_refused(paths: tuple[str, str]) -> None:
+def test_entries_that_would_overwrite_each_other_are_refused(paths: tuple[str, str]) -> None:
     entries = [Member(path) if path.endswith("/") else file(path) for path in paths]
     for both in (entries, entries[::-1]):
         with pytest.raises(InvalidArtifactError):
@@ -167,7 +167,7 @@ def test_a_digest_has_one_size() -> None:
         {"sha256": SHA, "size": 0, "path": "a"},
     ],
 )
-def test_an_entry_that_is_none_is_refused(entry: object) -> None:
+def test_an_invalid_entry_is_refused(entry: object) -> None:
     with pytest.raises(InvalidArtifactError):
         parse(entry)
 

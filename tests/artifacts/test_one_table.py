@@ -1,4 +1,4 @@
-"""In one table nothing collides: models, unique values, jobs, claims, and all that artifacts and attachments have."""
+"""Keys never collide in one table: models, unique values, jobs, claims, artifacts and attachments."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _of_jobs(queue: str, key: str) -> list[tuple[Any, tuple[str, str]]]:
 
 
 def _of_attachments(kind: str, id: str, name: str, number: int) -> list[tuple[Any, tuple[str, str]]]:
-    """What an owner and a blob have; their ids and names are any text without the separator."""
+    """The keys of an owner and a blob, whose ids and names are any text without the separator."""
     home, owner = Home(LAYOUT, "ActiveStorage", "#"), Owner(kind, id)
     hour = datetime(2026, 11, 15, number, tzinfo=UTC)
     blob, attachment = f"{id}{number}", f"{name}{number}"
@@ -141,14 +141,14 @@ def _of_attachments(kind: str, id: str, name: str, number: int) -> list[tuple[An
 
 
 @given(st.lists(st.tuples(_tricky(), _tricky(), _tricky(), st.integers(1, 3)), min_size=2, max_size=6))
-def test_different_things_never_have_the_same_key(drawn: list[tuple[str, str, str, int]]) -> None:
+def test_different_items_never_have_the_same_key(drawn: list[tuple[str, str, str, int]]) -> None:
     found: dict[tuple[str, str], Any] = {}
     for first, second, third, number in drawn:
         things = [
             *_of_models(first, second),
             *_of_jobs(third.replace("#", "").replace("%", "") or "q", second),
         ]
-        with suppress(InvalidRequestError):  # names that are not to be had
+        with suppress(InvalidRequestError):  # invalid names
             things += _of_artifacts(check_new_name(first), check_alias(second), number)
         plain = [each.replace("#", "") or "x" for each in (first, second, third)]
         things += _of_attachments(plain[0], plain[1], plain[2], number)

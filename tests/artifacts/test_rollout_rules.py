@@ -1,4 +1,4 @@
-"""The rules of rollouts: what their stages can be, what an alias serves in each, and how they are stored."""
+"""The rules of rollouts: valid stages, the weights in each stage, and the stored form."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def rollout(stages: Any, **more: Any) -> Rollout:
 
 
 @given(given_stages)
-def test_a_hundred_at_the_end_is_understood(stages: list[Any]) -> None:
+def test_a_last_stage_of_100_percent_is_implied(stages: list[Any]) -> None:
     found = stages_of(stages)
     assert [percent for percent, _ in found] == [*(percent for percent, _ in stages), 100]
     assert found == stages_of([*stages, (100, None)]) == stages_of([*stages, (100, timedelta(0))])
 
 
-def test_times_are_seconds_or_a_timedelta_or_none() -> None:
+def test_durations_are_seconds_or_a_timedelta_or_none() -> None:
     assert stages_of(((1, 5), (2, 0.5), (3, timedelta(minutes=1)), (4, None))) == (
         (1, 5.0),
         (2, 0.5),
@@ -90,13 +90,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize("stages", WRONG, ids=repr)
-def test_stages_that_mean_nothing_are_refused(stages: Any) -> None:
+def test_invalid_stages_are_refused(stages: Any) -> None:
     with pytest.raises(InvalidOptionsError):
         stages_of(stages)
 
 
 @given(given_stages, st.text(min_size=1, max_size=20))
-def test_a_key_that_is_in_the_new_version_stays_in_it_to_the_end(stages: list[Any], key: str) -> None:
+def test_a_key_that_moved_to_the_new_version_stays_there(stages: list[Any], key: str) -> None:
     moving = rollout(stages)
     picks = [Split(moving.arms(stage)).pick(key, "prod") for stage in range(len(moving.stages))]
     assert picks == sorted(picks)
@@ -104,7 +104,7 @@ def test_a_key_that_is_in_the_new_version_stays_in_it_to_the_end(stages: list[An
 
 
 @given(given_stages, st.integers(0, 1000), times, st.booleans())
-def test_what_is_stored_is_what_is_read(stages: list[Any], turn: int, left: Any, ended: bool) -> None:
+def test_a_stored_rollout_is_read_back(stages: list[Any], turn: int, left: Any, ended: bool) -> None:
     seconds = left.total_seconds() if isinstance(left, timedelta) else left
     moving = rollout(
         stages,
@@ -121,6 +121,6 @@ def test_what_is_stored_is_what_is_read(stages: list[Any], turn: int, left: Any,
     dumps(moving.describe(), allow_nan=False)
 
 
-def test_what_is_not_stored_is_no_rollout() -> None:
+def test_reading_a_missing_rollout_is_an_error() -> None:
     with pytest.raises(RolloutError):
         rollout_of("model", "prod", RolloutRecord.at(HOME, "model", "prod"))

@@ -1,4 +1,4 @@
-"""Which version serves a key: golden vectors, shares, and that a change of weights moves no key in vain."""
+"""Which version serves a key: golden vectors, shares, and that a change of weights moves as few keys as possible."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Arms = tuple[tuple[str, int], ...]
 Picks = tuple[str, ...]
 
 
-# --- the rule once more, step by step, as the page tells it ---
+# --- a second implementation of the rule, step by step as on the page ---
 
 
 def frame(text: str) -> bytes:
@@ -49,7 +49,7 @@ def score(salt: str, version: str, weight: int, key: str) -> float:
 
 def oracle(arms: Arms, key: str, salt: str) -> str:
     scores = {version: score(salt, version, weight, key) for version, weight in arms if weight}
-    return min(scores, key=scores.__getitem__)  # the first of equals
+    return min(scores, key=scores.__getitem__)  # of equal scores, the first
 
 
 @cache
@@ -60,7 +60,7 @@ def picks(arms: Arms, salt: str = SALT) -> Picks:
 
 @cache
 def interval_picks(arms: Arms) -> Picks:
-    """What we do not do: the arms side by side on a line, and one point on it for each key."""
+    """The alternative that Holdall does not use: the arms side by side on a line, and one point on it for each key."""
     split = Split(arms)
     return tuple(split.pick_random(partial(point, SALT, key)) for key in KEYS)
 
@@ -70,12 +70,12 @@ def point(salt: str, key: str) -> float:
 
 
 def moves(before: Picks, after: Picks) -> Counter[tuple[str, str]]:
-    """How many keys went from where to where."""
+    """How many keys moved from each version to each other version."""
     return Counter((old, new) for old, new in zip(before, after, strict=True) if old != new)
 
 
 def sigmas(found: int, count: int, chance: float) -> float:
-    """How far off a count is, in standard deviations of a binomial."""
+    """How far a count is from its expected value, in standard deviations of a binomial distribution."""
     return abs(found - count * chance) / math.sqrt(count * chance * (1 - chance))
 
 
@@ -83,7 +83,7 @@ def sigmas(found: int, count: int, chance: float) -> float:
 
 
 def table(heading: str) -> list[list[str]]:
-    """The cells of the table under a heading of the page, without its head, each without its backticks."""
+    """The body cells of the table under a heading of the page, without backticks."""
     section = PAGE.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows[2:]]
@@ -103,7 +103,7 @@ def test_the_page_has_enough_vectors() -> None:
 
 
 @pytest.mark.parametrize("row", VECTORS, ids=" ".join)
-def test_a_golden_vector_holds(row: list[str]) -> None:
+def test_a_golden_vector_gives_its_version(row: list[str]) -> None:
     salt, arms, key, version = row
     assert Split(arms_of(arms)).pick(json.loads(key), json.loads(salt)) == version
 
@@ -127,7 +127,7 @@ def test_every_arm_gets_its_share_of_the_keys(arms: Arms) -> None:
 
 
 @pytest.mark.parametrize("arms", SPLITS.values(), ids=SPLITS)
-def test_every_arm_gets_its_share_of_numbers_that_follow_each_other(arms: Arms) -> None:
+def test_every_arm_gets_its_share_of_consecutive_numbers(arms: Arms) -> None:
     split, count = Split(arms), COUNT
     found = Counter(split.pick(number, SALT) for number in range(count))
     for version, share in split.shares.items():
@@ -135,23 +135,23 @@ def test_every_arm_gets_its_share_of_numbers_that_follow_each_other(arms: Arms) 
 
 
 @pytest.mark.parametrize("arms", SPLITS.values(), ids=SPLITS)
-def test_every_arm_gets_its_share_by_chance(arms: Arms) -> None:
+def test_every_arm_gets_its_share_of_random_draws(arms: Arms) -> None:
     split, random, count = Split(arms), Random(4).random, 10_000
     found = Counter(split.pick_random(random) for _ in range(count))
     for version, share in split.shares.items():
         assert sigmas(found[version], count, share) < 5, version
 
 
-def test_shares_are_parts_of_the_whole_in_the_order_of_the_arms() -> None:
+def test_shares_are_fractions_in_the_order_of_the_arms() -> None:
     shares = Split((("7", 3), ("3", 0), ("5", 1))).shares
     assert list(shares.items()) == [("7", 0.75), ("3", 0.0), ("5", 0.25)]
 
 
-# --- what moves ---
+# --- keys that move ---
 
 
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: f"{row[0]} → {row[1]}")
-def test_a_change_moves_what_the_page_says(row: list[str]) -> None:
+def test_a_change_moves_the_share_of_keys_on_the_page(row: list[str]) -> None:
     before, after = arms_of(row[0]), arms_of(row[1])
     old, new = Split(before).shares, Split(after).shares
     ideal = sum(max(0, share - old.get(version, 0)) for version, share in new.items())
@@ -174,7 +174,7 @@ GROWTH: dict[str, tuple[Arms, Arms]] = {
 
 
 @pytest.mark.parametrize(("before", "after"), GROWTH.values(), ids=GROWTH)
-def test_a_growing_arm_takes_the_keys_it_needs_and_no_other_key_moves(before: Arms, after: Arms) -> None:
+def test_a_growing_arm_gains_its_keys_and_no_other_key_moves(before: Arms, after: Arms) -> None:
     moved = moves(picks(before), picks(after))
     growing, share = after[0]
     ideal = (share - dict(before).get(growing, 0)) / 100
@@ -184,17 +184,17 @@ def test_a_growing_arm_takes_the_keys_it_needs_and_no_other_key_moves(before: Ar
 
 
 @pytest.mark.parametrize(("after", "before"), GROWTH.values(), ids=GROWTH)
-def test_a_shrinking_arm_gives_its_own_keys_away_and_no_other_key_moves(before: Arms, after: Arms) -> None:
+def test_a_shrinking_arm_loses_keys_and_no_other_key_moves(before: Arms, after: Arms) -> None:
     assert {old for old, _ in moves(picks(before), picks(after))} == {before[0][0]}
 
 
 @pytest.mark.parametrize("gone", ["1", "2", "3"])
-@pytest.mark.parametrize("kept_at_nothing", [False, True], ids=["removed", "at weight 0"])
-def test_an_arm_that_goes_leaves_all_other_keys_where_they_are(gone: str, kept_at_nothing: bool) -> None:
+@pytest.mark.parametrize("kept_at_zero", [False, True], ids=["removed", "at weight 0"])
+def test_removing_an_arm_moves_only_its_keys(gone: str, kept_at_zero: bool) -> None:
     before = SPLITS["three"]
     removed = tuple(arm for arm in before if arm[0] != gone)
-    set_to_nothing = tuple((version, 0 if version == gone else weight) for version, weight in before)
-    moved = moves(picks(before), picks(set_to_nothing if kept_at_nothing else removed))
+    set_to_zero = tuple((version, 0 if version == gone else weight) for version, weight in before)
+    moved = moves(picks(before), picks(set_to_zero if kept_at_zero else removed))
     assert {old for old, _ in moved} == {gone}
     assert {new for _, new in moved} == {"1", "2", "3"} - {gone}
     assert moved.total() == picks(before).count(gone)
@@ -208,49 +208,49 @@ def both(one: Picks, version: str, other: Picks, other_version: str) -> int:
 
 
 @pytest.mark.parametrize("other", ["staging", "prod ", ""])
-def test_another_salt_makes_another_cohort_independent_of_the_first(other: str) -> None:
+def test_a_different_salt_gives_an_independent_cohort(other: str) -> None:
     arms = (("1", 80), ("2", 20))
     assert sigmas(both(picks(arms), "2", picks(arms, other), "2"), COUNT, 0.2 * 0.2) < 5
 
 
-def test_splits_of_other_versions_have_other_cohorts_under_the_same_salt() -> None:
+def test_splits_of_different_versions_have_independent_cohorts_under_one_salt() -> None:
     one, other = picks((("1", 80), ("2", 20))), picks((("3", 80), ("4", 20)))
     assert sigmas(both(one, "2", other, "4"), COUNT, 0.2 * 0.2) < 5
 
 
-def test_who_had_the_last_canary_has_the_next_one_less_often_than_others() -> None:
+def test_keys_of_the_last_canary_get_the_next_one_less_often() -> None:
     one, next_one = picks((("1", 80), ("2", 20))), picks((("2", 80), ("3", 20)))
-    # 1/105 instead of the 1/25 of independent cohorts: who had 2 has it because it scores well for them
+    # 1/105, not the 1/25 of independent cohorts: keys had version 2 because it scores well for them
     assert sigmas(both(one, "2", next_one, "3"), COUNT, 1 / 105) < 5
 
 
-def test_who_had_a_canary_that_failed_has_its_successor_more_often_than_others() -> None:
+def test_keys_of_a_failed_canary_get_its_successor_more_often() -> None:
     one, next_one = picks((("1", 80), ("2", 20))), picks((("1", 80), ("3", 20)))
-    # 1/15 instead of 1/25: for them 1 scores badly, then as now
+    # 1/15, not 1/25: version 1 scores badly for these keys, then as now
     assert sigmas(both(one, "2", next_one, "3"), COUNT, 1 / 15) < 5
 
 
-def test_the_same_salt_and_versions_make_the_same_cohort_whichever_alias_asks() -> None:
+def test_the_same_salt_and_versions_give_the_same_cohort() -> None:
     one, other = Split((("1", 80), ("2", 20))), Split((("1", 80), ("2", 20)))
     assert [one.pick(key, "shared") for key in KEYS[:500]] == [
         other.pick(key, "shared") for key in KEYS[:500]
     ]
 
 
-def test_what_ends_the_salt_cannot_begin_the_key() -> None:
+def test_the_boundary_between_salt_and_key_matters() -> None:
     split = Split((("1", 50), ("2", 50)))
     joined = [split.pick(f"x{key}", "a") == split.pick(key, "ax") for key in KEYS]
     assert sigmas(sum(joined), len(joined), 0.5) < 5
 
 
-def test_made_up_salts_are_not_kept_for_ever() -> None:
+def test_the_number_of_cached_salts_is_limited() -> None:
     split = Split(SPLITS["three"])
     first = [split.pick("ada", f"salt-{number}") for number in range(500)]
     assert len(split._contests) <= 32
     assert [split.pick("ada", f"salt-{number}") for number in range(500)] == first
 
 
-def test_threads_that_share_a_split_get_what_one_gets() -> None:
+def test_threads_can_share_a_split() -> None:
     split, keys = Split(SPLITS["seven"]), KEYS[:2000]
     salts = [f"salt-{number % 40}" for number in range(len(keys))]
     with ThreadPoolExecutor(4) as pool:
@@ -274,7 +274,7 @@ def splits(least: int = 1, weight: st.SearchStrategy[int] = weights) -> st.Searc
 
 
 @given(splits(weight=st.one_of(st.just(0), weights)), texts, texts)
-def test_the_pick_is_the_one_that_the_rule_says(arms: Arms, key: str, salt: str) -> None:
+def test_the_pick_follows_the_rule(arms: Arms, key: str, salt: str) -> None:
     split = Split(arms)
     picked = split.pick(key, salt)
     assert picked == oracle(arms, key, salt) == split.pick(key, salt)
@@ -282,7 +282,7 @@ def test_the_pick_is_the_one_that_the_rule_says(arms: Arms, key: str, salt: str)
 
 
 @given(splits(), st.data(), texts, texts)
-def test_a_growing_arm_only_takes(arms: Arms, data: st.DataObject, key: str, salt: str) -> None:
+def test_a_growing_arm_loses_no_key(arms: Arms, data: st.DataObject, key: str, salt: str) -> None:
     place = data.draw(st.integers(0, len(arms) - 1))
     version, weight = arms[place]
     grown = (*arms[:place], (version, data.draw(st.integers(weight, HEAVIEST))), *arms[place + 1 :])
@@ -290,7 +290,7 @@ def test_a_growing_arm_only_takes(arms: Arms, data: st.DataObject, key: str, sal
 
 
 @given(splits(2), st.data(), texts, texts)
-def test_a_key_only_moves_to_an_arm_that_has_grown_in_relation_to_the_one_it_leaves(
+def test_a_key_moves_only_to_an_arm_that_grew_relative_to_the_old_one(
     arms: Arms, data: st.DataObject, key: str, salt: str
 ) -> None:
     changed = tuple((version, data.draw(weights)) for version, _ in arms)
@@ -300,7 +300,9 @@ def test_a_key_only_moves_to_an_arm_that_has_grown_in_relation_to_the_one_it_lea
 
 
 @given(splits(2), st.data(), texts, texts)
-def test_without_an_arm_the_keys_of_others_stay(arms: Arms, data: st.DataObject, key: str, salt: str) -> None:
+def test_without_an_arm_the_other_arms_keep_their_keys(
+    arms: Arms, data: st.DataObject, key: str, salt: str
+) -> None:
     gone = data.draw(st.sampled_from(arms))
     rest = Split(arm for arm in arms if arm != gone)
     picked = Split(arms).pick(key, salt)
@@ -308,7 +310,7 @@ def test_without_an_arm_the_keys_of_others_stay(arms: Arms, data: st.DataObject,
 
 
 @given(splits(weight=st.integers(0, 1000)), st.integers(1, 1000), texts, texts)
-def test_only_the_proportion_of_weights_counts(arms: Arms, factor: int, key: str, salt: str) -> None:
+def test_only_the_proportion_of_the_weights_matters(arms: Arms, factor: int, key: str, salt: str) -> None:
     multiplied = tuple((version, weight * factor) for version, weight in arms)
     assert Split(multiplied).pick(key, salt) == Split(arms).pick(key, salt)
     assert Split(multiplied).shares == pytest.approx(Split(arms).shares)
@@ -321,12 +323,12 @@ def test_the_order_of_arms_does_not_matter(arms: Arms, random: Random, key: str,
 
 
 @given(splits(2), st.integers(), texts)
-def test_a_number_is_the_key_that_its_decimal_text_is(arms: Arms, key: int, salt: str) -> None:
+def test_a_number_is_the_same_key_as_its_decimal_text(arms: Arms, key: int, salt: str) -> None:
     assert Split(arms).pick(key, salt) == Split(arms).pick(str(key), salt)
 
 
 @given(splits(weight=st.integers(0, 20)))
-def test_points_spread_evenly_hit_every_arm_as_often_as_its_weight_says(arms: Arms) -> None:
+def test_evenly_spread_draws_hit_every_arm_as_often_as_its_weight(arms: Arms) -> None:
     split, total = Split(arms), sum(weight for _, weight in arms)
     draws = iter([(place + 0.5) / total for place in range(total)])
     found = Counter(split.pick_random(lambda: next(draws, 0.0)) for _ in range(total))
@@ -334,14 +336,14 @@ def test_points_spread_evenly_hit_every_arm_as_often_as_its_weight_says(arms: Ar
 
 
 @given(splits(weight=st.one_of(st.just(0), weights)), st.floats(0, 1, exclude_max=True))
-def test_whatever_is_drawn_an_arm_with_a_weight_is_picked(arms: Arms, drawn: float) -> None:
+def test_every_draw_picks_an_arm_with_a_weight(arms: Arms, drawn: float) -> None:
     assert dict(arms)[Split(arms).pick_random(lambda: drawn)] > 0
 
 
-# --- keys, chance, the value itself ---
+# --- keys, random numbers, splits as values ---
 
 
-def test_kinds_of_text_and_numbers_are_the_keys_that_their_values_are() -> None:
+def test_members_of_enumerations_are_the_same_keys_as_their_values() -> None:
     class Tenant(StrEnum):
         ACME = "acme"
 
@@ -366,12 +368,12 @@ def test_kinds_of_text_and_numbers_are_the_keys_that_their_values_are() -> None:
         (0, "1"),
     ],
 )
-def test_a_draw_falls_into_the_arm_at_its_place(drawn: float, version: str) -> None:
+def test_a_draw_falls_into_the_arm_whose_interval_contains_it(drawn: float, version: str) -> None:
     assert Split((("1", 50), ("2", 0), ("3", 25), ("4", 25), ("5", 0))).pick_random(lambda: drawn) == version
 
 
 @pytest.mark.parametrize("drawn", [-0.1, 1.0, 1, 57.0, math.nan, math.inf])
-def test_a_generator_of_other_numbers_is_refused(drawn: float) -> None:
+def test_a_generator_of_numbers_outside_0_to_1_is_refused(drawn: float) -> None:
     with pytest.raises(InvalidOptionsError, match="random must return a number"):
         Split(SPLITS["canary"]).pick_random(lambda: drawn)
 
@@ -382,12 +384,12 @@ def test_a_generator_of_other_numbers_is_refused(drawn: float) -> None:
 def test_one_arm_is_always_picked(arms: Arms) -> None:
     split = Split(arms)
     assert {split.pick(key, SALT) for key in KEYS[:50]} == {"4"}
-    assert split.pick_random(lambda: pytest.fail("nothing has to be drawn")) == "4"
+    assert split.pick_random(lambda: pytest.fail("nothing should be drawn")) == "4"
 
 
 @pytest.mark.parametrize("key", [None, b"user", 4.2, True, ("user", 1)], ids=repr)
 @pytest.mark.parametrize("arms", [SPLITS["canary"], (("1", 1),)], ids=["two arms", "one arm"])
-def test_a_key_that_is_no_text_nor_whole_number_is_refused(key: Any, arms: Arms) -> None:
+def test_a_key_that_is_neither_a_string_nor_an_integer_is_refused(key: Any, arms: Arms) -> None:
     with pytest.raises(InvalidOptionsError, match=f"not {type(key).__name__}"):
         Split(arms).pick(key, SALT)
 
@@ -405,7 +407,7 @@ def test_a_key_that_is_no_text_nor_whole_number_is_refused(key: Any, arms: Arms)
     ],
     ids=["key", "number", "salt", "no salt", "salt of digits", "salts"],
 )
-def test_what_cannot_be_hashed_is_refused_without_telling_the_key(
+def test_an_invalid_key_or_salt_is_refused_without_revealing_the_key(
     arms: Arms, key: Any, salt: Any, complaint: str
 ) -> None:
     with pytest.raises(InvalidOptionsError, match=complaint) as caught:
@@ -433,7 +435,7 @@ def test_what_cannot_be_hashed_is_refused_without_telling_the_key(
         ((("\ud800", 5),), "a version contains a lone surrogate"),
     ],
 )
-def test_arms_that_make_no_split_are_refused(arms: Any, complaint: str) -> None:
+def test_invalid_arms_are_refused(arms: Any, complaint: str) -> None:
     with pytest.raises(InvalidOptionsError, match=complaint):
         Split(arms)
 

@@ -1,8 +1,8 @@
-"""An application of the package versioned: it does what the lines of its standard input say, and answers each.
+"""An application of the package versioned: it runs the command in each line of standard input, and prints the result.
 
-Run by ``interop_versioned.py``, by the interpreter of the environment that has the package; ours has not. A line is
-``{"repository": {...}, "do": METHOD, "with": {...}}``. Besides the methods of its ``Repository`` there are ``content``
-and ``contents``, the bytes that it gets for a version and for both of an alias. Bytes travel as latin-1 text.
+``interop_versioned.py`` starts it with the interpreter of the environment that has the package; ours has not. A line
+is ``{"repository": {...}, "do": METHOD, "with": {...}}``. Besides the methods of the package's ``Repository`` there are
+``content`` and ``contents``: the bytes of a version, and of both versions of an alias. Bytes travel as latin-1 text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _repositories: dict[str, Any] = {}
 
 
 def _repository(settings: dict[str, str]) -> Any:
-    """The repository of a test, in tables and buckets that it makes itself unless they are there."""
+    """The repository of a test; it creates its tables and buckets if they do not exist."""
     name = json.dumps(settings)
     if name not in _repositories:
         _repositories[name] = _Repository(**settings)
@@ -53,7 +53,7 @@ def _plain(value: Any) -> Any:
 
 
 def main() -> None:
-    """Obey until the input ends."""
+    """Run commands until the input ends."""
     answers = sys.stdout
     sys.stdout = sys.stderr  # other output is not an answer
     for line in sys.stdin:
@@ -62,7 +62,7 @@ def main() -> None:
             answer = {
                 "ok": _plain(_run_command(_repository(asked["repository"]), asked["do"], asked["with"]))
             }
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
+        except Exception as error:  # noqa: BLE001 - every error goes to the test
             answer = {"error": {"name": type(error).__name__, "message": str(error)}}
         print(json.dumps(answer), file=answers, flush=True)
 
