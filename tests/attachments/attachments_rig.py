@@ -2,9 +2,9 @@
 
 A test is written once, as ``async def test(db: Rig)``.
 
-- ``@in_memory``: where the store cannot make a difference; one mode in one colour and the other in the other, by turns,
-  as a colour knows nothing of modes; under torture each in both.
-- ``@everywhere``: there, and for each mode in a file or on ministack, by turns.
+- ``@in_memory``: in memory only, for tests that do not depend on the store. Each mode runs in one of the colours, in
+  turn, as colours and modes are independent; under torture each mode runs in both.
+- ``@everywhere``: one mode in memory and the other in a file or on ministack, in turn.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class User(Person):
 
 
 class Member(Person, table="members"):
-    """An owner in a table of its own, as mode B needs it."""
+    """An owner in its own table, as mode B needs."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Way:
 
 
 class SmallParts:
-    """A service that wants small parts."""
+    """A service that asks for small parts."""
 
     def __init__(self, inner: Backend, part_size: int = 10) -> None:
         self.inner = inner
@@ -118,7 +118,7 @@ class Rig(FeatureRig):
         return Awaited(self.database.blobs)
 
     async def create(self, **attached: Any) -> Any:
-        """A person, with these files."""
+        """Create a person with these files."""
         async with self.db.transaction() as tx:
             person = tx.create(self.model, name="Ada")
             for name, given in attached.items():
@@ -126,11 +126,11 @@ class Rig(FeatureRig):
         return person
 
     async def load(self, person: Any, *names: str) -> Any:
-        """The person as stored now, with what is attached."""
+        """The person as stored now, with these attachments."""
         return await self.db.get(self.model, person.id, include=names or ("avatar", "documents"))
 
     async def count(self, blob: Blob | None) -> int | None:
-        """How many attachments a blob counts; None if it is gone."""
+        """The attachments that a blob counts; None if the blob does not exist."""
         found = await self.find(blob)
         return None if found is None else found.attachments_count
 
@@ -142,7 +142,7 @@ class Rig(FeatureRig):
             return None
 
     async def drain(self) -> None:
-        """Run all jobs that are due, and those that they enqueue."""
+        """Run all due jobs, and the jobs that they enqueue."""
         database = self.database if self.way.colour == "awaiting" else self.database.aio
         if self.way.colour == "blocking":
             port = TimedPort(database._context.port, self.clock)
@@ -154,13 +154,13 @@ class Rig(FeatureRig):
             asyncio.run(drained)
 
     async def check(self) -> None:
-        """Everything agrees."""
+        """Check that the audit finds nothing."""
         findings = (await self.blobs.check()).findings
         assert findings == (), findings
 
 
 def file(data: bytes = b"bytes", name: str = "file.txt") -> dict[str, Any]:
-    """Something to be attached."""
+    """A file to attach."""
     return {"io": data, "filename": name}
 
 
@@ -170,13 +170,13 @@ def names_of(attachments: Any) -> list[str]:
 
 
 def row_of(attachment: Attachment) -> tuple[str, str, str]:
-    """What an attachment belongs to."""
+    """The owner and the name of an attachment."""
     return attachment.record_type, attachment.record_id, attachment.name
 
 
 @contextmanager
 def open_rig(way: Way) -> Iterator[Rig]:
-    """A database of its own for a test, in a table of the mode."""
+    """Open a new database for a test, in a table of the mode."""
     with tempfile.TemporaryDirectory() as directory:
         address = find_address(way.store, directory, "attached")
         service, others = MemoryService(secret=[SECRET], base_url=BASE_URL), {"other": MemoryService()}
@@ -188,7 +188,7 @@ def open_rig(way: Way) -> Iterator[Rig]:
 
 
 class _Unclosed:
-    """A backend that stays open."""
+    """A backend that ignores ``close``."""
 
     def __init__(self, inner: Any) -> None:
         self.send_blocking = inner.send_blocking
@@ -206,7 +206,7 @@ def _in_memory(name: str) -> list[Way]:
 
 
 def _everywhere(name: str) -> list[Way]:
-    """In memory with one mode in one colour, and elsewhere with the other mode in the other colour; they take turns."""
+    """In memory one mode in one colour, elsewhere the other mode in the other colour, in turn."""
     ways = here_and_elsewhere(["file", "ministack"], name)
     if TORTURE:
         return [Way(mode, *way) for mode in MODES for way in ways]

@@ -1,4 +1,4 @@
-"""What the gem activestorage-aws-record does, request by request: its queries and writes, in its own format."""
+"""The requests of the gem activestorage-aws-record: its queries and writes, in its own format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Gem:
         self.mode = db.way.mode
 
     async def send(self, request: Any) -> Any:
-        """Send a request, past all rules of ours."""
+        """Send a request directly, without Holdall's rules."""
         result = self._db.database.send(request)
         return await result if self._db.way.colour == "awaiting" else result
 
@@ -54,7 +54,7 @@ class Gem:
         key = self.key(h, r, item_id)
         return key if self.mode == "A" else {**key, "as_index_pk": {"S": h}, "as_index_sk": {"S": r}}
 
-    # --- what it writes -----------------------------------------------------------------------------------
+    # --- writes -------------------------------------------------------------------------------------------
 
     def blob_item(self, id: str, key: str, data: bytes) -> dict[str, Any]:
         """A blob as the gem writes it."""
@@ -74,14 +74,14 @@ class Gem:
         }
 
     async def create_blob(self, data: bytes = b"of the gem") -> str:
-        """A blob with its bytes."""
+        """Create a blob with its bytes."""
         id, key = str(uuid4()), uuid4().hex[:28]
         await self.send(PutItem(self.table, self.blob_item(id, key, data), NotExists(Path(("pk",)))))
         await self._db.files.put(key, data)
         return id
 
     async def attach(self, owner: Owner, name: str, blob_id: str) -> str:
-        """Write a row, and count it."""
+        """Write a row, and increase the blob's count."""
         row = self.row_item(owner, name, blob_id)
         await self.send(
             TransactWrite(
@@ -106,30 +106,30 @@ class Gem:
         }
 
     async def create_variant(self, blob_id: str, digest: str) -> None:
-        """Write that a variant of a blob was made."""
+        """Record a variant of a blob."""
         h, r = f"ActiveStorage#Blob#{blob_id}", f"ActiveStorage#VariantRecord#{digest}"
-        said = {"as_blob_id": blob_id, "as_variation_digest": digest, "as_entity": "VariantRecord"}
+        values = {"as_blob_id": blob_id, "as_variation_digest": digest, "as_entity": "VariantRecord"}
         item = self._all(h, r, f"{h}#VariantRecord#{digest}")
-        item |= {name: {"S": text} for name, text in said.items()}
+        item |= {name: {"S": text} for name, text in values.items()}
         await self.send(PutItem(self.table, item, NotExists(Path(("pk",)))))
 
     async def detach(self, row: Item) -> None:
-        """Delete a row, and count it."""
+        """Delete a row, and decrease the blob's count."""
         key = {"pk": row["pk"], "sk": row["sk"]}
         delete = DeleteItem(self.table, key, Exists(Path(("pk",))))
         await self.send(TransactWrite((delete, self._count(row["as_blob_id"]["S"], "-1")), str(uuid4())))
 
     async def destroy_blob(self, id: str) -> None:
-        """Delete a blob's item whatever refers to it, as an operator may."""
+        """Delete a blob's item even if rows refer to it, as an operator may."""
         h = f"ActiveStorage#Blob#{id}"
         await self.send(DeleteItem(self.table, self.key(h, h, h)))
 
     async def miscount(self, blob_id: str) -> None:
-        """Count a blob up without a row."""
+        """Increase a blob's count without writing a row."""
         await self.send(self._count(blob_id, "1"))
 
     async def set_checksum(self, blob_id: str, checksum: str) -> None:
-        """Give a blob a checksum."""
+        """Store a checksum in a blob's item."""
         h = f"ActiveStorage#Blob#{blob_id}"
         change = Update((Set(Path(("as_checksum",)), Value({"S": checksum})),))
         await self.send(UpdateItem(self.table, self.key(h, h, h), change, Exists(Path(("pk",)))))
@@ -139,7 +139,7 @@ class Gem:
         add = Update((Add(Path(("as_attachments_count",)), Value({"N": number})),))
         return UpdateItem(self.table, self.key(h, h, h), add, Exists(Path(("pk",))))
 
-    # --- what it reads ------------------------------------------------------------------------------------
+    # --- reads --------------------------------------------------------------------------------------------
 
     async def rows(self, owner: Owner, name: str | None = None) -> list[Item]:
         """The rows of an owner, as the gem lists them."""

@@ -1,4 +1,4 @@
-"""Attaching, replacing, detaching, purging: what a user sees, in both modes of a table."""
+"""Attaching, replacing, detaching, purging: the behaviour that users see, in both modes of a table."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_replacing_purges_the_old_file_and_serves_the_new(db: Rig) -> None
         b"new",
         b"new too",
     ]
-    assert await db.count(old[1]) is None  # dependent="purge": right after the commit
+    assert await db.count(old[1]) is None  # dependent="purge": purged right after the commit
     assert await db.count(old[0]) == 0
     await db.drain()
     assert await db.count(old[0]) is None
@@ -120,7 +120,7 @@ async def test_one_blob_twice_makes_two_rows_and_is_counted_down_once(db: Rig) -
 
 
 @everywhere
-async def test_deleting_the_owner_lets_go_of_everything(db: Rig) -> None:
+async def test_deleting_the_owner_releases_its_blobs(db: Rig) -> None:
     shared = await db.blobs.create_and_upload(b"shared", filename="shared.txt")
     person = await db.create(avatar=shared, documents=[file(), shared], scan=file(b"kept"))
     kept, gone = person.scan.blob, person.documents.blobs[0]
@@ -152,7 +152,7 @@ async def test_a_shared_blob_outlives_all_but_its_last_attachment(db: Rig) -> No
 
 
 @in_memory
-async def test_a_blob_that_is_attached_already_gets_no_second_row(db: Rig) -> None:
+async def test_attaching_a_blob_again_adds_no_second_row(db: Rig) -> None:
     person = await db.create(avatar=file(), documents=[file(name="1.txt")])
     loaded = await db.load(person)
     async with db.db.transaction() as tx:
@@ -167,7 +167,7 @@ async def test_a_blob_that_is_attached_already_gets_no_second_row(db: Rig) -> No
 
 
 @in_memory
-async def test_what_is_recorded_shows_at_once_and_vanishes_with_the_transaction(db: Rig) -> None:
+async def test_a_recorded_attachment_is_visible_at_once_and_dropped_with_its_transaction(db: Rig) -> None:
     person = await db.create(avatar=file(name="old.txt"))
     with suppress(RuntimeError):
         async with db.db.transaction() as tx:
@@ -181,7 +181,7 @@ async def test_what_is_recorded_shows_at_once_and_vanishes_with_the_transaction(
 
 
 @in_memory
-async def test_what_was_not_loaded_is_an_error_and_not_a_request(db: Rig) -> None:
+async def test_reading_attachments_that_were_not_loaded_is_an_error(db: Rig) -> None:
     person = await db.create(avatar=file())
     plain = await db.db.get(db.model, person.id)
     db.recorder.forget()
@@ -193,7 +193,7 @@ async def test_what_was_not_loaded_is_an_error_and_not_a_request(db: Rig) -> Non
 
 
 @in_memory
-async def test_many_owners_load_with_a_query_each_and_their_blobs_in_one_batch(db: Rig) -> None:
+async def test_owners_are_loaded_with_a_query_each_and_their_blobs_in_one_batch(db: Rig) -> None:
     people = [await db.create(avatar=file(), documents=[file(), file()]) for _ in range(10)]
     plain = [await db.db.get(db.model, person.id) for person in people]
     db.recorder.forget()
@@ -202,7 +202,7 @@ async def test_many_owners_load_with_a_query_each_and_their_blobs_in_one_batch(d
         await loading
     assert all(each.avatar.attached and len(each.documents) == 2 for each in plain)
     assert len(db.recorder.list_sent(Query)) == 10
-    batches = 1 if db.way.mode == "A" else 3  # in mode B slots with the queries, and the rows once more
+    batches = 1 if db.way.mode == "A" else 3  # mode B also reads the slots, and the rows again
     assert len(db.recorder.list_sent(BatchGet)) == batches
     assert len(db.recorder.requests) == 10 + batches
 
@@ -213,7 +213,7 @@ def _numbers() -> Iterator[bytes]:
 
 
 class Upload:
-    """As web frameworks give them."""
+    """An upload as web frameworks pass it."""
 
     def __init__(self, data: bytes) -> None:
         self.filename = "upload.txt"
@@ -222,11 +222,11 @@ class Upload:
 
 
 @in_memory
-async def test_anything_that_has_bytes_can_be_attached(db: Rig, tmp_path: Path) -> None:
+async def test_paths_files_uploads_iterators_and_bytes_can_be_attached(db: Rig, tmp_path: Path) -> None:
     path = tmp_path / "path.txt"
     path.write_bytes(b"of a path")
     with path.open("rb") as opened:
-        opened.read()  # wherever it is: it is stored from its beginning
+        opened.read()  # its position does not matter: it is stored from the beginning
         person = await db.create(documents=[path, opened, Upload(b"of an upload")])
         assert not opened.closed
     async with db.db.transaction() as tx:
@@ -250,7 +250,7 @@ async def test_anything_that_has_bytes_can_be_attached(db: Rig, tmp_path: Path) 
 
 
 @in_memory
-async def test_a_stream_that_was_read_before_is_an_error_and_no_empty_file(db: Rig) -> None:
+async def test_a_stream_that_was_read_before_is_refused(db: Rig) -> None:
     numbers = _numbers()
     list(numbers)
     with pytest.raises(InvalidOptionsError, match="read before"):
@@ -266,14 +266,14 @@ async def test_a_stream_that_was_read_before_is_an_error_and_no_empty_file(db: R
     "given",
     [b"without a name", 7, {"filename": "x"}, {"io": b"", "filename": "x", "nmae": 1}, io.StringIO("text")],
 )
-async def test_what_cannot_be_attached_is_refused_at_once(db: Rig, given: Any) -> None:
+async def test_invalid_attachments_are_refused_before_any_upload(db: Rig, given: Any) -> None:
     with pytest.raises(InvalidOptionsError):
         await db.create(avatar=given)
     assert await _objects(db) == []
 
 
 @in_memory
-async def test_a_declaration_says_what_it_accepts(db: Rig) -> None:
+async def test_files_that_a_declaration_does_not_accept_are_refused(db: Rig) -> None:
     picture = b"GIF89a"
     await db.create(photos=[file(picture, "a.gif")])
     for wrong in (
@@ -290,7 +290,7 @@ async def test_a_declaration_says_what_it_accepts(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_limit_counts_what_is_stored_also_when_files_are_only_added(db: Rig) -> None:
+async def test_a_limit_counts_stored_files_when_others_are_added(db: Rig) -> None:
     person = await db.create(photos=[file(b"GIF89a", f"{n}.gif") for n in range(2)])
     for names, fits in ((["2.gif", "3.gif"], False), (["2.gif"], True), (["3.gif"], False)):
         try:
@@ -305,7 +305,7 @@ async def test_a_limit_counts_what_is_stored_also_when_files_are_only_added(db: 
 
 
 @everywhere
-async def test_a_signed_id_attaches_only_if_it_is_for_attaching(db: Rig) -> None:
+async def test_a_signed_id_attaches_only_if_that_is_its_purpose(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")
     seen = await db.blobs.signed_id(blob)
     with pytest.raises(InvalidTokenError):
@@ -337,7 +337,7 @@ def test_a_string_that_is_a_path_is_refused_with_advice(secret: str | None, prob
 
 
 @in_memory
-async def test_fifty_one_files_with_blobs_of_their_own_are_too_many_and_nothing_happens(db: Rig) -> None:
+async def test_detaching_fifty_one_blobs_at_once_is_refused_and_changes_nothing(db: Rig) -> None:
     ids = [await db.blobs.create_and_upload(b"x", filename=f"{n}.txt") for n in range(51)]
     first = await db.create(documents=ids[:20])
     for start in (20, 40):
@@ -355,7 +355,7 @@ async def _objects(db: Rig) -> list[str]:
 
 
 @in_memory
-async def test_a_nested_transaction_that_fails_drops_what_it_recorded(db: Rig) -> None:
+async def test_a_failing_nested_transaction_drops_its_recorded_changes(db: Rig) -> None:
     person = await db.create(avatar=file(name="old.txt"))
     fresh = db.model(name="Bob")
     fresh.documents.attach(file(name="before.txt"))
@@ -380,7 +380,7 @@ async def test_a_nested_transaction_that_fails_drops_what_it_recorded(db: Rig) -
 
 
 @in_memory
-async def test_an_attempt_that_is_repeated_records_for_an_item_from_outside_only_once(db: Rig) -> None:
+async def test_a_retried_attempt_attaches_to_an_outer_item_only_once(db: Rig) -> None:
     fresh = db.model(name="Bob")
     attempts: list[int] = []
 

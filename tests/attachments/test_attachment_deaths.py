@@ -1,4 +1,4 @@
-"""A process dies right before or right after any of its requests: no count is wrong, no file is lost or left over."""
+"""A process dies right before or right after any of its requests: counts stay right, no file is lost or left over."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError
 from holdall.worker import Worker
 
 WHENS = ("before", "after") if TORTURE else ("after",)
-"""A death right before a request leaves what one right after the request before it left."""
+"""A death right before a request leaves the same state as a death right after the previous one."""
 
 
 class Note(Attachable):
-    """An owner that is stored as a file."""
+    """An owner stored as a file."""
 
     cover = has_one_attached()
     directory: Path
@@ -56,7 +56,7 @@ class Note(Attachable):
 
 
 def open_db(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
-    """The database of a directory, some days later."""
+    """Open the database of a directory, some days later."""
     return open_directory(directory, days, secret=SECRET)
 
 
@@ -125,7 +125,7 @@ CHANGES: list[Callable[[Database, str], None]] = [
     shrink,
 ]
 OWN_STEPS = [save, remove]
-"""The changes with a step of the caller between two requests: its file is written, or deleted."""
+"""The changes with a step of the caller between two requests: it writes or deletes its file."""
 
 
 def picture() -> bytes:
@@ -135,7 +135,7 @@ def picture() -> bytes:
 
 
 def prepare(directory: Path) -> str:
-    """What there is before."""
+    """Create the items that the changes start from."""
     Note.directory = directory
     with open_db(directory) as (db, _):
         with db.transaction() as tx:
@@ -149,8 +149,8 @@ def prepare(directory: Path) -> str:
         return str(user.id)
 
 
-def look(directory: Path) -> None:
-    """Nothing is wrong now; and nothing is left over once the jobs have run and the time of grace is over."""
+def check_recovery(directory: Path) -> None:
+    """Check that the audit finds nothing, and nothing is left over once the jobs ran and the grace period ended."""
     with open_db(directory) as (db, _):
         assert db.blobs.check().findings == ()
     with open_db(directory, days=GRACE / timedelta(days=1) + 1) as (db, _):
@@ -194,7 +194,7 @@ def drain(db: Database) -> None:
         if when in WHENS or change in OWN_STEPS
     ],
 )
-def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
+def test_a_death_at_any_step_loses_nothing_and_leaves_nothing_over(
     tmp_path: Path, change: Callable[[Database, str], None], when: str
 ) -> None:
     before = tmp_path / "before"
@@ -203,14 +203,14 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
     for step in range(1, 100):
         directory = Note.directory = tmp_path / str(step)
         copytree(before, directory)
-        # a process that draws takes a while to start, and no table is written until it has drawn
+        # a process that draws is slow to start, and the table is written only after drawing
         only_writes = change is shrink or (when == "after" and not TORTURE)
         died = die(open_db(directory), lambda db: change(db, user), step, when, only_writes=only_writes)
-        look(directory)
+        check_recovery(directory)
         if not died:
             assert step > 1
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the change never ended")
 
 
 FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnknown("lost on purpose")}
@@ -219,13 +219,13 @@ FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnkno
 @pytest.mark.torture
 @pytest.mark.parametrize("when", FAULTS)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
+def test_a_fault_at_any_step_loses_nothing_and_leaves_nothing_over(
     tmp_path: Path, change: Callable[[Database, str], None], when: str
 ) -> None:
     before = tmp_path / "before"
     before.mkdir()
     user = prepare(before)
-    # of the requests that are refused, most read: every third is enough for every day, others for each change
+    # of the requests that are refused, most are reads: normally every third is enough, and changes alternate
     first, stride = (1, 1) if TORTURE or when == "after" else (1 + CHANGES.index(change) % 3, 3)
     for step in range(first, 100, stride):
         directory = Note.directory = tmp_path / str(step)
@@ -242,11 +242,11 @@ def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
             setattr(recorder, when, fail)
             with suppress(HoldallError):
                 change(db, user)
-        look(directory)
+        check_recovery(directory)
         if left > 0:
             assert step > first
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the change never ended")
 
 
 class Crate(Model):
@@ -271,8 +271,8 @@ def work(db: Database, crate: str) -> None:
     drain(db)
 
 
-def look_at_crate(directory: Path, crate: str, *, emptied: bool) -> None:
-    """All letters are there, or none; and nothing is left over once the jobs have run."""
+def check_crate(directory: Path, crate: str, *, emptied: bool) -> None:
+    """Check that all letters are visible, or none; and nothing is left over after the jobs ran."""
     with open_db(directory) as (db, _):
         seen = len(db.get_one(Crate, crate, include=["letters"]).letters)
         assert seen in ((0,) if emptied else (0, 34))
@@ -289,7 +289,7 @@ def look_at_crate(directory: Path, crate: str, *, emptied: bool) -> None:
 
 @pytest.mark.torture
 @pytest.mark.parametrize("change", [empty, work], ids=["the transaction", "the job"])
-def test_a_death_while_many_files_leave_shows_all_or_none_and_another_worker_goes_on(
+def test_after_a_death_during_a_large_removal_another_worker_finishes_it(
     tmp_path: Path, change: Callable[[Database, str], None]
 ) -> None:
     before = tmp_path / "before"
@@ -302,9 +302,9 @@ def test_a_death_while_many_files_leave_shows_all_or_none_and_another_worker_goe
         directory = tmp_path / str(step)
         copytree(before, directory)
         died = die(open_db(directory), lambda db: change(db, crate), step, "after")
-        look_at_crate(directory, crate, emptied=change is work)
+        check_crate(directory, crate, emptied=change is work)
         rmtree(directory)
         if not died:
             assert step > 4
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the change never ended")

@@ -1,4 +1,4 @@
-"""Events of attachments: what happened reaches each handler by way of a worker, at least once."""
+"""Events of attachments: each change reaches each handler through a worker, at least once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdall.jobs.declaration import declared_jobs
 
 
 @pytest.fixture(autouse=True)
-def _no_handlers_stay() -> Iterator[None]:
-    """Handlers of a test end with it."""
+def _remove_handlers() -> Iterator[None]:
+    """Remove a test's handlers after it."""
     yield
     jobs = declared_jobs()
     for name in [name for name, each in jobs.items() if each.topics]:
@@ -24,9 +24,9 @@ def _no_handlers_stay() -> Iterator[None]:
 
 
 def listen(*kinds: Any) -> list[AttachmentEvent]:
-    heard: list[AttachmentEvent] = []
-    on(*(kinds or ("attached", "detached", "purged")), name=f"listener{len(kinds)}")(heard.append)
-    return heard
+    received: list[AttachmentEvent] = []
+    on(*(kinds or ("attached", "detached", "purged")), name=f"listener{len(kinds)}")(received.append)
+    return received
 
 
 async def count_jobs(db: Rig) -> int:
@@ -35,29 +35,29 @@ async def count_jobs(db: Rig) -> int:
 
 
 @everywhere
-async def test_handlers_hear_of_what_is_attached_detached_and_purged(db: Rig) -> None:
-    heard = listen()
+async def test_handlers_receive_an_event_for_each_file_attached_detached_and_purged(db: Rig) -> None:
+    received = listen()
     person = await db.create(avatar=file(), documents=[file(), file()])
     avatar, documents = person.avatar.attachment, list(person.documents)
     assert await count_jobs(db) == 1
     await db.drain()
     place = db.model.__name__, person.id
-    assert {(event.kind, event.attachment_id, event.blob_id) for event in heard} == {
+    assert {(event.kind, event.attachment_id, event.blob_id) for event in received} == {
         ("attached", each.id, each.blob.id) for each in (avatar, *documents)
     }
-    assert {(event.record_type, event.record_id) for event in heard} == {place}
-    assert sorted(str(event.name) for event in heard) == ["avatar", "documents", "documents"]
-    assert len({event.id for event in heard}) == 3
-    heard.clear()
+    assert {(event.record_type, event.record_id) for event in received} == {place}
+    assert sorted(str(event.name) for event in received) == ["avatar", "documents", "documents"]
+    assert len({event.id for event in received}) == 3
+    received.clear()
     async with db.db.transaction() as tx:
         found = await tx.get(db.model, person.id)
         found.avatar = file(name="new.txt")
         found.documents.detach(documents[0])
     await db.drain()
-    (new,) = [event for event in heard if event.kind == "attached"]
-    (gone,) = [event for event in heard if event.kind == "purged"]
+    (new,) = [event for event in received if event.kind == "attached"]
+    (gone,) = [event for event in received if event.kind == "purged"]
     assert (new.name, new.at.utcoffset() is not None) == ("avatar", True)
-    assert {event.attachment_id for event in heard if event.kind == "detached"} == {
+    assert {event.attachment_id for event in received if event.kind == "detached"} == {
         avatar.id,
         documents[0].id,
     }
@@ -68,11 +68,11 @@ async def test_handlers_hear_of_what_is_attached_detached_and_purged(db: Rig) ->
         None,
         None,
     )
-    assert len(heard) == 4
+    assert len(received) == 4
 
 
 @in_memory
-async def test_each_handler_hears_only_of_its_kinds_and_only_of_what_happened(db: Rig) -> None:
+async def test_each_handler_receives_only_its_kinds_and_only_committed_changes(db: Rig) -> None:
     purged, rest = listen("purged"), listen("attached", "detached")
     blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")
     held = (await db.create(avatar=file())).avatar.blob
@@ -88,7 +88,7 @@ async def test_each_handler_hears_only_of_its_kinds_and_only_of_what_happened(db
 
 
 @in_memory
-async def test_without_handlers_no_job_is_written(db: Rig) -> None:
+async def test_nothing_is_enqueued_without_handlers(db: Rig) -> None:
     await db.create(avatar=file(), documents=[file()])
     assert await count_jobs(db) == 0
 

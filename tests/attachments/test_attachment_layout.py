@@ -1,4 +1,4 @@
-"""The rows are those of the gem activestorage-aws-record, which works on the same table at the same time."""
+"""Holdall's rows are those of the gem activestorage-aws-record, which may use the same table at the same time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def owner_of(db: Rig, person: object) -> Owner:
 
 
 @in_memory
-async def test_what_is_written_is_what_the_gem_writes(db: Rig) -> None:
+async def test_holdall_writes_the_same_items_as_the_gem(db: Rig) -> None:
     person = await db.create(
         avatar={"io": b"bytes", "filename": "a.txt", "metadata": {"custom": {"from": "home"}}}
     )
@@ -68,7 +68,7 @@ async def test_the_gem_s_rows_are_read_replaced_and_counted(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_second_row_that_the_gem_slipped_in_goes_with_the_next_change(db: Rig) -> None:
+async def test_the_next_change_removes_a_second_row_that_the_gem_added(db: Rig) -> None:
     person, gem = await db.create(avatar=file(name="ours.txt")), Gem(db)
     theirs = await gem.create_blob()
     await gem.attach(owner_of(db, person), "avatar", theirs)
@@ -81,7 +81,7 @@ async def test_a_second_row_that_the_gem_slipped_in_goes_with_the_next_change(db
 
 
 @everywhere
-async def test_a_row_that_the_gem_removed_is_gone_for_us_and_the_slot_heals(db: Rig) -> None:
+async def test_a_row_that_the_gem_removed_is_not_found_and_the_slot_is_repaired(db: Rig) -> None:
     person, gem = await db.create(avatar=file()), Gem(db)
     (row,) = await gem.rows(owner_of(db, person))
     await gem.detach(row)
@@ -93,7 +93,7 @@ async def test_a_row_that_the_gem_removed_is_gone_for_us_and_the_slot_heals(db: 
 
 
 @in_memory
-async def test_a_row_whose_blob_is_gone_stops_nobody(db: Rig) -> None:
+async def test_a_row_whose_blob_is_missing_is_skipped_and_can_be_deleted(db: Rig) -> None:
     person, gem = await db.create(documents=[file(name="kept.txt")]), Gem(db)
     lost = await gem.create_blob()
     await gem.attach(owner_of(db, person), "documents", lost)
@@ -123,7 +123,7 @@ async def test_a_checksum_of_rails_may_be_a_sha256(db: Rig) -> None:
 
 
 @in_memory
-async def test_references_of_the_gem_s_rows_are_known_after_a_reindex(db: Rig) -> None:
+async def test_a_reindex_adds_the_references_of_the_gem_s_rows(db: Rig) -> None:
     person, gem = await db.create(), Gem(db)
     blob = await gem.create_blob()
     await gem.attach(owner_of(db, person), "documents", blob)

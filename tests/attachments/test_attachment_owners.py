@@ -1,4 +1,4 @@
-"""Owners of every kind: classes with their own persistence, composite keys, crowds of attachments."""
+"""Owners of every kind: classes with their own persistence, composite keys, very many attachments."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Leaflet(Attachable):
         del STORED[str(self.id)]
 
 
-class _Both:
-    """``db.saving`` and ``db.destroying`` in both colours."""
+class _Awaited:
+    """``db.saving`` and ``db.destroying``, awaited in both colours."""
 
     def __init__(self, db: Rig, manager: Any) -> None:
         self._manager = manager
@@ -73,13 +73,13 @@ def forget_stored() -> None:
 
 
 async def save_note(db: Rig, note: Leaflet) -> Leaflet:
-    async with _Both(db, db.database.saving(note)):
+    async with _Awaited(db, db.database.saving(note)):
         note.save()
     return note
 
 
 @everywhere
-async def test_an_owner_of_another_library_has_its_files_saved_with_it(db: Rig) -> None:
+async def test_the_files_of_an_owner_of_another_library_are_saved_with_it(db: Rig) -> None:
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     note.pages.attach(file(name="1.txt"), file(name="2.txt"))
@@ -116,26 +116,26 @@ async def test_the_files_of_an_owner_of_another_library_are_loaded(db: Rig) -> N
     assert found.cover.attachment.owner is found
     assert not unsaved.cover.attached
     with pytest.raises(InvalidOptionsError):
-        await _refuse(db, ["n1"])
+        await _load_cover(db, ["n1"])
     with pytest.raises(InvalidOptionsError):
-        await _refuse(db, [object()])
+        await _load_cover(db, [object()])
 
 
-async def _refuse(db: Rig, items: Any) -> None:
+async def _load_cover(db: Rig, items: Any) -> None:
     loading = db.database.load(items, "cover")
     if db.way.colour == "awaiting":
         await loading
 
 
 @in_memory
-async def test_a_save_that_takes_days_commits_no_bytes_that_a_sweep_takes(db: Rig) -> None:
+async def test_a_save_that_takes_days_keeps_its_files_despite_a_sweep(db: Rig) -> None:
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
 
     async def sweep() -> None:
         await db.blobs.sweep()
 
-    async with _Both(db, db.database.saving(note)):
+    async with _Awaited(db, db.database.saving(note)):
         note.save()
         db.clock.forward(2 * GRACE.total_seconds())
         db.in_between(sweep, TransactWrite)
@@ -144,11 +144,11 @@ async def test_a_save_that_takes_days_commits_no_bytes_that_a_sweep_takes(db: Ri
 
 
 @everywhere
-async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig) -> None:
+async def test_a_failed_save_leaves_no_bytes_and_can_be_repeated(db: Rig) -> None:
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     with pytest.raises(RuntimeError, match="refused"):
-        async with _Both(db, db.database.saving(note)):
+        async with _Awaited(db, db.database.saving(note)):
             raise RuntimeError("refused")
     report = await db.blobs.check()
     assert (report.blobs, report.findings) == (0, ())
@@ -158,16 +158,16 @@ async def test_a_save_that_fails_leaves_no_bytes_and_the_recorded_files(db: Rig)
 
 
 @everywhere
-async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: Rig) -> None:
+async def test_destroying_an_owner_removes_its_files_unless_it_fails(db: Rig) -> None:
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     await save_note(db, note)
     with pytest.raises(RuntimeError, match="veto"):
-        async with _Both(db, db.database.destroying(note)):
+        async with _Awaited(db, db.database.destroying(note)):
             raise RuntimeError("veto")
     assert await _jobs(db) == []
     assert await db.count(note.cover.blob) == 1
-    async with _Both(db, db.database.destroying(note)):
+    async with _Awaited(db, db.database.destroying(note)):
         note.delete()
     await db.drain()
     assert (await db.blobs.check()).blobs == 0
@@ -175,7 +175,7 @@ async def test_a_destroyed_owner_takes_its_files_along_and_a_veto_keeps_all(db: 
 
 
 @in_memory
-async def test_a_stream_is_read_once_though_the_rows_of_a_save_are_tried_again(db: Rig) -> None:
+async def test_a_stream_is_read_once_even_if_a_save_is_retried(db: Rig) -> None:
     other = await db.blobs.create_and_upload(b"other", filename="other.txt")
     leaflet = Leaflet("n1")
     leaflet.cover.attach(iter([b"read ", b"once"]), filename="cover.txt")
@@ -191,13 +191,13 @@ async def test_a_stream_is_read_once_though_the_rows_of_a_save_are_tried_again(d
 
 
 @in_memory
-async def test_destroying_what_was_never_saved_does_nothing(db: Rig) -> None:
+async def test_destroying_an_owner_that_was_never_saved_does_nothing(db: Rig) -> None:
     kept = Leaflet("n1")
     kept.cover.attach(b"cover", filename="cover.txt")
     await save_note(db, kept)
     STORED.clear()
     db.recorder.forget()
-    async with _Both(db, db.database.destroying(Leaflet("n1"))):
+    async with _Awaited(db, db.database.destroying(Leaflet("n1"))):
         pass
     assert await _jobs(db) == []
     assert await db.count(kept.cover.blob) == 1
@@ -208,7 +208,7 @@ async def test_an_owner_without_an_id_or_of_another_class_is_refused(db: Rig) ->
     note = Leaflet()
     note.cover.attach(b"cover", filename="cover.txt")
     with pytest.raises(InvalidOptionsError, match="no id"):
-        async with _Both(db, db.database.saving(note)):
+        async with _Awaited(db, db.database.saving(note)):
             pass
     with pytest.raises(InvalidOptionsError, match="Attachable"):
         db.database.saving(object())
@@ -246,14 +246,14 @@ class Race(Model):
 
 
 class Admin(Model, record_type="Admin::User"):
-    """An owner that a Rails application calls by another name."""
+    """An owner that a Rails application knows by another name."""
 
     email: Key[str]
     avatar = has_one_attached()
 
 
 @in_memory
-async def test_owners_are_known_by_type_and_an_id_of_one_segment(db: Rig) -> None:
+async def test_owners_have_a_type_and_an_id_of_one_segment(db: Rig) -> None:
     if db.way.mode == "B":
         return  # models in the one table need mode A
     async with db.db.transaction() as tx:
@@ -421,7 +421,7 @@ class Lorry(Vehicle, record_type="Truck"):
 
 
 @in_memory
-async def test_a_key_of_a_base_model_leads_to_owners_with_a_record_type_of_their_own(db: Rig) -> None:
+async def test_deleting_by_the_key_of_a_base_model_finds_a_subclass_s_record_type(db: Rig) -> None:
     if db.way.mode == "B":
         return  # models in the one table need mode A
     async with db.db.transaction() as tx:
@@ -462,16 +462,16 @@ async def test_jobs_take_blobs_and_owners_as_arguments(db: Rig) -> None:
     assert taken is not blob
 
 
-class _Kept(list[type]):
-    """A list of the classes in whose bodies it stands, also of those that were refused afterwards."""
+class _Owners(list[type]):
+    """A list of the classes whose bodies contain it, including those that were refused afterwards."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.append(owner)
 
 
 @in_memory
-async def test_a_refused_definition_hides_no_other_model(db: Rig) -> None:
-    kept = _Kept()
+async def test_a_refused_model_definition_does_not_hide_other_models(db: Rig) -> None:
+    kept = _Owners()
     with pytest.raises(ModelDefinitionError):
 
         class Refused(Model, ttl="nothing"):
@@ -508,7 +508,7 @@ asyncio.run(main())
 """
 
 
-def test_a_worker_that_knows_nothing_of_attachments_gets_blobs(tmp_path: Path) -> None:
+def test_a_worker_passes_blobs_without_importing_attachments(tmp_path: Path) -> None:
     store, files = f"embedded:{tmp_path / 'app.db'}", f"file:{tmp_path / 'files'}"
     with Database(store, files=files) as db:
         blob = db.blobs.create_and_upload(b"bytes", filename="blob.txt")

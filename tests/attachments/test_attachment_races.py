@@ -1,4 +1,4 @@
-"""Other writers come in between, replies get lost, sources are read once: what the store holds afterwards."""
+"""Other processes write in between, replies get lost, sources are read once: the state of the store afterwards."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def replace(db: Rig, person: Any, name: str) -> None:
 
 
 @everywhere
-async def test_of_two_replacements_at_once_exactly_one_stays(db: Rig) -> None:
+async def test_of_two_concurrent_replacements_exactly_one_stays(db: Rig) -> None:
     person = await db.create(avatar=file(name="old.txt"))
     db.in_between(lambda: replace(db, person, "other.txt"))
     await replace(db, person, "last.txt")
@@ -49,7 +49,7 @@ async def test_of_two_replacements_at_once_exactly_one_stays(db: Rig) -> None:
 
 
 @everywhere
-async def test_of_two_first_files_at_once_exactly_one_stays(db: Rig) -> None:
+async def test_of_two_concurrent_first_files_exactly_one_stays(db: Rig) -> None:
     person = await db.create()
     db.in_between(lambda: replace(db, person, "other.txt"))
     await replace(db, person, "last.txt")
@@ -60,7 +60,7 @@ async def test_of_two_first_files_at_once_exactly_one_stays(db: Rig) -> None:
 
 
 @everywhere
-async def test_appending_at_once_loses_nothing(db: Rig) -> None:
+async def test_concurrent_appends_lose_nothing(db: Rig) -> None:
     person = await db.create(documents=[file(name="1.txt")])
 
     async def append(name: str) -> None:
@@ -93,7 +93,7 @@ async def test_a_blob_that_is_purged_meanwhile_is_not_attached(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_file_is_uploaded_once_in_a_run_and_a_later_attempt_takes_it_over(db: Rig) -> None:
+async def test_a_retried_run_uploads_its_file_once(db: Rig) -> None:
     person = await db.create()
     source = iter([b"read ", b"once"])
     db.in_between(lambda: replace(db, person, "other.txt"))
@@ -111,7 +111,7 @@ async def test_a_file_is_uploaded_once_in_a_run_and_a_later_attempt_takes_it_ove
 
 
 @in_memory
-async def test_an_upload_that_is_too_old_is_done_again_before_it_is_committed(db: Rig) -> None:
+async def test_an_upload_that_is_too_old_is_repeated_before_the_commit(db: Rig) -> None:
     person = await db.create()
 
     async def wait() -> None:
@@ -132,7 +132,7 @@ async def test_an_upload_that_is_too_old_is_done_again_before_it_is_committed(db
 
 
 @in_memory
-async def test_a_commit_that_fails_deletes_the_bytes_again(db: Rig) -> None:
+async def test_a_failed_commit_deletes_the_uploaded_bytes(db: Rig) -> None:
     def refuse(request: Any) -> None:
         if isinstance(request, TransactWrite):
             raise ContentionError("refused on purpose")
@@ -147,7 +147,7 @@ async def test_a_commit_that_fails_deletes_the_bytes_again(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_key_that_is_taken_is_refused_and_its_bytes_stay(db: Rig) -> None:
+async def test_a_key_in_use_is_refused_and_keeps_its_bytes(db: Rig) -> None:
     person = await db.create(avatar=file(b"first") | {"key": "mine"})
     other = await db.blobs.create_and_upload(b"other", filename="a.txt")
     with pytest.raises(PreconditionFailedError):
@@ -184,7 +184,7 @@ async def test_bytes_under_a_chosen_key_are_swept_with_their_blob(db: Rig) -> No
 
 
 @in_memory
-async def test_a_lost_reply_leaves_a_state_that_agrees(db: Rig) -> None:
+async def test_a_lost_reply_leaves_a_consistent_state(db: Rig) -> None:
     person = await db.create(avatar=file(name="old.txt"))
 
     def lose(request: Any) -> None:
@@ -201,7 +201,7 @@ async def test_a_lost_reply_leaves_a_state_that_agrees(db: Rig) -> None:
 
 
 @pytest.mark.torture
-def test_counts_equal_rows_after_eight_workers_attached_detached_and_purged_shared_blobs(
+def test_counts_match_rows_after_eight_workers_changed_shared_blobs(
     tmp_path: Path,
 ) -> None:
     rounds = 12 * ROUNDS
@@ -219,7 +219,7 @@ def test_counts_equal_rows_after_eight_workers_attached_detached_and_purged_shar
                 try:
                     db.run(act, random, retries=100)
                 except RecordNotFound:
-                    pass  # it was purged
+                    pass  # the blob was purged
                 except BaseException as error:
                     failures.append(error)
                     raise

@@ -1,4 +1,4 @@
-"""What a removal leaves to jobs: rows that a lagging list did not show, and rows too many for one transaction."""
+"""Removals that jobs finish: rows that a lagging index did not show, and more rows than fit in one transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ in_mode_b = run_in(lambda _: [Way("B", "memory", colour) for colour in COLOURS],
 
 
 class LateIndex:
-    """A store whose indexes show nothing new while they are ``late``."""
+    """A store whose indexes show no items while ``late`` is set."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -41,13 +41,13 @@ class LateIndex:
 
 
 @in_mode_b
-@pytest.mark.parametrize("way_out", ["clear", "destroy"])
-async def test_a_second_look_removes_what_the_list_did_not_show(db: Rig, way_out: str) -> None:
+@pytest.mark.parametrize("change", ["clear", "destroy"])
+async def test_the_second_look_removes_rows_that_the_index_did_not_show(db: Rig, change: str) -> None:
     person = await db.create(documents=[file(name="old.txt")], avatar=file())
     blobs = [person.documents.blobs[0], person.avatar.blob]
     db.recorder.inner = index = LateIndex(db.recorder.inner)
     async with db.db.transaction() as tx:
-        if way_out == "clear":
+        if change == "clear":
             found = await tx.get(db.model, person.id)
             found.documents = [file(name="new.txt")]
             found.avatar = None
@@ -62,14 +62,14 @@ async def test_a_second_look_removes_what_the_list_did_not_show(db: Rig, way_out
     db.clock.forward(61)
     await db.drain()
     assert [await db.find(blob) for blob in blobs] == [None, None]
-    left = ["new.txt"] if way_out == "clear" else []
+    left = ["new.txt"] if change == "clear" else []
     assert [str(each.blob.filename) for each in await _list(db, person)] == left
     assert names_of((await db.load(other)).documents) == ["other.txt"]
     await db.check()
 
 
 @in_mode_b
-async def test_a_second_look_leaves_what_was_to_stay_and_what_came_later(db: Rig) -> None:
+async def test_the_second_look_keeps_files_that_stayed_or_were_added_later(db: Rig) -> None:
     person = await db.create(documents=[file(name="1.txt"), file(name="2.txt")])
     stays = person.documents.blobs[1]
     async with db.db.transaction() as tx:
@@ -83,7 +83,7 @@ async def test_a_second_look_leaves_what_was_to_stay_and_what_came_later(db: Rig
 
 
 @in_mode_b
-async def test_a_variant_that_the_list_does_not_show_yet_goes_with_its_blob(db: Rig) -> None:
+async def test_a_variant_that_the_index_does_not_show_yet_is_purged_with_its_blob(db: Rig) -> None:
     gem, digest = Gem(db), "QsWopah8rouPxjSmU/zito5qML0="
     blob, picture = await gem.create_blob(), await gem.create_blob(b"small")
     await gem.create_variant(blob, digest)
@@ -104,7 +104,7 @@ async def test_a_variant_that_the_list_does_not_show_yet_goes_with_its_blob(db: 
 
 
 @in_memory
-async def test_what_is_detached_by_itself_is_read_by_its_key_alone(db: Rig) -> None:
+async def test_detaching_one_file_needs_no_query(db: Rig) -> None:
     person = await db.create(documents=[file(name=f"{n}.txt") for n in range(3)])
     loaded = await db.load(person)
     async with db.db.transaction() as tx:
@@ -125,7 +125,7 @@ async def _list(db: Rig, person: Any, name: str | None = None) -> list[Any]:
 
 # --- in batches -------------------------------------------------------------------------------------------
 
-MANY = 40  # more than one transaction of the job takes
+MANY = 40  # more than the job deletes in one transaction
 
 
 class Container(Model, abstract=True):
@@ -140,7 +140,7 @@ class Folder(Container):
 
 
 class Binder(Container, table="binders"):
-    """In a table of its own, as mode B needs it."""
+    """In its own table, as mode B needs."""
 
 
 def kind_of(db: Rig) -> Any:
@@ -158,8 +158,8 @@ async def load(db: Rig, folder: Any, *names: str) -> Any:
     return await db.db.get(kind_of(db), folder.id, include=names or ["letters"])
 
 
-def leftovers(db: Rig) -> list[str]:
-    """The kinds of items of ours that an intent leaves while it is there."""
+def list_leftovers(db: Rig) -> list[str]:
+    """The types of the items that belong to unfinished intents."""
     table = db.database._context.settings.table_name
     items = db.recorder.inner.send_blocking(Scan(table, consistent=True)).items
     kinds = [item["_type"]["S"] for item in items if "_type" in item]
@@ -167,7 +167,7 @@ def leftovers(db: Rig) -> list[str]:
 
 
 @everywhere
-async def test_more_files_than_fit_are_out_of_sight_at_once_and_a_job_deletes_them(db: Rig) -> None:
+async def test_more_files_than_fit_in_a_transaction_disappear_at_once_and_a_job_deletes_them(db: Rig) -> None:
     folder = await fill(db)
     blobs = folder.letters.blobs
     async with db.db.transaction() as tx:
@@ -185,12 +185,12 @@ async def test_more_files_than_fit_are_out_of_sight_at_once_and_a_job_deletes_th
     await db.drain()
     assert names_of((await load(db, folder)).letters) == ["new.txt", "later.txt"]
     assert [blob for blob in blobs if await db.find(blob) is not None] == []
-    assert leftovers(db) == []
+    assert list_leftovers(db) == []
     await db.check()
 
 
 @in_memory
-async def test_an_owner_of_many_files_can_be_deleted(db: Rig) -> None:
+async def test_an_owner_of_more_files_than_fit_in_a_transaction_can_be_deleted(db: Rig) -> None:
     folder = await fill(db)
     shared, kept = folder.letters.blobs[0], await fill(db, "scans")
     async with db.db.transaction() as tx:
@@ -201,17 +201,17 @@ async def test_an_owner_of_many_files_can_be_deleted(db: Rig) -> None:
         tx.delete(kind_of(db).key(kept.id))
     assert await _list(db, folder) == []
     await db.drain()
-    db.clock.forward(3601)  # the jobs that were to drop the intents find nothing to do
+    db.clock.forward(3601)  # the jobs that drop unfinished intents find none
     await db.drain()
     assert [await db.count(blob) for blob in folder.letters.blobs] == [1] + [None] * (MANY - 1)
     assert [await db.count(blob) for blob in kept.scans.blobs] == [0] * MANY  # dependent=False
     assert names_of((await load(db, other)).letters) == ["0.txt"]
-    assert leftovers(db) == []
+    assert list_leftovers(db) == []
     await db.check()
 
 
 @in_memory
-async def test_a_file_that_is_leaving_can_be_attached_again_and_stays(db: Rig) -> None:
+async def test_a_file_in_an_unfinished_removal_can_be_attached_again(db: Rig) -> None:
     folder = await fill(db)
     blob = folder.letters.blobs[7]
     async with db.db.transaction() as tx:
@@ -229,28 +229,28 @@ async def test_a_file_that_is_leaving_can_be_attached_again_and_stays(db: Rig) -
 
 
 @in_memory
-async def test_a_name_can_be_cleared_again_before_the_first_is_done(db: Rig) -> None:
+async def test_a_name_can_be_cleared_again_before_the_first_removal_is_finished(db: Rig) -> None:
     folder = await fill(db)
     for _ in range(2):
         async with db.db.transaction() as tx:
             found = await tx.get(kind_of(db), folder.id)
             found.letters.replace([file(name=f"{n}.txt") for n in range(MANY)])
-    assert leftovers(db).count("holdall.AttachmentSlot") == 1
+    assert list_leftovers(db).count("holdall.AttachmentSlot") == 1
     assert len((await load(db, folder)).letters) == MANY
     await db.drain()
     assert len((await load(db, folder)).letters) == MANY
-    assert leftovers(db) == []
+    assert list_leftovers(db) == []
     assert (await db.blobs.check()).blobs == MANY
     await db.check()
 
 
 @in_memory
-async def test_an_intent_that_was_given_up_cannot_commit_and_the_change_is_made_anew(db: Rig) -> None:
+async def test_a_dropped_intent_cannot_commit_and_the_change_is_retried(db: Rig) -> None:
     folder = await fill(db)
     dropped: list[str] = []
 
     def drop(request: Any) -> None:
-        """As the job does, an hour later."""
+        """Drop the intent, as the job does an hour later."""
         if isinstance(request, TransactWrite) and not dropped and (parts := _parts(db)):
             dropped.append("once")
             state = Update((Set(Path(("state",)), Value({"S": "dropped"})),))
@@ -266,13 +266,13 @@ async def test_an_intent_that_was_given_up_cannot_commit_and_the_change_is_made_
     await db.drain()
     db.clock.forward(3601)
     await db.drain()
-    assert leftovers(db) == []
+    assert list_leftovers(db) == []
     assert [await db.count(blob) for blob in folder.letters.blobs] == [0] * MANY
     await db.check()
 
 
 @in_memory
-async def test_of_two_that_clear_a_name_at_once_one_begins_anew_and_both_intents_are_kept(db: Rig) -> None:
+async def test_of_two_concurrent_clears_one_is_retried_and_both_removals_finish(db: Rig) -> None:
     folder = await fill(db)
     between: list[str] = []
 
@@ -293,13 +293,13 @@ async def test_of_two_that_clear_a_name_at_once_one_begins_anew_and_both_intents
     assert len((await load(db, folder)).letters) == MANY
     await db.drain()
     assert len((await load(db, folder)).letters) == MANY
-    assert leftovers(db) == []
+    assert list_leftovers(db) == []
     report = await db.blobs.check()
     assert (report.blobs, report.attachments, report.findings) == (MANY, MANY, ())
 
 
 @in_memory
-async def test_a_change_that_fails_leaves_no_intent(db: Rig) -> None:
+async def test_a_failed_change_leaves_no_intent(db: Rig) -> None:
     folder = await fill(db)
 
     def refuse(request: Any) -> None:
@@ -311,12 +311,12 @@ async def test_a_change_that_fails_leaves_no_intent(db: Rig) -> None:
         async with db.db.transaction() as tx:
             (await tx.get(kind_of(db), folder.id)).letters.detach()
     db.recorder.before = lambda _: None
-    assert leftovers(db) == []
+    assert list_leftovers(db) == []
     assert len((await load(db, folder)).letters) == MANY
 
 
 def _parts(db: Rig) -> list[Any]:
-    """The parts of intents that were sent."""
+    """The parts of intents sent so far."""
     puts = [put for batch in db.recorder.list_sent(BatchWrite) for put in batch.actions]
     return [put for put in puts if getattr(put, "item", {}).get("_type") == {"S": "holdall.AttachmentIntent"}]
 

@@ -1,4 +1,4 @@
-"""What attaching costs: how many requests are sent, and of which kinds."""
+"""The cost of attaching: the number of requests, and their kinds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def count_kinds(db: Rig) -> dict[str, int]:
 
 
 @in_memory
-async def test_files_of_a_new_owner_cost_a_put_each_a_batch_of_markers_and_one_transaction(db: Rig) -> None:
-    await db.create(avatar=file())  # finds out what a process finds out once
+async def test_the_files_of_a_new_owner_cost_a_put_each_a_batch_of_markers_and_a_transaction(db: Rig) -> None:
+    await db.create(avatar=file())  # makes the requests that a process makes only once
     db.clock.forward(3600)
     db.recorder.forget()
     await db.create(documents=[file(name=f"{n}.txt") for n in range(25)])

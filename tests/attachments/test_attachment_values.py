@@ -1,4 +1,4 @@
-"""Pure rules: names of files, types of content, variants, signed ids, addresses."""
+"""Pure rules: filenames, content types, variants, signed ids, addresses."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ BLOB = "3f0c7d0e-5d1b-4a37-9b1e-0c9a3c2f7a11"
         ("Prüfung.PDF", "Prüfung.PDF"),
     ],
 )
-def test_a_file_s_name_loses_what_misleads(given: str | bytes, clean: str) -> None:
+def test_a_filename_is_stripped_of_misleading_characters(given: str | bytes, clean: str) -> None:
     assert str(Filename(given)) == clean
 
 
-def test_names_of_files_compare_without_case_and_know_their_extension() -> None:
+def test_filenames_compare_without_case_and_have_an_extension() -> None:
     assert Filename("Ada.PNG") == Filename("ada.png") == "ADA.png"
     assert len({Filename("a.txt"), Filename("A.TXT")}) == 1
     assert Filename("a") < Filename("B")
@@ -103,7 +103,7 @@ SAMPLES = [
 @pytest.mark.parametrize(
     ("head", "kind"), SAMPLES, ids=[f"{n} {kind}" for n, (_, kind) in enumerate(SAMPLES)]
 )
-def test_bytes_decide_and_nobody_can_say_otherwise(head: bytes, kind: str) -> None:
+def test_the_bytes_decide_the_type_whatever_is_declared(head: bytes, kind: str) -> None:
     assert identify(head) == kind
     assert identify(head, name="picture.psd", declared="video/x-msvideo") == kind
 
@@ -124,13 +124,13 @@ def test_bytes_decide_and_nobody_can_say_otherwise(head: bytes, kind: str) -> No
         (b"x", "a.jpg", "image/pjpeg", "image/jpeg"),
     ],
 )
-def test_a_later_word_counts_only_if_it_says_more(
+def test_a_name_or_declared_type_counts_only_if_it_is_more_specific(
     head: bytes, name: str | None, declared: str | None, kind: str
 ) -> None:
     assert identify(head, name=name, declared=declared) == kind
 
 
-def test_every_type_has_an_extension_that_leads_back() -> None:
+def test_every_type_has_an_extension_that_identifies_it() -> None:
     for _, kind in SAMPLES:
         extension = extension_of(kind)
         assert extension is not None
@@ -150,7 +150,7 @@ def test_every_type_has_an_extension_that_leads_back() -> None:
         (None, "inline", ("application/octet-stream", "attachment")),
     ],
 )
-def test_what_a_browser_could_run_is_only_saved(
+def test_content_that_a_browser_could_run_is_served_as_a_download(
     kind: str | None, wanted: str, served: tuple[str, str]
 ) -> None:
     found = delivery_of(kind, "a.b", wanted)  # type: ignore[arg-type]
@@ -171,9 +171,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("transformations", "digest"), VECTORS, ids=range(len(VECTORS)))
-def test_the_digest_of_a_variant_is_that_of_rails_if_asked_for(
-    transformations: dict[str, Any], digest: str
-) -> None:
+def test_the_digest_of_a_variant_can_be_that_of_rails(transformations: dict[str, Any], digest: str) -> None:
     assert Variant(**transformations).digest("rails") == digest
 
 
@@ -201,7 +199,7 @@ def test_a_dump_is_ruby_s_byte_for_byte() -> None:
         2.5,
     ]
     assert dump(numbers).hex() == (
-        "04085b1669006906697f697b00"[:18] + dump(numbers).hex()[18:]  # the head of the list; each is below
+        "04085b1669006906697f697b00"[:18] + dump(numbers).hex()[18:]  # the start; the elements are below
     )
     packed = {0: "6900", 1: "6906", 122: "697f", 123: "69017b", 256: "69020001", -1: "69fa", -123: "6980"}
     packed |= {-124: "69ff84", -256: "69ff00", -257: "69fefffe", 2**30 - 1: "6904ffffff3f"}
@@ -219,7 +217,7 @@ def test_the_canonical_digest_does_not_depend_on_order_and_differs_by_value() ->
     assert one.digest() != Variant(resize_to_limit=(100, 101), format="png").digest()
 
 
-def test_operations_in_another_order_are_another_variant() -> None:
+def test_the_order_of_operations_distinguishes_variants() -> None:
     one = Variant(crop=(0, 0, 50, 100), rotate=90, format="png")
     other = Variant(rotate=90, crop=(0, 0, 50, 100), format="png")
     assert one != other
@@ -261,7 +259,7 @@ def test_operations_in_another_order_are_another_variant() -> None:
         {"strip": "yes"},
     ],
 )
-def test_a_variant_that_cannot_be_made_is_refused_when_it_is_written(wrong: dict[str, Any]) -> None:
+def test_an_invalid_variant_is_refused_when_it_is_declared(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidOptionsError):
         Variant(**wrong)
 
@@ -277,7 +275,7 @@ def test_a_signed_id_of_rails_is_read_and_written() -> None:
 
 
 @pytest.mark.parametrize("form", ["holdall", "rails"])
-def test_a_signed_id_is_for_one_purpose_and_a_time(form: str) -> None:
+def test_a_signed_id_is_valid_for_one_purpose_and_until_it_expires(form: str) -> None:
     secrets = ["first secret", "second"]
     expires = NOW + timedelta(seconds=10)
     text = sign_id(secrets, BLOB, purpose="variation", expires=expires, form=form)  # type: ignore[arg-type]
@@ -293,7 +291,7 @@ def test_a_signed_id_is_for_one_purpose_and_a_time(form: str) -> None:
             verify_id(secrets, wrong, purpose=purpose, now=now, form=form)  # type: ignore[arg-type]
 
 
-def test_the_id_of_a_variant_is_rails_s() -> None:
+def test_the_id_of_a_variant_is_the_one_that_rails_uses() -> None:
     digest = "QsWopah8rouPxjSmU/zito5qML0="
     id = variant_id(BLOB, digest)
     assert id == ("M2YwYzdkMGUtNWQxYi00YTM3LTliMWUtMGM5YTNjMmY3YTExIFFzV29wYWg4cm91UHhqU21VL3ppdG81cU1MMD0")
@@ -312,13 +310,13 @@ def test_ordered_ids_sort_by_the_microsecond() -> None:
 
 @pytest.mark.parametrize("variation", [None, "a--b"])
 @pytest.mark.parametrize("proxied", [False, True])
-def test_an_address_is_parsed_as_it_was_written(variation: str | None, proxied: bool) -> None:
+def test_a_formatted_address_is_parsed_back(variation: str | None, proxied: bool) -> None:
     address = FileAddress("proxy/a=b--c", "ö/ä?#.png", variation, proxied)
     text = format_address("/files", address)
     assert text.startswith("/files/")
     assert text.isascii()
     assert parse_address("/files", text) == address
-    if not address.proxied:  # as Rails writes it
+    if not address.proxied:  # the form that Rails writes
         kind = text.split("/")[2]
         assert parse_address("/files", text.replace(kind, f"{kind}/redirect", 1)) == address
     for wrong in (

@@ -1,5 +1,4 @@
-"""The audit finds the same faults whether it collects the attachments of few suspects at a time or of all, and nothing
-that only changes meanwhile."""
+"""The audit finds the same faults however many suspects it checks at a time; it ignores blobs that change meanwhile."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ def rows(db: Database, entity: str) -> list[Item]:
     return [item for item in items if item.get("as_entity") == {"S": entity}]
 
 
-def harm(db: Database) -> None:
-    """Wrong counts, missing references, and blobs and attachments that are missing."""
+def damage_items(db: Database) -> None:
+    """Cause wrong counts, missing references, missing blobs and missing attachments."""
     table, blobs = db.table.name, rows(db, "Blob")
     of_blob = {item["as_blob_id"]["S"]: item for item in rows(db, "Attachment")}
     orphaned = [of_blob[blob["as_id"]["S"]] for blob in blobs[8:10]]
@@ -56,7 +55,7 @@ def test_the_number_of_suspects_at_a_time_does_not_matter(
     db: Database, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     assert db.blobs.check().findings == ()
-    harm(db)
+    damage_items(db)
     whole = db.blobs.check()
     assert {each.problem for each in whole.findings} >= {"count", "references", "row"}
     monkeypatch.setattr(audit, "_MOST_SUSPECTS", most)
@@ -67,8 +66,8 @@ def test_the_number_of_suspects_at_a_time_does_not_matter(
     assert db.blobs.check().findings == ()
 
 
-class Meddling(MemoryService):
-    """A file service that does something else before it describes the first object."""
+class MeddlingService(MemoryService):
+    """A file service that calls a function before it describes the first object."""
 
     meddle: Callable[[], object] | None = None
 
@@ -80,7 +79,7 @@ class Meddling(MemoryService):
 
 
 def test_a_blob_that_is_purged_meanwhile_is_not_a_finding() -> None:
-    files = Meddling()
+    files = MeddlingService()
     with Database("memory:", files=files) as db:
         db.table.create()
         with db.transaction() as tx:

@@ -1,4 +1,4 @@
-"""The sweep: what was not attached goes after its time, what is young or attached stays."""
+"""The sweep deletes unattached blobs and bytes after the grace period, and keeps young and attached ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NOTHING = SweepReport(0, 0, 0)
 
 
 class Death(BaseException):
-    """The end of a process."""
+    """The process died."""
 
 
-async def leave_things(db: Rig) -> list[Any]:
-    """A blob that is attached, one that is not, and bytes of an upload that broke off."""
+async def create_leftovers(db: Rig) -> list[Any]:
+    """Create an attached blob, an unattached one, and the bytes of an interrupted upload."""
     held = (await db.create(avatar=file(b"held"))).avatar.blob
     loose = await db.blobs.create_and_upload(b"loose", filename="a.txt")
 
@@ -46,9 +46,9 @@ async def count_markers(db: Rig) -> int:
 
 
 @in_memory
-async def test_what_was_not_attached_goes_after_two_days(db: Rig) -> None:
-    held, loose, broken = await leave_things(db)
-    assert await count_markers(db) == 4  # three, and their hour
+async def test_unattached_blobs_and_bytes_are_deleted_after_two_days(db: Rig) -> None:
+    held, loose, broken = await create_leftovers(db)
+    assert await count_markers(db) == 4  # three blobs, and their hour
     assert await db.blobs.sweep() == NOTHING
     db.clock.forward((GRACE - timedelta(hours=1)).total_seconds())
     young = await db.blobs.create_and_upload(b"young", filename="a.txt")
@@ -65,12 +65,12 @@ async def test_what_was_not_attached_goes_after_two_days(db: Rig) -> None:
     assert await db.find(loose) is None
     assert [await db.blobs.download(each) for each in (held, young)] == [b"held", b"young"]
     assert await db.blobs.sweep() == NOTHING
-    assert await count_markers(db) == 2  # the young one's, and its hour
+    assert await count_markers(db) == 2  # the young blob's, and its hour
     await db.check()
 
 
 @in_memory
-async def test_a_grace_that_uploads_may_outlast_is_refused(db: Rig) -> None:
+async def test_a_grace_period_shorter_than_two_days_is_refused(db: Rig) -> None:
     loose = await db.blobs.create_and_upload(b"loose", filename="a.txt")
     with pytest.raises(InvalidOptionsError, match="at least 2 days"):
         await db.blobs.sweep(older_than=timedelta(days=1, hours=23))
@@ -93,13 +93,13 @@ async def test_a_blob_that_is_attached_while_it_is_swept_stays(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_sweep_that_dies_anywhere_is_continued_by_the_next(db: Rig) -> None:
-    held, loose, broken = await leave_things(db)
+async def test_after_a_death_at_any_deletion_the_next_sweep_continues(db: Rig) -> None:
+    held, loose, broken = await create_leftovers(db)
     db.clock.forward(2 * GRACE.total_seconds())
     deaths: set[str] = set()
 
     def die(request: Any) -> None:
-        """End the sweep after each deletion that no sweep before it has sent."""
+        """Let the sweep die after each deletion that no earlier sweep sent."""
         kind = type(request).__name__
         place = kind if isinstance(request, TransactWrite) else str(request)
         if kind in ("TransactWrite", "BatchWrite", "DeleteObject") and place not in deaths:
@@ -119,7 +119,7 @@ async def test_a_sweep_that_dies_anywhere_is_continued_by_the_next(db: Rig) -> N
     await db.check()
 
 
-# --- owners that are known by type and id alone -------------------------------------------------------------
+# --- owners given by type and id ----------------------------------------------------------------------------
 
 
 @in_memory
@@ -130,7 +130,7 @@ async def test_tools_attach_list_and_detach_by_type_and_id(db: Rig) -> None:
     await db.blobs.attach(new, **place, name="avatar", one=True)
     await db.blobs.attach(new.id, **place, name="documents")
     with pytest.raises(RecordNotFound):
-        await db.blobs.attach("nobody", **place, name="avatar")
+        await db.blobs.attach("unknown", **place, name="avatar")
     loaded = await db.load(person)
     assert (loaded.avatar.blob, loaded.documents.blobs) == (new, [new])
     found = await list_blobs(db, *place.values())

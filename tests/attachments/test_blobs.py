@@ -1,4 +1,4 @@
-"""``db.blobs``: files by themselves, method by method."""
+"""``db.blobs``, method by method, without owners."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from holdall.errors import (
 )
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + b"." * 20
-NOBODY = "00000000-0000-4000-8000-000000000000"
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 def checksum(data: bytes) -> str:
@@ -45,7 +45,7 @@ def checksum(data: bytes) -> str:
 
 
 @in_memory
-async def test_a_file_reaches_the_service_with_what_it_is_served_with(db: Rig) -> None:
+async def test_a_file_is_stored_with_the_headers_to_serve_it_with(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(
         PICTURE,
         filename="Ada Ö.png",
@@ -75,19 +75,23 @@ async def test_a_file_reaches_the_service_with_what_it_is_served_with(db: Rig) -
 
 
 @in_memory
-async def test_a_type_can_be_kept_as_it_was_given_but_not_made_harmless(db: Rig) -> None:
+async def test_a_declared_type_can_be_kept_but_dangerous_content_is_served_as_a_download(db: Rig) -> None:
     page = b"<html><script>"
-    told = await db.blobs.create_and_upload(page, filename="a.txt", content_type="text/plain")
+    detected = await db.blobs.create_and_upload(page, filename="a.txt", content_type="text/plain")
     kept = await db.blobs.create_and_upload(page, filename="a.txt", content_type="text/plain", identify=False)
     by_name = await db.blobs.create_and_upload(b"a,b", filename="a.csv", identify=False)
-    assert [each.content_type for each in (told, kept, by_name)] == ["text/html", "text/plain", "text/csv"]
+    assert [each.content_type for each in (detected, kept, by_name)] == [
+        "text/html",
+        "text/plain",
+        "text/csv",
+    ]
     put = db.recorder.list_sent(PutObject)[0]
     assert put.headers.content_type == "application/octet-stream"
     assert put.headers.disposition.startswith("attachment; ")
 
 
 @in_memory
-async def test_what_is_stored_already_is_not_a_file_to_be_uploaded(db: Rig) -> None:
+async def test_a_stored_blob_cannot_be_uploaded_again(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt", service="other")
     assert blob.service_name == "other"
     assert await db.blobs.download(blob) == b"bytes"
@@ -109,7 +113,7 @@ async def create_direct(db: Rig, data: bytes, **options: Any) -> tuple[Blob, Any
 
 
 async def put_to(db: Rig, signed: Any, data: bytes) -> None:
-    """Do what the web application does with a client's PUT."""
+    """Upload the bytes as the web application does for a client's PUT."""
     permitted = db.service.inner.verified_upload(signed.url.rpartition("/")[2])  # type: ignore[attr-defined]
     assert (permitted.size, permitted.md5) == (len(data), checksum(data))
     await db.files.put(permitted.key, data, content_type=permitted.headers.content_type)
@@ -164,17 +168,17 @@ async def test_attaching_before_the_client_has_uploaded_is_an_error(db: Rig) -> 
 
 
 @in_memory
-async def test_a_size_or_time_that_cannot_be_is_refused_before_anything_is_written(db: Rig) -> None:
+async def test_an_invalid_size_or_expiry_is_refused_before_anything_is_written(db: Rig) -> None:
     for size in (-1, True):
         with pytest.raises(InvalidOptionsError, match="byte_size"):
             await db.blobs.create_before_direct_upload(filename="a", byte_size=size, checksum=checksum(b""))
-    for expires in (0, timedelta(days=1, seconds=1)):  # bytes that came after the sweep would stay for good
+    for expires in (0, timedelta(days=1, seconds=1)):  # bytes uploaded after the sweep would never be deleted
         with pytest.raises(InvalidOptionsError, match="expires"):
             await create_direct(db, b"bytes", expires=expires)
     assert db.recorder.list_sent(PutItem, BatchWrite) == []
 
 
-def test_in_a_bucket_a_client_puts_the_bytes_by_the_url_alone() -> None:
+def test_a_client_uploads_to_a_bucket_with_only_the_signed_url() -> None:
     service = bucket_service(f"blobs/{uuid4().hex}")
     with Database("memory:", files=service, secret=SECRET) as db:
         db.table.create()
@@ -202,21 +206,21 @@ def test_in_a_bucket_a_client_puts_the_bytes_by_the_url_alone() -> None:
 
 
 @in_memory
-async def test_what_is_not_there_is_not_found(db: Rig) -> None:
-    for id in (NOBODY, "", "#", f"{NOBODY}#VariantRecord"):
+async def test_an_unknown_blob_is_not_found(db: Rig) -> None:
+    for id in (UNKNOWN, "", "#", f"{UNKNOWN}#VariantRecord"):
         with pytest.raises(RecordNotFound, match="there is no blob"):
             await db.blobs.find(id)
     for act in (db.blobs.download, db.blobs.url, db.blobs.attachments):
         with pytest.raises(RecordNotFound):
-            await act(NOBODY)
+            await act(UNKNOWN)
     with pytest.raises(RecordNotFound):
-        await db.blobs.compose([NOBODY], filename="a")
-    assert await db.blobs.purge(NOBODY)
-    await db.blobs.delete(NOBODY)
+        await db.blobs.compose([UNKNOWN], filename="a")
+    assert await db.blobs.purge(UNKNOWN)
+    await db.blobs.delete(UNKNOWN)
 
 
 @in_memory
-async def test_a_signed_id_is_good_for_its_purpose_and_its_time(db: Rig) -> None:
+async def test_a_signed_id_finds_its_blob_for_its_purpose_until_it_expires(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")
     text = await db.blobs.signed_id(blob, expires=timedelta(minutes=1))
     assert await db.blobs.find_signed(text) == blob
@@ -254,7 +258,7 @@ async def test_bytes_are_downloaded_whole_in_part_and_into_a_file(db: Rig, tmp_p
 
 @in_memory
 @pytest.mark.parametrize("damaged", [b"bytez", b"byte"])
-async def test_damaged_bytes_are_noticed_and_no_file_is_left(
+async def test_damaged_bytes_are_detected_and_leave_no_file(
     db: Rig, damaged: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -266,7 +270,7 @@ async def test_damaged_bytes_are_noticed_and_no_file_is_left(
         await db.blobs.download(blob, tmp_path / "file")
     with pytest.raises(IntegrityError):
         async with open_blob(db, blob):
-            raise AssertionError("it was opened")
+            raise AssertionError("the blob was opened")
     assert await db.blobs.download(blob, verify=False) == damaged
     assert list(tmp_path.iterdir()) == []
 
@@ -283,7 +287,7 @@ async def open_blob(db: Rig, blob: Blob | str) -> AsyncIterator[Any]:
 
 
 @in_memory
-async def test_an_opened_blob_is_a_file_that_is_gone_afterwards(
+async def test_an_opened_blob_is_a_temporary_file(
     db: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -299,8 +303,8 @@ async def test_an_opened_blob_is_a_file_that_is_gone_afterwards(
     assert empty.closed
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(RecordNotFound):
-        async with open_blob(db, NOBODY):
-            raise AssertionError("it was opened")
+        async with open_blob(db, UNKNOWN):
+            raise AssertionError("the blob was opened")
 
 
 @in_memory
@@ -338,7 +342,7 @@ async def test_blobs_are_composed_into_one_without_a_checksum(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_url_shows_pictures_and_never_what_browsers_run(db: Rig) -> None:
+async def test_a_url_shows_pictures_inline_and_dangerous_content_as_a_download(db: Rig) -> None:
     shown = await db.blobs.create_and_upload(PICTURE, filename="a.png")
     page = await db.blobs.create_and_upload(b"<html>", filename="a.html")
     for blob, wanted, kind, how in (
@@ -356,7 +360,7 @@ async def test_a_url_shows_pictures_and_never_what_browsers_run(db: Rig) -> None
 
 
 @in_memory
-async def test_metadata_of_different_names_changed_at_once_all_stays(db: Rig) -> None:
+async def test_concurrent_changes_of_different_metadata_are_all_kept(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(PICTURE, filename="a.png", metadata={"old": 1, "gone": 2})
 
     async def meddle() -> None:
@@ -371,7 +375,7 @@ async def test_metadata_of_different_names_changed_at_once_all_stays(db: Rig) ->
 
 
 @in_memory
-async def test_metadata_of_a_blob_that_is_gone_brings_nothing_back(db: Rig) -> None:
+async def test_updating_the_metadata_of_a_purged_blob_does_not_restore_it(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(b"bytes", filename="a.txt")
 
     async def meddle() -> None:
@@ -386,7 +390,7 @@ async def test_metadata_of_a_blob_that_is_gone_brings_nothing_back(db: Rig) -> N
 
 
 @in_memory
-async def test_blobs_go_with_their_bytes_unless_they_are_attached(db: Rig) -> None:
+async def test_unattached_blobs_are_deleted_with_their_bytes(db: Rig) -> None:
     loose = [await db.blobs.create_and_upload(b"bytes", filename="a.txt") for _ in range(3)]
     held = (await db.create(avatar=file())).avatar.blob
     assert await db.blobs.purge(loose[0])
@@ -403,7 +407,7 @@ async def test_blobs_go_with_their_bytes_unless_they_are_attached(db: Rig) -> No
 
 
 @in_memory
-async def test_a_purge_that_was_refused_does_not_come_true_later(db: Rig) -> None:
+async def test_a_refused_purge_has_no_effect_later(db: Rig) -> None:
     person = await db.create(scan=file(b"kept"))  # dependent=False
     blob = person.scan.blob
     db.clock.forward(timedelta(days=3).total_seconds())
@@ -417,7 +421,7 @@ async def test_a_purge_that_was_refused_does_not_come_true_later(db: Rig) -> Non
 
 
 @in_memory
-async def test_what_the_gem_made_of_a_blob_goes_with_it(db: Rig) -> None:
+async def test_variants_and_previews_that_the_gem_made_are_purged_with_their_blob(db: Rig) -> None:
     gem = Gem(db)
     blob = await gem.create_blob(b"picture")
     key = (await db.blobs.find(blob)).key
@@ -440,7 +444,7 @@ async def test_what_the_gem_made_of_a_blob_goes_with_it(db: Rig) -> None:
 
 
 @in_memory
-async def test_variants_without_a_record_go_with_their_picture(db: Rig) -> None:
+async def test_variants_without_a_record_are_purged_with_their_picture(db: Rig) -> None:
     blob = await db.blobs.create_and_upload(PICTURE, filename="a.png")
     other = await db.blobs.create_and_upload(PICTURE, filename="a.png")
     for each in (blob, other):
@@ -450,7 +454,7 @@ async def test_variants_without_a_record_go_with_their_picture(db: Rig) -> None:
     assert await db.files.exists(f"variants/{other.key}/0123")
 
 
-# --- the same bytes twice ---------------------------------------------------------------------------------
+# --- deduplication ----------------------------------------------------------------------------------------
 
 
 async def dedupe(db: Rig, **options: Any) -> Blob:
@@ -509,7 +513,7 @@ async def test_the_same_file_is_stored_again_if_the_first_is_about_to_be_swept(d
 
 
 @in_memory
-async def test_of_two_same_files_at_once_one_is_stored(db: Rig) -> None:
+async def test_of_two_concurrent_equal_files_one_is_stored(db: Rig) -> None:
     others: list[Blob] = []
 
     async def meddle() -> None:

@@ -1,4 +1,4 @@
-"""What kind of content real files have: by their bytes, whatever their names and senders say."""
+"""The content types of real files, decided by their bytes, whatever their names and senders declare."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SAMPLES = {
     "flac": ("audio/flac", samples.tone("flac", "flac")),
     "html": ("text/html", b"<!DOCTYPE html>\n<html><head><title>x</title></head></html>"),
     "html after a comment": ("text/html", b"\n\n <!-- x -->\n<HTML lang=de>"),
-    "a piece of html": ("text/html", b"<img src=x onerror=alert(1)>"),
-    "html with a mark": ("text/html", "\ufeff<html>".encode()),
+    "html fragment": ("text/html", b"<img src=x onerror=alert(1)>"),
+    "html with a byte order mark": ("text/html", "\ufeff<html>".encode()),
     "html in UTF-16": ("text/html", "<html><p>".encode("utf-16")),
     "html before a pdf": ("text/html", b"<script>alert(1)</script>%PDF-1.7"),
     "xhtml": ("application/xhtml+xml", b'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>'),
@@ -72,13 +72,13 @@ WORDS = b"name,age\nAda,36\n"
         (WORDS, None, None, "application/octet-stream"),
         (WORDS, "people.txt", None, "text/plain"),
         (WORDS, "people.CSV", None, "text/csv"),
-        (WORDS, "people.csv", "application/octet-stream", "text/csv"),  # which says nothing
+        (WORDS, "people.csv", "application/octet-stream", "text/csv"),  # a type that carries no information
         (
             WORDS,
             "people.csv",
             "Text/Markdown; charset=utf-8",
             "text/markdown",
-        ),  # what is declared beats the name
+        ),  # the declared type takes precedence over the name
         (WORDS, "people.csv", "text/plain", "text/csv"),  # unless the name is more specific
         (WORDS, "people.csv", "nonsense", "text/csv"),
         (b"", "photo.png", None, "image/png"),
@@ -94,13 +94,13 @@ WORDS = b"name,age\nAda,36\n"
         (SAMPLES["webm"][1], "film.mkv", "video/x-matroska", "video/webm"),
     ],
 )
-def test_a_later_witness_counts_only_where_the_earlier_is_silent_or_less_specific(
+def test_a_name_or_declared_type_counts_only_if_it_is_more_specific(
     head: bytes, name: str | None, declared: str | None, kind: str
 ) -> None:
     assert identify(head[:HEAD_BYTES], name=name, declared=declared) == kind
 
 
-def test_what_is_beyond_the_head_does_not_matter() -> None:
+def test_bytes_after_the_head_do_not_matter() -> None:
     data = io.BytesIO(samples.film("mp4") + b"<html>")
     assert identify(data.getvalue()) == identify(data.getvalue()[:HEAD_BYTES]) == "video/mp4"
     assert identify(bytes(HEAD_BYTES) + b"%PDF-", name="a.txt") == "text/plain"

@@ -1,4 +1,4 @@
-"""The inventory: all blobs of a table, page by page, and the pictures that were made of one."""
+"""The inventory: all blobs of a table, page by page, and the pictures derived from a blob."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_all_blobs_are_found_page_by_page(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_scan_ends_after_as_many_items_as_the_caller_permits(db: Rig) -> None:
+async def test_a_scan_ends_after_the_number_of_items_that_the_caller_permits(db: Rig) -> None:
     for n in range(260):
         await db.blobs.create_and_upload(b"", filename=f"{n}.txt")
     page = await db.blobs.scan(limit=10_000, most_scanned=1)
@@ -44,7 +44,7 @@ async def test_a_scan_ends_after_as_many_items_as_the_caller_permits(db: Rig) ->
 
 
 @in_memory
-async def test_the_pictures_that_were_made_of_a_blob_are_listed(db: Rig) -> None:
+async def test_the_pictures_derived_from_a_blob_are_listed(db: Rig) -> None:
     target = io.BytesIO()
     Image.new("RGB", (40, 30), "#c60").save(target, "PNG")
     blob = await db.blobs.create_and_upload(target.getvalue(), filename="a.png")

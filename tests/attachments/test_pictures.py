@@ -1,4 +1,4 @@
-"""Pictures that are made of blobs, what is found out about blobs, and when."""
+"""Pictures derived from blobs, and the analysis of blobs: what happens, and when."""
 
 from __future__ import annotations
 
@@ -51,27 +51,27 @@ class Picture(Model, abstract=True):
 
 
 class Shot(Picture):
-    """In the one table."""
+    """In the one table (mode A)."""
 
 
 class Frame(Picture, table="frames"):
-    """In a table of its own, as mode B needs it."""
+    """In its own table, as mode B needs."""
 
 
 def draw(width: int = 40, height: int = 20, format: str = "PNG") -> bytes:
-    """A picture."""
+    """Draw a picture."""
     data = io.BytesIO()
     Image.new("RGB", (width, height), "teal").save(data, format)
     return data.getvalue()
 
 
 def photo(data: bytes | None = None) -> dict[str, Any]:
-    """A picture to be attached."""
+    """A picture to attach."""
     return {"io": draw() if data is None else data, "filename": "photo.png"}
 
 
 def write_pdf() -> bytes:
-    """A document of three pages."""
+    """Write a document of three pages."""
     document, data = pypdfium2.PdfDocument.new(), io.BytesIO()
     for _ in range(3):
         document.new_page(60, 30)
@@ -80,17 +80,17 @@ def write_pdf() -> bytes:
 
 
 async def upload(db: Rig, data: bytes | None = None, name: str = "photo.png") -> Blob:
-    """A blob that nothing has attached."""
+    """Upload an unattached blob."""
     return await db.blobs.create_and_upload(draw() if data is None else data, filename=name)  # type: ignore[no-any-return]
 
 
 async def size_of(db: Rig, blob: Blob) -> tuple[int, int]:
-    """The size of a picture, by its bytes."""
+    """The size of a picture, read from its bytes."""
     return Image.open(io.BytesIO(await db.blobs.download(blob))).size
 
 
 async def create(db: Rig, **attached: Any) -> Any:
-    """A shot with files."""
+    """Create a shot with these files."""
     async with db.db.transaction() as tx:
         shot = tx.create(Shot if db.way.mode == "A" else Frame)
         for name, given in attached.items():
@@ -98,14 +98,14 @@ async def create(db: Rig, **attached: Any) -> Any:
     return shot
 
 
-def keys(db: Rig) -> set[str]:
-    """Where bytes are."""
+def list_keys(db: Rig) -> set[str]:
+    """The keys of all stored objects."""
     service: Any = db.service.inner
     return set(service._objects)
 
 
 @in_memory
-async def test_a_variant_is_made_once_and_goes_with_its_blob(db: Rig) -> None:
+async def test_a_variant_is_made_once_and_purged_with_its_blob(db: Rig) -> None:
     shot = await create(db, lazy=photo())
     made = await db.blobs.variant(shot.lazy.blob, SMALL)
     assert await size_of(db, made) == (10, 5)
@@ -119,7 +119,7 @@ async def test_a_variant_is_made_once_and_goes_with_its_blob(db: Rig) -> None:
         tx.delete(type(shot).key(shot.id))
     await db.drain()
     assert await db.find(made) is None
-    assert keys(db) == set()
+    assert list_keys(db) == set()
     await db.check()
 
 
@@ -138,7 +138,7 @@ async def test_variants_and_previews_are_stored_as_the_gem_stores_them(db: Rig) 
 
 
 @in_memory
-async def test_what_the_gem_made_is_found_and_a_record_without_a_picture_gets_one(db: Rig) -> None:
+async def test_the_gem_s_variants_are_found_and_its_unfinished_ones_are_made(db: Rig) -> None:
     gem, blob = Gem(db), await upload(db)
     digest = complete_variant(SMALL, blob.content_type, blob.filename).digest()
     await gem.create_variant(blob.id, digest)
@@ -153,7 +153,7 @@ async def test_what_the_gem_made_is_found_and_a_record_without_a_picture_gets_on
 
 
 @in_memory
-async def test_of_two_makers_one_wins_and_the_other_leaves_nothing(db: Rig) -> None:
+async def test_of_two_processes_that_make_a_picture_one_wins_and_the_other_leaves_nothing(db: Rig) -> None:
     for blob, flow in ((await upload(db), "variant"), (await upload(db, write_pdf(), "a.pdf"), "preview")):
         arguments = (blob, SMALL) if flow == "variant" else (blob,)
         first: list[Blob] = []
@@ -162,15 +162,15 @@ async def test_of_two_makers_one_wins_and_the_other_leaves_nothing(db: Rig) -> N
             first.append(await getattr(db.blobs, flow)(*arguments))
 
         db.in_between(make, TransactWrite)
-        before = keys(db)
+        before = list_keys(db)
         second = await getattr(db.blobs, flow)(*arguments)
         assert first == [second]
-        assert keys(db) - before == {second.key}
+        assert list_keys(db) - before == {second.key}
     await db.check()
 
 
 @in_memory
-async def test_no_picture_is_kept_of_a_blob_that_is_purged_meanwhile(db: Rig) -> None:
+async def test_a_picture_of_a_blob_that_is_purged_meanwhile_is_not_kept(db: Rig) -> None:
     blob = await upload(db)
 
     async def purge() -> None:
@@ -179,12 +179,12 @@ async def test_no_picture_is_kept_of_a_blob_that_is_purged_meanwhile(db: Rig) ->
     db.in_between(purge, TransactWrite)
     with pytest.raises(RecordNotFound):
         await db.blobs.variant(blob, SMALL)
-    assert keys(db) == set()
+    assert list_keys(db) == set()
     await db.check()
 
 
 @in_memory
-async def test_previews_have_variants_and_representation_chooses(db: Rig) -> None:
+async def test_representation_makes_a_variant_of_a_picture_or_of_a_preview(db: Rig) -> None:
     document, picture, text = (
         await upload(db, write_pdf(), "paper.pdf"),
         await upload(db),
@@ -208,14 +208,14 @@ async def test_previews_have_variants_and_representation_chooses(db: Rig) -> Non
 
 
 @in_memory
-async def test_named_variants_are_made_when_they_are_declared_to_be(db: Rig) -> None:
+async def test_named_variants_are_made_at_the_time_that_they_declare(db: Rig) -> None:
     shot = await create(db, now=photo(), later=photo(), lazy=photo())
     thumb = Variant(resize_to_fill=(8, 8))
 
     async def is_made(blob: Blob) -> bool:
-        before = keys(db)
+        before = list_keys(db)
         await db.blobs.variant(blob, thumb)
-        return keys(db) == before
+        return list_keys(db) == before
 
     assert shot.now.blob.metadata == {"identified": True, "analyzed": True, "width": 40, "height": 20}
     assert shot.later.blob.metadata == {"identified": True}
@@ -229,7 +229,7 @@ async def test_named_variants_are_made_when_they_are_declared_to_be(db: Rig) -> 
 
 
 @in_memory
-async def test_what_a_client_uploaded_is_identified_analysed_and_made_into_variants_by_a_job(db: Rig) -> None:
+async def test_a_job_analyzes_a_client_s_upload_and_makes_its_variants(db: Rig) -> None:
     data = draw()
     blob, _ = await db.blobs.create_before_direct_upload(
         filename="x.txt", byte_size=len(data), checksum=b64encode(md5(data).digest()).decode()
@@ -238,27 +238,27 @@ async def test_what_a_client_uploaded_is_identified_analysed_and_made_into_varia
     signed = await db.blobs.signed_id(blob, purpose="attach")
     shot = await create(db, now=signed)
     assert shot.now.blob.content_type == "image/png"
-    before = keys(db)
+    before = list_keys(db)
     db.clock.forward(61)
     await db.drain()
     found = await db.blobs.find(blob.id)
     assert (found.metadata["width"], found.is_analyzed) == (40, True)
-    assert keys(db) == before
+    assert list_keys(db) == before
 
 
 @in_memory
-async def test_a_broken_file_is_refused_before_the_commit_or_noted_by_the_job(db: Rig) -> None:
+async def test_a_broken_file_is_refused_before_the_commit_or_marked_by_the_job(db: Rig) -> None:
     broken = draw()[:20]
     with pytest.raises(MalformedMediaError):
         await create(db, now=photo(broken))
-    assert keys(db) == set()
+    assert list_keys(db) == set()
     shot = await create(db, later=photo(broken))
     await db.drain()
     found = await db.blobs.find(shot.later.blob.id)
     assert found.metadata == {"identified": True, "analyzed": True, "media_error": "malformed-media"}
     with pytest.raises(MalformedMediaError):
         await db.blobs.variant(found, SMALL)
-    assert keys(db) == {found.key}
+    assert list_keys(db) == {found.key}
 
 
 @contextmanager
@@ -277,7 +277,7 @@ def register_analyzer(*types: str) -> Iterator[list[tuple[bytes, Blob]]]:
 
 
 @in_memory
-async def test_analyzers_of_the_application_go_first(db: Rig) -> None:
+async def test_analyzers_of_the_application_take_precedence(db: Rig) -> None:
     blob = await upload(db, b"two words", "a.txt")
     assert (await db.blobs.analyze(blob)).metadata == {"identified": True, "analyzed": True}
     with register_analyzer("text/*", "image/png") as seen:
@@ -290,7 +290,7 @@ async def test_analyzers_of_the_application_go_first(db: Rig) -> None:
 
 
 @in_memory
-async def test_attachments_show_their_pictures_by_urls(db: Rig) -> None:
+async def test_attachments_have_urls_of_their_pictures(db: Rig) -> None:
     shot = await create(db, lazy=photo(), now={"io": write_pdf(), "filename": "paper.pdf"})
     thumb = shot.lazy.variant("thumb")
     assert thumb.url().startswith("/attachments/representations/")
@@ -309,7 +309,7 @@ async def test_attachments_show_their_pictures_by_urls(db: Rig) -> None:
 
 
 class _WithoutPackages:
-    """The port of a machine without the packages of media."""
+    """The port of a machine without the media packages."""
 
     def __init__(self, port: Any) -> None:
         self._port = port
@@ -345,10 +345,10 @@ async def test_a_blob_that_is_purged_while_its_job_runs_is_not_a_failure(db: Rig
     await carry_out(context, [Derivation(blob.id, True, (SMALL,), is_urgent=False)])
     with pytest.raises(RecordNotFound):
         await db.blobs.find(blob.id)
-    assert keys(db) == set()
+    assert list_keys(db) == set()
 
 
-def test_variants_travel_with_their_order_and_symbols() -> None:
+def test_packed_variants_keep_their_order_and_symbols() -> None:
     given = Variant(rotate=90, resize_to_fill=[8, 8, {"gravity": "north"}], format=Symbol("png"))
     arrived = unpack_variant(json.loads(json.dumps(pack_variant(given))))
     assert arrived.digest("rails") == given.digest("rails")
@@ -378,7 +378,7 @@ def test_variants_travel_with_their_order_and_symbols() -> None:
     ],
 )
 @pytest.mark.parametrize("form", ["holdall", "rails"])
-def test_a_signed_variation_of_what_is_not_allowed_is_none(hostile: Any, form: Any) -> None:
+def test_a_signed_variation_with_forbidden_operations_is_refused(hostile: Any, form: Any) -> None:
     with Database("memory:", secret=SECRET, attachments=AttachmentSettings(signed_ids=form)) as db:
         settings = db._context.settings
     now = datetime(2026, 11, 16, tzinfo=UTC)
@@ -397,7 +397,7 @@ def test_a_signed_variation_of_what_is_not_allowed_is_none(hostile: Any, form: A
         ("image/vnd.adobe.photoshop", "a.psd", "png"),
     ],
 )
-def test_a_picture_keeps_its_format_only_if_its_name_fits_its_content(
+def test_a_picture_keeps_its_format_only_if_its_name_matches_its_content(
     content_type: str, filename: str, format: str
 ) -> None:
     assert complete_variant(SMALL, content_type, Filename(filename)).format == format
@@ -406,7 +406,7 @@ def test_a_picture_keeps_its_format_only_if_its_name_fits_its_content(
     )
 
 
-def test_what_a_client_uploaded_reaches_the_mirrors_once_it_is_attached() -> None:
+def test_a_client_s_upload_is_mirrored_once_it_is_attached() -> None:
     services = {
         "main": "memory:?base_url=https://files.example",
         "copy": "memory:",
@@ -416,7 +416,7 @@ def test_what_a_client_uploaded_reaches_the_mirrors_once_it_is_attached() -> Non
         blob, _ = db.blobs.create_before_direct_upload(
             filename="a.txt", byte_size=5, checksum=b64encode(md5(b"bytes").digest()).decode()
         )
-        db.files["main"].put(blob.key, b"bytes")  # by the client
+        db.files["main"].put(blob.key, b"bytes")  # the client's upload
         with db.transaction() as tx:
             tx.create(Shot).lazy = db.blobs.signed_id(blob, purpose="attach")
         db.worker().drain()

@@ -1,6 +1,6 @@
-"""A process dies right before or right after any request of a resumable upload: it goes on, and nothing is left over.
+"""A process dies right before or right after any request of a resumable upload: it can continue, nothing is left over.
 
-The dead process is one whose requests are all refused from then on: what it would still do reaches nothing.
+The dead process is one whose requests are all refused from then on, so its cleanup changes nothing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DAY = 86400.0
 
 
 class Death(BaseException):
-    """The end of a process."""
+    """The process died."""
 
 
 class World:
-    """A store and a service that outlive the processes which use them, and a clock."""
+    """A store, a service and a clock that outlive the processes that use them."""
 
     def __init__(self, path: Path | None, service: Any) -> None:
         self.recorder = Recorder(EmbeddedBackend(path, durability="normal"))
@@ -45,7 +45,7 @@ class World:
     def process(
         self, dies: int = 0, when: str = "after", fault: BaseException | None = None
     ) -> Iterator[Database]:
-        """A process, which dies at one of its requests; with a fault, only that request fails."""
+        """A process that dies at one of its requests; with a fault, only that request fails."""
         left, self.struck = dies, False
 
         def count(request: Any) -> None:
@@ -71,7 +71,7 @@ class World:
         self.recorder.before = self.recorder.after = lambda request: None
 
     def list_leftovers(self, db: Database) -> list[Any]:
-        """Everything in the service and all items of ours in the table."""
+        """Everything in the service, and the types of Holdall's own items in the table."""
         found = self.recorder.send_blocking(Scan(db._context.settings.table_name, consistent=True))
         items = [item["_type"]["S"] for item in found.items if "_type" in item]
         return [*db.files.list(), *self.service.send_blocking(ListUploads("default")), *items]
@@ -98,7 +98,7 @@ def cancel(db: Database, ids: list[str]) -> None:
 
 
 def resume(db: Database, id: str) -> None:
-    """Go on as a client does: ask for the offset, send the rest."""
+    """Continue as a client does: ask for the offset, then send the rest."""
     found = db.blobs.find_upload(id)
     if not found.is_complete:
         found = db.blobs.continue_upload(found, found.offset, DATA[found.offset :])
@@ -121,7 +121,7 @@ FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnkno
     ],
     ids=lambda each: getattr(each, "__name__", str(each)),
 )
-def test_an_upload_goes_on_after_a_death_or_a_fault_at_any_request_and_leaves_nothing(
+def test_after_a_death_or_fault_at_any_request_an_upload_continues_and_leaves_nothing_over(
     tmp_path: Path,
     change: Callable[[Database, list[str]], None],
     store: str,
@@ -136,7 +136,9 @@ def test_an_upload_goes_on_after_a_death_or_a_fault_at_any_request_and_leaves_no
             change(db, ids)
         struck = world.struck
         with world.process() as db:
-            if ids and change is upload and (step % 2 or store == "disk" or fault):  # else it is left
+            if (
+                ids and change is upload and (step % 2 or store == "disk" or fault)
+            ):  # otherwise it is abandoned
                 resume(db, ids[0])
             elif ids and change is cancel:
                 with suppress(RecordNotFound):
@@ -150,4 +152,4 @@ def test_an_upload_goes_on_after_a_death_or_a_fault_at_any_request_and_leaves_no
         if not struck:
             assert step > 10
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the upload never ended")

@@ -1,4 +1,4 @@
-"""Resumable uploads: bytes that come in any number of requests become one blob, and whatever is left over is swept."""
+"""Resumable uploads: bytes from any number of requests become one blob, and a sweep deletes unfinished uploads."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DATA = b"\x89PNG\r\n\x1a\n and then some bytes, 50 in all together .."
 DAY = 86400
 
 
-class Broken:
+class BrokenStream:
     """A stream whose connection breaks after some bytes."""
 
     def __init__(self, data: bytes, most: int = 3) -> None:
@@ -90,8 +90,8 @@ async def start(db: Rig, size: int = len(DATA), **options: Any) -> Any:
     )
 
 
-async def leftovers(db: Rig) -> tuple[set[str], int]:
-    """The keys in the service, and how many uploads it has under way."""
+async def fetch_leftovers(db: Rig) -> tuple[set[str], int]:
+    """The keys in the service, and the number of its unfinished uploads."""
     keys = {each.key for each in db.database.files.list()} if db.way.colour == "blocking" else set()
     if db.way.colour == "awaiting":
         keys = {each.key async for each in db.database.files.list()}
@@ -100,7 +100,7 @@ async def leftovers(db: Rig) -> tuple[set[str], int]:
 
 
 @everywhere
-async def test_bytes_of_several_requests_become_a_blob_that_can_be_attached(db: Rig) -> None:
+async def test_the_bytes_of_several_requests_become_a_blob_that_can_be_attached(db: Rig) -> None:
     upload = await start(db, metadata={"identified": True, "custom": {"from": "here"}})
     assert (upload.offset, upload.is_complete, upload.metadata) == (0, False, {"custom": {"from": "here"}})
     for at, end in ((0, 7), (7, 8), (8, len(DATA))):
@@ -114,7 +114,7 @@ async def test_bytes_of_several_requests_become_a_blob_that_can_be_attached(db: 
     found = (await db.load(person)).avatar.blob
     assert (found, found.content_type, found.is_identified) == (blob, "image/png", True)
     assert await db.blobs.download(found) == DATA
-    assert await leftovers(db) == ({blob.key}, 0)
+    assert await fetch_leftovers(db) == ({blob.key}, 0)
     await db.check()
 
 
@@ -130,11 +130,11 @@ async def test_a_file_of_many_parts_is_joined_by_the_service_and_never_held_whol
     assert max(map(len, bodies)) == 10
     blob = await db.blobs.find(upload.id)
     assert await db.blobs.download(blob) == DATA
-    assert await leftovers(db) == ({blob.key}, 0)
+    assert await fetch_leftovers(db) == ({blob.key}, 0)
 
 
 @in_small_parts
-async def test_a_file_that_comes_in_one_request_has_its_digests(db: Rig) -> None:
+async def test_a_file_uploaded_in_one_request_has_its_digests(db: Rig) -> None:
     upload = await start(db, checksum=checksum_of(DATA))
     await db.blobs.continue_upload(upload.id, 0, DATA)
     blob = await db.blobs.find(upload.id)
@@ -152,15 +152,15 @@ async def test_an_empty_file_is_complete_at_once(db: Rig) -> None:
 
 
 @in_small_parts
-async def test_what_came_before_the_connection_broke_is_kept(db: Rig) -> None:
+async def test_bytes_received_before_the_connection_broke_are_kept(db: Rig) -> None:
     upload = await start(db)
     for end in (17, 25):
         with pytest.raises(ConnectionResetError):
-            await db.blobs.continue_upload(upload, upload.offset, Broken(DATA[upload.offset : end]))
+            await db.blobs.continue_upload(upload, upload.offset, BrokenStream(DATA[upload.offset : end]))
         upload = await db.blobs.find_upload(upload.id)
         assert upload.offset == end
-    with pytest.raises(ConnectionResetError):  # all bytes are there, and their end was not seen
-        await db.blobs.continue_upload(upload, 25, Broken(DATA[25:]))
+    with pytest.raises(ConnectionResetError):  # all bytes arrived, but the end of the stream did not
+        await db.blobs.continue_upload(upload, 25, BrokenStream(DATA[25:]))
     upload = await db.blobs.find_upload(upload.id)
     assert (upload.offset, upload.is_complete) == (len(DATA), False)
     assert (await db.blobs.continue_upload(upload, len(DATA), b"")).is_complete
@@ -176,14 +176,14 @@ async def test_many_small_requests_are_merged(db: Rig) -> None:
     sizes = [len(request.body) for request in db.recorder.list_sent(PutObject, UploadPart)]
     assert sizes == [*[1] * 32, 33, *[1] * 26, 60, *[1] * 30, 30]
     assert await db.blobs.download(upload.id) == bytes(range(90))
-    assert await leftovers(db) == ({(await db.blobs.find(upload.id)).key}, 0)
+    assert await fetch_leftovers(db) == ({(await db.blobs.find(upload.id)).key}, 0)
 
 
 # --- refusals -----------------------------------------------------------------------------------------------
 
 
 @in_small_parts
-async def test_bytes_for_another_place_or_too_many_are_refused(db: Rig) -> None:
+async def test_bytes_at_a_wrong_offset_or_beyond_the_end_are_refused(db: Rig) -> None:
     upload = await start(db, 30)
     upload = await db.blobs.continue_upload(upload, 0, DATA[:14])
     for offset in (0, 10, 15, -1):
@@ -196,7 +196,7 @@ async def test_bytes_for_another_place_or_too_many_are_refused(db: Rig) -> None:
         upload = await db.blobs.find_upload(upload.id)
     assert upload.offset == 20  # the part that was complete is kept
     upload = await db.blobs.continue_upload(upload, 20, DATA[20:30])
-    with pytest.raises(UploadConflictError):  # as after a reply that was lost
+    with pytest.raises(UploadConflictError):  # as a client does after a lost reply
         await db.blobs.continue_upload(upload, 20, DATA[20:30])
     assert await db.blobs.download(upload.id) == DATA[:30]
 
@@ -225,14 +225,14 @@ async def test_bad_options_are_refused_before_anything_is_written(db: Rig) -> No
 
 
 @in_small_parts
-async def test_with_a_checksum_all_bytes_of_a_request_are_kept_or_none(db: Rig) -> None:
+async def test_with_a_checksum_a_request_keeps_all_its_bytes_or_none(db: Rig) -> None:
     upload = await start(db)
     upload = await db.blobs.continue_upload(
         upload, 0, DATA[:12], checksum=f"sha1:{checksum_of(DATA[:12], sha1)}"
     )
     for source, error in (
         (BytesIO(DATA[12:45]), IntegrityError),
-        (Broken(DATA[12:40]), ConnectionResetError),
+        (BrokenStream(DATA[12:40]), ConnectionResetError),
     ):
         with pytest.raises(error):
             await db.blobs.continue_upload(upload, 12, source, checksum=f"md5:{checksum_of(b'others')}")
@@ -244,7 +244,7 @@ async def test_with_a_checksum_all_bytes_of_a_request_are_kept_or_none(db: Rig) 
 
 
 @in_small_parts
-async def test_bytes_that_are_not_the_file_that_was_announced_are_all_deleted(db: Rig) -> None:
+async def test_an_upload_with_a_wrong_checksum_is_deleted(db: Rig) -> None:
     for end in (20, len(DATA)):
         upload = await start(db, checksum=checksum_of(b"another file"))
         if end < len(DATA):
@@ -253,7 +253,7 @@ async def test_bytes_that_are_not_the_file_that_was_announced_are_all_deleted(db
             await db.blobs.continue_upload(upload, end % len(DATA), DATA[end % len(DATA) :])
         with pytest.raises(RecordNotFound):
             await db.blobs.find_upload(upload.id)
-    assert await leftovers(db) == (set(), 0)
+    assert await fetch_leftovers(db) == (set(), 0)
 
 
 @in_small_parts
@@ -268,7 +268,7 @@ async def test_parts_that_the_service_has_lost_end_the_upload(db: Rig) -> None:
             await db.blobs.continue_upload(upload, end, DATA[end:])
         with pytest.raises(RecordNotFound):
             await db.blobs.find_upload(upload.id)
-    assert await leftovers(db) == (set(), 0)
+    assert await fetch_leftovers(db) == (set(), 0)
 
 
 @in_small_parts
@@ -282,14 +282,14 @@ async def test_parts_that_the_service_refuses_end_the_upload(db: Rig) -> None:
     db.recorder.before = refuse
     with pytest.raises(IntegrityError, match="lost or rejected"):
         await db.blobs.continue_upload(upload, 0, DATA)
-    assert await leftovers(db) == (set(), 0)
+    assert await fetch_leftovers(db) == (set(), 0)
 
 
-# --- several at once ------------------------------------------------------------------------------------------
+# --- concurrent requests --------------------------------------------------------------------------------------
 
 
 def interrupt(db: Rig, what: Callable[[], Any], kind: type[Any], count: int = 1) -> None:
-    """Do something right before a request of a kind is sent."""
+    """Call a function right before a request of a kind is sent."""
     left = count
 
     async def before(request: Any) -> None:
@@ -307,7 +307,7 @@ def interrupt(db: Rig, what: Callable[[], Any], kind: type[Any], count: int = 1)
 
 
 @in_small_parts
-async def test_of_two_requests_at_once_one_is_refused_and_its_late_part_replaces_nothing(db: Rig) -> None:
+async def test_of_two_concurrent_requests_one_is_refused_and_its_part_replaces_nothing(db: Rig) -> None:
     upload = await start(db)
 
     async def overtake() -> None:
@@ -325,16 +325,16 @@ async def test_of_two_requests_at_once_one_is_refused_and_its_late_part_replaces
     assert await db.blobs.download(small.id) == DATA[:9]
     await db.blobs.continue_upload(upload, 25, DATA[25:])
     assert await db.blobs.download(upload.id) == DATA
-    assert await leftovers(db) == ({(await db.blobs.find(each.id)).key for each in (upload, small)}, 0)
+    assert await fetch_leftovers(db) == ({(await db.blobs.find(each.id)).key for each in (upload, small)}, 0)
 
 
 @in_small_parts
-async def test_an_upload_is_completed_once_by_processes_that_complete_it_at_once(db: Rig) -> None:
+async def test_concurrent_requests_complete_an_upload_once(db: Rig) -> None:
     for size in (8, 25):
         for kind in (PutObject if size == 8 else CompleteUpload, TransactWrite):
             upload = await start(db, size)
             with pytest.raises(ConnectionResetError):
-                await db.blobs.continue_upload(upload, 0, Broken(DATA[:size]))
+                await db.blobs.continue_upload(upload, 0, BrokenStream(DATA[:size]))
             finish = partial(db.blobs.continue_upload, upload, size, b"")
             interrupt(db, finish, kind)
             assert (await finish()).is_complete
@@ -342,12 +342,12 @@ async def test_an_upload_is_completed_once_by_processes_that_complete_it_at_once
     await db.check()
 
 
-def test_clients_that_all_upload_the_same_file_at_once_upload_that_file() -> None:
+def test_concurrent_clients_of_one_upload_upload_the_whole_file() -> None:
     data = pattern(300)
     chances = Random(SEED)
 
     async def act(db: AsyncDatabase, id: str) -> int:
-        """Upload as a client does, in any portions, until it is done; returns how often that was refused."""
+        """Upload as a client does, in random portions, until all is done; return how many portions were refused."""
         refused = 0
         while True:
             upload = await db.blobs.find_upload(id)
@@ -396,14 +396,14 @@ async def test_a_cancelled_upload_leaves_nothing_but_its_marker(db: Rig) -> None
         await db.blobs.cancel_upload(upload)
     with pytest.raises(RecordNotFound):
         await db.blobs.continue_upload(upload, 25, DATA[25:])
-    assert await leftovers(db) == (set(), 0)
+    assert await fetch_leftovers(db) == (set(), 0)
     db.clock.forward(DAY + GRACE.total_seconds() + 3600)
     assert await db.blobs.sweep() == SweepReport(0, 2, 0)
     assert await count_items(db) == 0
 
 
 @in_small_parts
-async def test_an_upload_that_is_cancelled_while_it_is_completed_becomes_no_blob(db: Rig) -> None:
+async def test_an_upload_cancelled_during_its_completion_does_not_become_a_blob(db: Rig) -> None:
     for size in (8, 25):
         upload = await start(db, size)
         interrupt(db, partial(db.blobs.cancel_upload, upload), TransactWrite)
@@ -411,7 +411,7 @@ async def test_an_upload_that_is_cancelled_while_it_is_completed_becomes_no_blob
             await db.blobs.continue_upload(upload, 0, DATA[:size])
         with pytest.raises(RecordNotFound):
             await db.blobs.find(upload.id)
-    assert await leftovers(db) == (set(), 0)
+    assert await fetch_leftovers(db) == (set(), 0)
     await db.check()
 
 
@@ -432,7 +432,7 @@ async def test_cancelling_a_complete_upload_deletes_its_blob_unless_it_is_attach
 
 
 @in_small_parts
-async def test_an_upload_that_expires_is_refused_and_later_swept_with_all_that_came(db: Rig) -> None:
+async def test_an_expired_upload_is_refused_and_later_swept_with_its_bytes(db: Rig) -> None:
     upload = await start(db, expires=timedelta(hours=1))
     await db.blobs.continue_upload(upload, 0, DATA[:25])
     done = await start(db)
@@ -462,19 +462,19 @@ async def test_an_upload_that_expires_is_refused_and_later_swept_with_all_that_c
     assert await db.blobs.sweep() == SweepReport(0, 1, 0)
     db.clock.forward(DAY)
     assert await db.blobs.sweep() == SweepReport(1, 1, 1)
-    assert await leftovers(db) == ({(await db.blobs.find(held.id)).key}, 0)
+    assert await fetch_leftovers(db) == ({(await db.blobs.find(held.id)).key}, 0)
     assert await count_items(db) == 0
     await db.check()
 
 
 async def count_items(db: Rig) -> int:
-    """How many items of uploads and markers there are."""
+    """The number of items of uploads and markers."""
     found = await Gem(db).send(Scan(db.database._context.settings.table_name))
     kinds = [item.get("_type", {}).get("S", "") for item in found.items]
     return sum(kind.startswith(("holdall.Upload", "holdall.Unattached")) for kind in kinds)
 
 
-def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> None:
+def test_uploads_to_a_bucket_are_interrupted_resumed_cancelled_and_swept() -> None:
     data = pattern(12 * 1024**2)
     service = Recorder(bucket_service(f"resumable/{uuid4().hex}"))
     with Database("memory:", files=service) as db:
@@ -485,11 +485,11 @@ def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> No
                 raise ServiceUnavailableError("its reply was lost on purpose")
 
         service.after = lose
-        with pytest.raises(ServiceUnavailableError):  # so there will be a gap in the numbers of parts
+        with pytest.raises(ServiceUnavailableError):  # this leaves a gap in the part numbers
             db.blobs.continue_upload(upload, 0, data)
         service.after = lambda request: None
         with pytest.raises(ConnectionResetError):
-            db.blobs.continue_upload(upload, 0, Broken(data[: 6 * 1024**2], 1024**2))
+            db.blobs.continue_upload(upload, 0, BrokenStream(data[: 6 * 1024**2], 1024**2))
         upload = db.blobs.find_upload(upload.id)
         assert upload.offset == 6 * 1024**2
         upload = db.blobs.continue_upload(upload, upload.offset, iter([data[upload.offset :]]))
@@ -516,7 +516,7 @@ def test_in_a_bucket_an_upload_is_broken_off_resumed_cancelled_and_swept() -> No
 
 
 @in_memory
-async def test_a_signed_id_of_an_upload_is_for_uploads_alone(db: Rig) -> None:
+async def test_a_signed_id_of_an_upload_is_valid_for_uploads_only(db: Rig) -> None:
     upload = await start(db, 0)
     signed = {
         purpose: await db.blobs.signed_id(upload.id, purpose=purpose)
@@ -530,7 +530,7 @@ async def test_a_signed_id_of_an_upload_is_for_uploads_alone(db: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_file_and_an_async_stream_are_sources_too(db: Rig, tmp_path: Path) -> None:
+async def test_a_file_and_an_async_stream_can_be_sources_too(db: Rig, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(DATA[:33])
     upload = await start(db)
@@ -544,7 +544,7 @@ async def test_a_file_and_an_async_stream_are_sources_too(db: Rig, tmp_path: Pat
     assert await db.blobs.download(upload.id) == DATA
 
 
-def test_parts_of_the_largest_files_are_few_enough_and_never_too_large() -> None:
+def test_the_part_size_keeps_the_number_and_size_of_parts_within_limits() -> None:
     least = 5 * 1024**2
     for size in (0, 9000 * least, 9000 * least + 1, MAX_OBJECT):
         chosen = choose_part_size(size, least)
@@ -553,7 +553,7 @@ def test_parts_of_the_largest_files_are_few_enough_and_never_too_large() -> None
         assert chosen <= MAX_PART
 
 
-def test_runs_name_the_numbers_that_were_added() -> None:
+def test_added_numbers_are_merged_into_runs() -> None:
     runs: list[list[int]] = []
     for number in (1, 2, 3, 5, 8, 9):
         runs = add_number(runs, number)
