@@ -1,10 +1,10 @@
-"""Where the tests of the archive run: in the one table and in a table of the model's own, every store, both colours.
+"""Where the tests of the archive run: in the one table and in the model's own table, on every store, in both colours.
 
 A test is written once, as ``async def test(db: Rig)``.
 
-- ``@in_memory``: where the store cannot make a difference; one kind of table in one colour and the other in the other,
-  by turns; under torture each in both.
-- ``@everywhere``: there, and for each kind of table with files (embedded and disk) or on ministack, by turns.
+- ``@in_memory``: in memory only, for tests that do not depend on the store. Each kind of table runs in one of the
+  colours, in turn; under torture each kind runs in both.
+- ``@everywhere``: one kind of table in memory and the other with files (embedded and disk) or on ministack, in turn.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Sale(
         Index("quantities", key=["product"], sort_key=["number"], include=["quantity"], sparse=True),
     ],
 ):
-    """An item in a table of its own, with an index that holds some of its fields."""
+    """An item in its own table, with an index that holds some of its fields."""
 
 
 @dataclass(frozen=True)
@@ -126,22 +126,22 @@ class Rig(FeatureRig):
         return self.model.key(customer=customer, number=number)
 
     async def create(self, number: str = "1", customer: str = "ada", **values: Any) -> Any:
-        """An old order, with these values."""
+        """Create an old order with these values."""
         given = {"placed_at": OLD, "product": "tea", "note": "green", "tags": {"a", "b"}, **values}
         async with self.db.transaction() as tx:
             return tx.create(self.model, customer=customer, number=number, **given)
 
     async def create_many(self, count: int, **values: Any) -> None:
-        """Orders with the numbers 000, 001 and so on; the quantity of each is its number."""
+        """Create orders with the numbers 000, 001 and so on; the quantity of each is its number."""
         for number in range(count):
             await self.create(f"{number:03}", quantity=number, **values)
 
     async def run(self, **options: Any) -> Any:
-        """Archive what is old enough."""
+        """Archive the items that are old enough."""
         return await self.archive.run(self.model, **{"force": True, **options})
 
     async def get(self, number: str = "1", customer: str = "ada") -> Any:
-        """An order as its model shows it; None if it is gone."""
+        """An order as its model shows it; None if it does not exist."""
         found = await self.db.get(self.key(number, customer))
         return None if found is None else found.to_dict()
 
@@ -149,7 +149,7 @@ class Rig(FeatureRig):
         """All orders by their numbers."""
         return {each.number: each.to_dict() async for each in self.db.scan(self.model)}
 
-    # --- beneath the model --------------------------------------------------------------------------------
+    # --- direct access to the table -----------------------------------------------------------------------
 
     @property
     def table(self) -> str:
@@ -165,7 +165,7 @@ class Rig(FeatureRig):
         return {"pk": {"S": partition}, "sk": {"S": sort}}
 
     async def fetch_stored(self, number: str = "1", customer: str = "ada") -> Any:
-        """An order as it is stored."""
+        """An order as stored."""
         read = GetItem(self.table, self.key_of(number, customer), True)
         return (await self.db.send(read)).item
 
@@ -174,7 +174,7 @@ class Rig(FeatureRig):
         return POINTER in await self.fetch_stored(number, customer)
 
     async def put_raw(self, item: Any) -> None:
-        """Store an item as it is given."""
+        """Store an item unchanged."""
         await self.db.send(PutItem(self.table, item))
 
 
@@ -250,7 +250,7 @@ every_write = pytest.mark.parametrize(
 
 
 async def write_once(db: Rig, write: Any) -> None:
-    """Write in a transaction that has one attempt."""
+    """Write in a transaction with a single attempt."""
     async with db.db.transaction() as tx:
         await write(db, tx)
 
@@ -260,7 +260,7 @@ async def write_once(db: Rig, write: Any) -> None:
 
 @contextmanager
 def open_rig(way: Way) -> Iterator[Rig]:
-    """A database of its own for a test."""
+    """Open a new database for a test."""
     with tempfile.TemporaryDirectory() as directory, open_service(way.store, directory) as service:
         address = find_address(way.store, directory, "archived")
         address[2]["manage_table"] = True
@@ -291,7 +291,7 @@ def _in_memory(name: str) -> list[Way]:
 
 
 def _everywhere(name: str) -> list[Way]:
-    """In memory with one home in one colour, and elsewhere with the other home in the other colour; they take turns."""
+    """In memory one home in one colour, elsewhere the other home in the other colour, in turn."""
     ways = here_and_elsewhere(["file", "ministack"], name)
     if TORTURE:
         return [Way(home, *way) for home in HOMES for way in ways]

@@ -1,7 +1,7 @@
-"""Where the tests of what moves archived objects run: a shared table and an own one, in both colours; memory or files.
+"""Where the tests of moved archive objects run: in a shared or own table, both colours, memory or files.
 
-A test is written once, as ``async def test(db: Rig)``. Models are made with the archive that the test wants: one of the
-same name takes the place of the other, as after a change of the program.
+A test is written once, as ``async def test(db: Rig)``. A test declares the model with the archive that it needs; a new
+declaration replaces the old one of the same name, as after a change of the program.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NEW = "new/{partitionKey}/{sortKey}"
 
 
 class Died(Exception):
-    """The process is gone."""
+    """The process died."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Whether the table is the model's own, where things are kept, and a colour."""
+    """Whether the model has its own table, the kind of store, and a colour."""
 
     own: bool
     store: str
@@ -48,7 +48,7 @@ class Way:
 
 
 class Rig(FeatureRig):
-    """A database, and old orders of a model that can be declared anew."""
+    """A database, and old orders of a model that can be declared again."""
 
     way: Way
 
@@ -61,7 +61,7 @@ class Rig(FeatureRig):
         return Awaited(self.database.archive)
 
     def declare(self, **options: Any) -> Any:
-        """The model, with an archive of these options."""
+        """Declare the model with these options of its archive."""
         options = {"timestamp": "placed_at", "after_days": 30, "key": OLD, **options}
 
         class Order(
@@ -80,14 +80,14 @@ class Rig(FeatureRig):
         return Order
 
     async def fill(self, *numbers: str, customer: str = "ada") -> None:
-        """Make old orders, and archive them."""
+        """Create old orders, and archive them."""
         async with self.db.transaction() as tx:
             for number in numbers:
                 self.add(tx, number, customer)
         await self.run()
 
     async def run(self, **options: Any) -> Any:
-        """Archive what is old enough, whatever it costs."""
+        """Archive the items that are old enough, whatever it costs."""
         return await self.archive.run(self.model, force=True, **options)
 
     def add(self, tx: Any, number: str, customer: str = "ada") -> None:
@@ -102,7 +102,7 @@ class Rig(FeatureRig):
 
     @property
     def binding(self) -> Any:
-        """Where the orders are; known once one of them was used."""
+        """The binding of the model; known after its first use."""
         known = self.database._context.state.of(Bindings).of_models
         return next(each for schema, each in known.items() if schema.name == "Order")
 
@@ -110,7 +110,7 @@ class Rig(FeatureRig):
         return self.binding.key(self.model.key(customer=customer, number=number))
 
     def send(self, request: Any) -> Any:
-        """Ask the table itself, unseen."""
+        """Send a request directly to the table; the recorder does not see it."""
         return self.recorder.inner.send_blocking(request)
 
     def row(self, number: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Rig(FeatureRig):
 
     @contextmanager
     def die_after(self, count: int) -> Iterator[None]:
-        """The process dies right after the write with this number, from 0 on."""
+        """Let the process die right after the write with this number, counted from 0."""
         left = [count]
 
         def after(request: Any) -> None:
@@ -139,7 +139,7 @@ class Rig(FeatureRig):
 
 @contextmanager
 def open_rig(way: Way) -> Iterator[Rig]:
-    """A database of its own for a test."""
+    """Open a new database for a test."""
     with tempfile.TemporaryDirectory() as directory, open_service(way.store, directory) as service:
         address = find_address(way.store, directory, "moved")
         address[2]["manage_table"] = True
@@ -164,4 +164,4 @@ with_files = run_in(_with_files, open_rig)
 """In memory, and with files."""
 
 everywhere = run_in(_everywhere, open_rig)
-"""There, and on ministack."""
+"""In memory, with files, and on ministack."""

@@ -1,4 +1,4 @@
-"""Models whose items are packed, and what tests of packs ask."""
+"""Models whose items are packed, and helpers for the tests of packs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "Shipment",
     "die_after",
     "die_before",
-    "leave_nothing",
+    "check_nothing_left",
     "lose_reply",
     "pack_items",
     "packs_of",
@@ -45,11 +45,11 @@ class Shipment(
     archive=Archive(timestamp="placed_at", after_days=30, key="parcels/{partitionKey}/{sortKey}", pack=True),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"], sparse=True)],
 ):
-    """A packed item in a table of its own."""
+    """A packed item in its own table."""
 
 
 async def pack_items(db: Rig, count: int = 5, **options: Any) -> dict[str, Any]:
-    """Orders 000, 001 and so on in one pack; returns what they are."""
+    """Create orders 000, 001 and so on, archive them in one pack, and return their values."""
     db.model = Parcel if db.way.home == "one table" else Shipment
     await db.create_many(count)
     known = await db.all()
@@ -59,7 +59,7 @@ async def pack_items(db: Rig, count: int = 5, **options: Any) -> dict[str, Any]:
 
 
 async def packs_of(db: Rig) -> list[str]:
-    """The keys of all packs; there are no other objects."""
+    """The keys of all packs; checks that there are no other objects."""
     found = await db.objects()
     assert all(key.startswith("parcels/packs/") and key.endswith(PACK_SUFFIX) for key in found)
     return found
@@ -74,36 +74,36 @@ async def sweep_later(db: Rig) -> Any:
         db.clock.forward(-WEEK - 1)
 
 
-async def leave_nothing(db: Rig) -> None:
-    """When nothing is archived any more, and a week has passed, there is no object left."""
+async def check_nothing_left(db: Rig) -> None:
+    """Check that no object is left once everything is restored and a week has passed."""
     await db.archive.restore_all(db.model)
     await sweep_later(db)
     assert await db.objects() == []
 
 
 class Death(BaseException):
-    """The process is dead."""
+    """The process died."""
 
 
 def die_before(db: Rig, step: int) -> Callable[[], bool]:
-    """Let the process die right before one of its next requests; returns whether it has."""
-    return _harm(db, step, Death, "before")
+    """Let the process die right before one of its next requests; the result returns whether it did."""
+    return _inject_fault(db, step, Death, "before")
 
 
 def die_after(db: Rig, step: int) -> Callable[[], bool]:
-    """Let the process die right after one of its next requests; returns whether it has."""
-    return _harm(db, step, Death, "after")
+    """Let the process die right after one of its next requests; the result returns whether it did."""
+    return _inject_fault(db, step, Death, "after")
 
 
 def lose_reply(db: Rig, step: int) -> Callable[[], bool]:
-    """Let the reply to one of the next requests get lost; returns whether it has."""
-    return _harm(db, step, OutcomeUnknown, "after")
+    """Let the reply to one of the next requests get lost; the result returns whether it was."""
+    return _inject_fault(db, step, OutcomeUnknown, "after")
 
 
-def _harm(db: Rig, step: int, error: type[BaseException], when: str) -> Callable[[], bool]:
+def _inject_fault(db: Rig, step: int, error: type[BaseException], when: str) -> Callable[[], bool]:
     left = step
 
-    def look(request: Any) -> None:
+    def strike(request: Any) -> None:
         nonlocal left
         left -= 1
         if not left:
@@ -113,14 +113,14 @@ def _harm(db: Rig, step: int, error: type[BaseException], when: str) -> Callable
         if left <= 0 and error is Death:
             raise Death  # a dead process sends nothing
         if when == "before":
-            look(request)
+            strike(request)
 
     db.recorder.before = refuse
     if when == "after":
-        db.recorder.after = look
+        db.recorder.after = strike
     return lambda: left <= 0
 
 
 def revive(db: Rig) -> None:
-    """The next process."""
+    """Start the next process."""
     db.recorder.before = db.recorder.after = lambda request: None

@@ -1,4 +1,4 @@
-"""What tempest's hybrid storage has archived is read, guarded, restored and converted."""
+"""Items that tempest's hybrid storage archived are read, guarded, restored and converted."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ OBJECT = "orders/ada/1.json.gz"
 ERAS = pytest.mark.parametrize("era", ["first", "second", "second, typed and not compressed"])
 
 
-async def leave(db: Rig, era: str = "first", at: str = OBJECT, **options: Any) -> None:
-    """An order that the ancestor has archived."""
+async def archive_as_ancestor(db: Rig, era: str = "first", at: str = OBJECT, **options: Any) -> None:
+    """Write an order as the ancestor archived it."""
     db.declare(ancestor=True, **options)
     async with db.db.transaction() as tx:
         db.add(tx, "1")
@@ -53,7 +53,7 @@ async def leave(db: Rig, era: str = "first", at: str = OBJECT, **options: Any) -
 @ERAS
 @everywhere
 async def test_items_of_both_eras_are_read_and_restored(db: Rig, era: str) -> None:
-    await leave(db, era)
+    await archive_as_ancestor(db, era)
     assert await db.note("1") == "note 1"
     assert [each.note async for each in db.db.query(db.model, customer="ada")] == ["note 1"]
     assert (await db.archive.report(db.model)).cold_items == 1
@@ -66,8 +66,8 @@ async def test_items_of_both_eras_are_read_and_restored(db: Rig, era: str) -> No
 
 @ERAS
 @everywhere
-async def test_a_write_brings_the_item_back_and_a_racing_one_is_refused(db: Rig, era: str) -> None:
-    await leave(db, era)
+async def test_a_write_restores_the_item_and_a_racing_write_is_retried(db: Rig, era: str) -> None:
+    await archive_as_ancestor(db, era)
 
     async def change(tx: Any) -> None:
         found = await tx.get_one(db.model, customer="ada", number="1")
@@ -83,8 +83,8 @@ async def test_a_write_brings_the_item_back_and_a_racing_one_is_refused(db: Rig,
 
 
 @with_files
-async def test_a_blind_write_is_guarded_too(db: Rig) -> None:
-    await leave(db)
+async def test_a_blind_write_checks_the_archived_values_too(db: Rig) -> None:
+    await archive_as_ancestor(db)
     with pytest.raises(InvalidModelUpdateError):
         async with db.db.transaction() as tx:
             tx.update(db.model, {"customer": "ada", "number": "1", "note": "another"}, {"note": "new"})
@@ -95,8 +95,8 @@ async def test_a_blind_write_is_guarded_too(db: Rig) -> None:
 
 
 @with_files
-async def test_an_archive_that_refuses_writes_refuses_these_too(db: Rig) -> None:
-    await leave(db, on_write="error")
+async def test_an_archive_that_refuses_writes_refuses_them_for_the_ancestor_s_items_too(db: Rig) -> None:
+    await archive_as_ancestor(db, on_write="error")
     with pytest.raises(ItemArchivedError):
         async with db.db.transaction() as tx:
             (await tx.get_one(db.model, customer="ada", number="1")).note = "new"
@@ -106,10 +106,10 @@ async def test_an_archive_that_refuses_writes_refuses_these_too(db: Rig) -> None
 @pytest.mark.parametrize("write", [None, 0, 1])
 @ERAS
 @with_files
-async def test_rekey_converts_and_a_death_in_between_loses_nothing(
+async def test_rekey_converts_items_and_a_death_in_between_loses_nothing(
     db: Rig, era: str, write: int | None
 ) -> None:
-    await leave(db, era)
+    await archive_as_ancestor(db, era)
     if write is not None:
         with db.die_after(write), pytest.raises(Died):
             await db.archive.rekey(db.model)
@@ -119,16 +119,16 @@ async def test_rekey_converts_and_a_death_in_between_loses_nothing(
     row = db.row("1")
     assert not {"s3Key", "_s3_pointer"} & row.keys()
     assert row[POINTER]["M"]["t"] == {"S": "2024-05-01T10:00:00Z"}
-    assert len(await db.objects()) == 2  # the ancestor's own stays: it is at the key that ours would have had
+    assert len(await db.objects()) == 2  # the ancestor's object keeps the key that the new one would have had
     assert await db.archive.rekey(db.model) == ArchiveRekey(1, 0, 1, 0, 0, ())
     db.declare()
     assert await db.note("1") == "note 1"
 
 
 @with_files
-async def test_conversion_brings_back_what_stays_in_the_table(db: Rig) -> None:
-    """The ancestor took it away: an item without its index keys is in no index."""
-    await leave(db)
+async def test_conversion_restores_the_attributes_that_belong_in_the_table(db: Rig) -> None:
+    """The ancestor had removed them: an item without its index keys is in no index."""
+    await archive_as_ancestor(db)
     row = db.row("1")
     placed = row.pop("placed_at")
     db.put_row(row)
@@ -138,8 +138,8 @@ async def test_conversion_brings_back_what_stays_in_the_table(db: Rig) -> None:
 
 
 @with_files
-async def test_an_item_that_is_written_while_it_is_converted_stays_as_it_was_written(db: Rig) -> None:
-    await leave(db)
+async def test_an_item_that_is_written_during_its_conversion_keeps_the_write(db: Rig) -> None:
+    await archive_as_ancestor(db)
 
     async def write() -> None:
         async with db.db.transaction() as tx:
@@ -152,9 +152,11 @@ async def test_an_item_that_is_written_while_it_is_converted_stays_as_it_was_wri
 
 
 @everywhere
-async def test_timestamp_keys_are_migrated_as_the_document_says(db: Rig) -> None:
-    """Keep the old data, change the template, archive again, clean up after verification."""
-    await leave(db, key="orders/{partitionKey}/{sortKey}", at="orders/ada/1/2024-05-01T10:00:00Z.json.gz")
+async def test_timestamp_keys_are_migrated_as_documented(db: Rig) -> None:
+    """Keep the old objects, change the template, rekey, verify, then sweep."""
+    await archive_as_ancestor(
+        db, key="orders/{partitionKey}/{sortKey}", at="orders/ada/1/2024-05-01T10:00:00Z.json.gz"
+    )
     assert await db.note("1") == "note 1"
     assert (await db.archive.rekey(db.model)).moved == 1
     assert await db.note("1") == "note 1"
@@ -168,8 +170,8 @@ async def test_timestamp_keys_are_migrated_as_the_document_says(db: Rig) -> None
 
 @ERAS
 @with_files
-async def test_the_sweep_leaves_what_the_ancestors_pointers_name(db: Rig, era: str) -> None:
-    await leave(db, era)
+async def test_the_sweep_keeps_objects_that_the_ancestor_s_pointers_refer_to(db: Rig, era: str) -> None:
+    await archive_as_ancestor(db, era)
     await db.files.put("orders/ada/2.json.gz", b'{"note": "without a key"}')
     db.clock.forward(8 * 86400)
     swept = await db.archive.sweep(db.model, dry_run=False, exclusive=True)
@@ -180,8 +182,8 @@ async def test_the_sweep_leaves_what_the_ancestors_pointers_name(db: Rig, era: s
 
 
 @with_files
-async def test_queries_filter_them_after_they_were_fetched(db: Rig) -> None:
-    await leave(db)
+async def test_queries_filter_the_ancestor_s_items_after_fetching_them(db: Rig) -> None:
+    await archive_as_ancestor(db)
     wanted = db.db.query(db.model, customer="ada", where=col(db.model.note) == "note 1")
     assert [each.number async for each in wanted] == ["1"]
     other = db.db.query(db.model, customer="ada", where=col(db.model.note) == "another")
@@ -193,8 +195,8 @@ async def test_queries_filter_them_after_they_were_fetched(db: Rig) -> None:
 
 
 @with_files
-async def test_an_object_that_is_gone_or_of_another_item_is_an_error(db: Rig) -> None:
-    await leave(db)
+async def test_a_missing_object_or_one_of_another_item_is_an_error(db: Rig) -> None:
+    await archive_as_ancestor(db)
     plain = dict.fromkeys(db.row_key("1"), "2")
     await db.files.put(OBJECT, json.dumps({**plain, "note": "theirs"}).encode())
     with pytest.raises(CorruptArchiveError, match="another item"):
@@ -204,7 +206,7 @@ async def test_an_object_that_is_gone_or_of_another_item_is_an_error(db: Rig) ->
         await db.note("1")
 
 
-def test_without_the_option_such_an_attribute_means_nothing_and_with_it_no_field_may_have_it() -> None:
+def test_the_ancestor_s_attribute_names_are_reserved_only_with_the_option() -> None:
     assert not Archive(timestamp="at").is_pointer({"s3Key": {"S": "a"}})
     with pytest.raises(InvalidOptionsError, match="reserves for its pointers"):
 
@@ -235,7 +237,7 @@ def test_plain_bodies_keep_maps_lists_and_all_digits() -> None:
     }
 
 
-def test_a_body_is_typed_if_all_of_its_attributes_are() -> None:
+def test_a_body_is_typed_if_all_its_attributes_are() -> None:
     item = {"id": {"S": "1"}, "tags": {"SS": ["a", "b"]}, "data": {"B": "AAE="}}
     assert open_body(compress(json.dumps(item).encode()), "it") == item
 
@@ -252,12 +254,12 @@ def test_a_body_is_typed_if_all_of_its_attributes_are() -> None:
         b'{"a": ' + b"9" * 50 + b"}",
     ],
 )
-def test_what_is_no_item_is_an_error(body: bytes) -> None:
+def test_an_invalid_body_is_an_error(body: bytes) -> None:
     with pytest.raises(CorruptArchiveError):
         open_body(body, "it")
 
 
-def test_keys_of_both_eras() -> None:
+def test_keys_of_both_eras_are_read() -> None:
     assert read_key({"s3Key": {"S": "a/b.json.gz"}}) == "a/b.json.gz"
     assert read_key({"_s3_pointer": {"S": "s3://a/b.json.gz"}}) == "a/b.json.gz"
     for item in ({"s3Key": {"N": "1"}}, {"s3Key": {"S": ""}}, {"_s3_pointer": {"S": "a"}}):
@@ -268,6 +270,6 @@ def test_keys_of_both_eras() -> None:
     assert read_body(b'{"id": 1.0}', {"id": {"N": "1"}}, "it") == {"id": {"N": "1"}}
 
 
-def test_moments_in_metadata() -> None:
+def test_moments_in_metadata_are_read() -> None:
     assert read_moment("2024-05-01T10:00:00Z") == read_moment("1714557600") == read_moment("1714557600000")
     assert read_moment("soon") is None

@@ -1,4 +1,4 @@
-"""The archive as its users see it: an item is the same hot and cold, whatever is done with it."""
+"""The archive as its users see it: hot and cold items behave the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEN_TYPES: dict[str, Any] = {
     "an empty string": {"S": ""},
     "a number": {"N": "1234567890123456789012345678901234567.8"},
     "bytes": {"B": "AP8="},
-    "a truth": {"BOOL": True},
+    "a boolean": {"BOOL": True},
     "a null": {"NULL": True},
     "a list": {"L": [{"S": "x"}, {"L": []}, {"NULL": True}]},
     "a map": {"M": {"S": {"S": "a name like a type"}, "é": {"M": {}}}},
@@ -35,8 +35,8 @@ TEN_TYPES: dict[str, Any] = {
 }
 
 
-def in_order(item: Any) -> Any:
-    """An item with its sets in one order."""
+def sort_sets(item: Any) -> Any:
+    """An item with its sets sorted."""
     return {
         name: {kind: sorted(content) if kind in ("SS", "NS", "BS") else content}
         for name, attribute in item.items()
@@ -59,7 +59,7 @@ async def test_an_old_item_leaves_a_pointer_and_is_read_as_before(db: Rig) -> No
     assert "note" not in stored
     assert "placed_at" in stored
     assert ("product" in stored) == (db.way.home == "own table"), (
-        "the index there has the field itself as its key"
+        "in its own table, the field itself is the index's key"
     )
     assert not await db.is_cold("2")
     assert await db.all() == before
@@ -67,15 +67,15 @@ async def test_an_old_item_leaves_a_pointer_and_is_read_as_before(db: Rig) -> No
 
 
 @everywhere
-async def test_every_type_comes_back_as_it_was(db: Rig) -> None:
+async def test_every_type_is_restored_exactly(db: Rig) -> None:
     await db.create()
     await db.put_raw({**await db.fetch_stored(), **TEN_TYPES})
-    before = in_order(await db.fetch_stored())
+    before = sort_sets(await db.fetch_stored())
     assert (await db.run()).archived == 1
     assert set(await db.fetch_stored()).isdisjoint(TEN_TYPES)
     assert await db.archive.restore(db.key()) == 1
-    after = in_order(await db.fetch_stored())
-    del before["_w" if "_w" in before else "note"]  # a write marks an item of the one table anew
+    after = sort_sets(await db.fetch_stored())
+    del before["_w" if "_w" in before else "note"]  # a write replaces the mark of an item in the one table
     assert {name: after[name] for name in before} == before
     assert POINTER not in after
     assert await db.objects() == []
@@ -94,7 +94,7 @@ async def test_every_way_of_reading_shows_hot_and_cold_items_alike(db: Rig) -> N
     def list_rows(rows: Any) -> list[Any]:
         return [row.to_dict() for row in rows]
 
-    async def look(source: Any) -> None:
+    async def check_reads(source: Any) -> None:
         keys = [db.key(number) for number in numbers]
         assert list_rows([await source.get(db.key("000"))]) == before[:1]
         assert list_rows(await source.get_all(keys)) == before
@@ -114,9 +114,9 @@ async def test_every_way_of_reading_shows_hot_and_cold_items_alike(db: Rig) -> N
         assert (await source.query(model, **wanted).first()).number == "002"
         assert await source.query(model, customer="ada").count() == 6
 
-    await look(db.db)
-    await db.db.run(look)
-    await db.db.run(look, read_only=True)
+    await check_reads(db.db)
+    await db.db.run(check_reads)
+    await db.db.run(check_reads, read_only=True)
     assert sorted([each.quantity async for each in db.db.scan(model, where=col(model.quantity) >= 2)]) == [
         2,
         3,
@@ -124,11 +124,11 @@ async def test_every_way_of_reading_shows_hot_and_cold_items_alike(db: Rig) -> N
         5,
     ]
     assert await db.db.scan(model, where=col(model.note) == "red").count() == 0
-    assert await db.is_cold("000"), "reading brings nothing back"
+    assert await db.is_cold("000"), "reading restores nothing"
 
 
 @everywhere
-async def test_an_index_that_holds_some_fields_has_them_of_cold_items_too(db: Rig) -> None:
+async def test_an_index_of_some_fields_has_those_of_cold_items_too(db: Rig) -> None:
     db.model = Sale  # in the one table, indexes hold whole items
     await db.create_many(3)
     await db.run()
@@ -145,7 +145,7 @@ async def test_an_index_that_holds_some_fields_has_them_of_cold_items_too(db: Ri
 
 @every_write
 @everywhere
-async def test_a_write_brings_the_item_back_whole_and_its_object_goes(
+async def test_a_write_restores_the_whole_item_and_deletes_its_object(
     db: Rig, write: Any, changes: dict[str, Any] | None
 ) -> None:
     await db.create()
@@ -160,7 +160,7 @@ async def test_a_write_brings_the_item_back_whole_and_its_object_goes(
 
 
 @in_memory
-async def test_an_archived_item_exists_for_one_who_creates_it(db: Rig) -> None:
+async def test_creating_an_archived_item_again_is_refused(db: Rig) -> None:
     await db.create()
     await db.run()
     with pytest.raises(ModelAlreadyExistsError):
@@ -215,7 +215,7 @@ async def test_a_model_may_refuse_every_write_of_an_archived_item(db: Rig, name:
 
 
 @everywhere
-async def test_archived_items_are_found_among_others(db: Rig) -> None:
+async def test_find_archived_returns_the_keys_of_archived_items(db: Rig) -> None:
     await db.create_many(4)
     assert (await db.run()).archived == 4
     await db.archive.restore(db.key("002"))
@@ -229,7 +229,7 @@ async def test_archived_items_are_found_among_others(db: Rig) -> None:
 
 
 @everywhere
-async def test_items_are_restored_one_many_and_all(db: Rig) -> None:
+async def test_one_several_or_all_items_can_be_restored(db: Rig) -> None:
     await db.create_many(6)
     before = await db.all()
     assert (await db.run()).archived == 6
@@ -244,24 +244,24 @@ async def test_items_are_restored_one_many_and_all(db: Rig) -> None:
     assert (await db.archive.report(db.model)).hot_items == 6
 
 
-# --- what can be wrong ----------------------------------------------------------------------------------------
+# --- damage -------------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_an_item_whose_object_is_gone_or_spoilt_is_an_error_and_never_shown_as_data(db: Rig) -> None:
+async def test_reading_an_item_with_a_missing_or_damaged_object_is_an_error(db: Rig) -> None:
     await db.create()
     await db.run()
     pointer = read_pointer(await db.fetch_stored())
     body = await db.files.get(pointer.key)
-    for spoilt, error in (
+    for damaged, error in (
         (body[:-20], CorruptArchiveError),
         (b"", CorruptArchiveError),
         (None, DanglingPointerError),
     ):
-        if spoilt is None:
+        if damaged is None:
             await db.files.delete(pointer.key)
         else:
-            await db.files.put(pointer.key, spoilt)
+            await db.files.put(pointer.key, damaged)
         for read in (db.get, db.db.query(db.model, customer="ada").all, db.all):
             with pytest.raises(error, match=r"orders/ada/1\.json\.gz"):
                 await read()
@@ -272,7 +272,7 @@ async def test_an_item_whose_object_is_gone_or_spoilt_is_an_error_and_never_show
 
 
 @in_memory
-async def test_a_pointer_that_cannot_be_read_says_so(db: Rig) -> None:
+async def test_an_unreadable_pointer_is_an_error(db: Rig) -> None:
     await db.create()
     await db.run()
     stored = await db.fetch_stored()
@@ -284,7 +284,7 @@ async def test_a_pointer_that_cannot_be_read_says_so(db: Rig) -> None:
 
 
 @in_memory
-async def test_an_item_without_an_archive_is_told_so(db: Rig) -> None:
+async def test_archiving_a_model_without_an_archive_is_an_error(db: Rig) -> None:
     class Plain(Model):
         name: Key[str]
 
@@ -293,7 +293,7 @@ async def test_an_item_without_an_archive_is_told_so(db: Rig) -> None:
 
 
 @in_memory
-async def test_requests_of_a_cold_read_are_those_of_a_hot_one_and_one_for_its_object(db: Rig) -> None:
+async def test_a_cold_read_costs_one_request_more_than_a_hot_one(db: Rig) -> None:
     await db.create_many(20)
     await db.get("000")
     db.recorder.forget()

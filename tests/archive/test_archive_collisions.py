@@ -1,4 +1,4 @@
-"""Adversarial keys: whatever items are called, no object is written over another item's, and every item comes back."""
+"""Adversarial keys: whatever the items' keys, no object is overwritten by another's, and every item is restored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ keys = st.lists(st.tuples(parts, parts), min_size=2, max_size=30 if TORTURE else
 
 
 class Other(Model, archive=Archive(key="orders/{partitionKey}_{sortKey}")):
-    """Items whose objects lie among those of others."""
+    """Items whose objects share a prefix with those of other models."""
 
     customer: Key[str]
     number: SortKey[str]
@@ -57,7 +57,7 @@ def archive(db: Database, model: Any, names: list[tuple[str, str]]) -> None:
 
 
 def check(db: Database, service: Recorder, models: list[Any], names: list[tuple[str, str]]) -> None:
-    """Each item is as it was; each object was written by one item, once; all keys fit."""
+    """Check that each item is unchanged, each object was written once by one item, and all keys are short enough."""
     for model in models:
         for customer, number in names:
             found = db.get_one(model, customer=customer, number=number)
@@ -74,7 +74,7 @@ def check(db: Database, service: Recorder, models: list[Any], names: list[tuple[
 
 @given(keys)
 @settings(max_examples=50 * ROUNDS if TORTURE else 8, deadline=None)
-def test_no_item_is_archived_over_another_and_all_come_back(names: list[tuple[str, str]]) -> None:
+def test_no_item_overwrites_another_s_object_and_all_are_restored(names: list[tuple[str, str]]) -> None:
     with open_db() as (db, service):
         models = [Order, Sale, Other]
         for model in models:
@@ -85,7 +85,7 @@ def test_no_item_is_archived_over_another_and_all_come_back(names: list[tuple[st
         assert list(db.files.list()) == []
 
 
-def test_items_that_all_want_the_same_key_have_objects_of_their_own() -> None:
+def test_items_with_the_same_documented_key_have_separate_objects() -> None:
     names = [(f"a{one}b{two}c", "x") for one in ALPHABET[2:9] for two in ALPHABET[2:9]]
     with open_db() as (db, service):
         archive(db, Order, names)
@@ -94,7 +94,7 @@ def test_items_that_all_want_the_same_key_have_objects_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("style", ["encoded", "hashed"])
-def test_other_styles_keep_them_apart_at_once(style: Any) -> None:
+def test_the_other_key_styles_give_different_keys(style: Any) -> None:
     class Styled(Model, archive=Archive(key_style=style)):
         customer: Key[str]
         number: SortKey[str]

@@ -1,5 +1,5 @@
-"""A process dies, or a request fails, before or after any step: items stay as they are, a second try ends the work, and
-the sweep leaves no object over."""
+"""A process dies, or a request fails, before or after any step: items stay intact, a second try finishes the work, and
+the sweep leaves no unneeded object."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from holdall.core.requests import Scan, UpdateItem
 from holdall.errors import HoldallError, OutcomeUnknown, ServiceUnavailableError
 
 WHENS = ("before", "after") if TORTURE else ("after",)
-"""A death right before a request leaves what one right after the request before it left."""
+"""A death right before a request leaves the same state as a death right after the previous one."""
 
 HOT, COLD, LIKE_IT = (Order.key(customer="ada", number=number) for number in ("1", "a_b", "a:b"))
-"""A hot item, a cold one, and a hot one that would go to the same object."""
+"""A hot item, a cold one, and another hot one whose object would have the same key as the cold one's."""
 
 
 def open_db(directory: Path, days: float = 0) -> AbstractContextManager[tuple[Database, Recorder]]:
-    """The database of a directory, some days later."""
+    """Open the database of a directory, some days later."""
     return open_directory(directory, days, manage_table=True)
 
 
@@ -70,7 +70,7 @@ CHANGES = [archive, rewrite, put_blindly, delete, delete_blindly, restore, sweep
 
 
 def prepare(directory: Path) -> dict[str, Any]:
-    """What there is before: also an object that a run left behind, which died before its swap."""
+    """Create the items that the changes start from, and an object left by a run that failed before its swap."""
     with open_db(directory) as (db, recorder):
         with db.transaction() as tx:
             for key in (HOT, COLD, LIKE_IT):
@@ -95,7 +95,7 @@ def read_all(db: Database) -> dict[str, Any]:
 
 
 def apply(change: Callable[[Database], None], before: dict[str, Any]) -> dict[str, Any]:
-    """What there is to be after a change."""
+    """The items expected after a change."""
     cold = before["a_b"]
     if change in (delete, delete_blindly):
         return {number: each for number, each in before.items() if number != "a_b"}
@@ -106,8 +106,8 @@ def apply(change: Callable[[Database], None], before: dict[str, Any]) -> dict[st
     return before
 
 
-def look(directory: Path, change: Callable[[Database], None], before: dict[str, Any]) -> None:
-    """All is as before or as after; a second try makes it so; then the sweep leaves what pointers name."""
+def check_recovery(directory: Path, change: Callable[[Database], None], before: dict[str, Any]) -> None:
+    """Check that items are as before or after, a second try finishes, and a sweep keeps only needed objects."""
     after = apply(change, before)
     days = 8 if change is sweep else 0
     with open_db(directory, days) as (db, _):
@@ -132,7 +132,7 @@ def list_pointers(db: Database) -> list[str]:
 @pytest.mark.torture
 @pytest.mark.parametrize("when", WHENS)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.__name__))
-def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
+def test_a_death_at_any_step_loses_nothing_and_leaves_nothing_over(
     tmp_path: Path, change: Callable[[Database], None], when: str
 ) -> None:
     (tmp_path / "before").mkdir()
@@ -142,12 +142,12 @@ def test_a_death_at_any_step_loses_nothing_and_leaves_nothing(
         copytree(tmp_path / "before", directory)
         database = open_db(directory, 8 if change is sweep else 0)
         died = die(database, change, step, when, only_writes=not TORTURE)
-        look(directory, change, before)
+        check_recovery(directory, change, before)
         rmtree(directory)
         if not died:
             assert step > 1
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the change never ended")
 
 
 FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnknown("lost on purpose")}
@@ -156,7 +156,7 @@ FAULTS = {"before": ServiceUnavailableError("on purpose"), "after": OutcomeUnkno
 @pytest.mark.torture
 @pytest.mark.parametrize("when", FAULTS)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: str(change.__name__))
-def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
+def test_a_fault_at_any_step_loses_nothing_and_leaves_nothing_over(
     tmp_path: Path, change: Callable[[Database], None], when: str
 ) -> None:
     (tmp_path / "before").mkdir()
@@ -179,9 +179,9 @@ def test_a_fault_or_a_lost_reply_at_any_step_loses_nothing_and_leaves_nothing(
             setattr(recorder, when, fail)
             with suppress(HoldallError):
                 change(db)
-        look(directory, change, before)
+        check_recovery(directory, change, before)
         rmtree(directory)
         if left > 0:
             assert step > 1
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the change never ended")

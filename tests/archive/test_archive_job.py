@@ -1,4 +1,4 @@
-"""The archive as a job that recurs: a worker runs it, a part of the items each time."""
+"""The archive as a recurring job: a worker archives some of the items each time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def archive_pages_too() -> None:
     await current_job().database(AsyncDatabase).archive.run(Page, max_items=2)
 
 
-def test_each_night_a_worker_archives_some_until_all_that_is_old_is_archived() -> None:
+def test_a_nightly_job_archives_some_items_until_all_old_ones_are_archived() -> None:
     with Database("memory:", files="memory:") as db:
         now = datetime.now(UTC)
         with db.transaction() as tx:

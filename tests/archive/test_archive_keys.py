@@ -1,4 +1,4 @@
-"""Keys of objects: those of the document, one for each item, short enough; templates that could collapse items."""
+"""Keys of objects: the documented ones, unique to each item, and short enough; templates that would not be unique."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Metric(Model, table="sensor_values", archive=Archive(key="metrics/{partiti
 
 
 class Member(Model, table="users", archive=Archive()):
-    """The default template, without a sort key."""
+    """A model with the default template and no sort key."""
 
     user_id: Key[str]
 
@@ -65,12 +65,12 @@ def db() -> Any:
 
 
 @pytest.mark.parametrize(("key", "expected"), DOCUMENTED, ids=lambda value: str(value))
-def test_the_keys_of_the_document_come_out_exactly(db: Database, key: Any, expected: str) -> None:
+def test_keys_are_exactly_as_documented(db: Database, key: Any, expected: str) -> None:
     assert db.archive.key(key) == expected
     assert db.archive.key(key.schema.model(**key.components)) == expected
 
 
-def test_a_template_may_name_the_extension() -> None:
+def test_a_template_may_include_the_extension() -> None:
     assert check_template("a/{partitionKey}.json.gz", has_sort_key=False) == "a/{partitionKey}"
 
 
@@ -98,7 +98,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("template", "reason"), REFUSED, ids=[each[0][:40] for each in REFUSED])
-def test_a_template_that_could_collapse_items_or_change_is_refused_with_its_class(
+def test_a_template_with_ambiguous_or_changing_keys_is_refused_with_its_class(
     template: str, reason: str
 ) -> None:
     with pytest.raises(InvalidOptionsError, match=reason):
@@ -114,7 +114,7 @@ def test_a_template_that_could_collapse_items_or_change_is_refused_with_its_clas
     [{"timestamp": "when"}, {"keep": ["who"]}],
     ids=["a timestamp", "a kept field"],
 )
-def test_a_field_that_the_model_does_not_have_is_refused_with_its_class(options: Any) -> None:
+def test_an_unknown_field_is_refused_with_its_class(options: Any) -> None:
     with pytest.raises(InvalidOptionsError, match="not a field of Refused"):
 
         class Refused(Model, archive=Archive(**options)):
@@ -133,7 +133,7 @@ def test_a_field_that_the_model_does_not_have_is_refused_with_its_class(options:
     ],
     ids=str,
 )
-def test_options_that_mean_nothing_are_refused(options: Any) -> None:
+def test_invalid_options_are_refused(options: Any) -> None:
     (name,) = options
     with pytest.raises(InvalidOptionsError, match=name):
         Archive(**options)
@@ -163,7 +163,7 @@ SEGMENTS = [
 
 
 @pytest.mark.parametrize(("value", "expected"), SEGMENTS, ids=[repr(each[0]) for each in SEGMENTS])
-def test_a_value_is_made_fit_for_a_key_in_one_pass(value: str, expected: str) -> None:
+def test_a_value_is_escaped_for_a_key_in_one_pass(value: str, expected: str) -> None:
     assert format_segment(value, "documented") == expected
 
 
@@ -171,7 +171,7 @@ def test_a_value_that_looks_like_a_variable_is_not_filled_in() -> None:
     assert render_key(DEFAULT, "documented", "t", "{sortKey}", "SECRET") == "t/%7BsortKey%7D/SECRET"
 
 
-def test_encoded_keys_are_all_different_and_hashed_ones_tell_nothing() -> None:
+def test_encoded_keys_are_unique_and_hashed_keys_reveal_nothing() -> None:
     values = [
         "a:b",
         "a_b",
@@ -196,7 +196,7 @@ def test_encoded_keys_are_all_different_and_hashed_ones_tell_nothing() -> None:
     assert len(hashed) == len("orders//") + 64
 
 
-def test_an_owner_is_told_by_its_table_and_its_whole_key() -> None:
+def test_an_owner_stamp_depends_on_the_table_and_the_whole_key() -> None:
     owners = [
         stamp_owner("t", {"a": {"S": "x"}, "b": {"S": "yz"}}),
         stamp_owner("t", {"a": {"S": "xy"}, "b": {"S": "z"}}),
@@ -212,7 +212,7 @@ def test_an_owner_is_told_by_its_table_and_its_whole_key() -> None:
 @pytest.mark.parametrize(
     "base", ["x" * 2000, "é" * 1000, "x" + "é" * 1000, "\U0001f600" * 400], ids=lambda each: each[0]
 )
-def test_no_key_is_longer_than_its_service_takes(base: str, room: int) -> None:
+def test_no_key_is_longer_than_its_service_allows(base: str, room: int) -> None:
     plan, other = KeyPlan(base, "a" * 64, room), KeyPlan(base, "b" * 64, room)
     assert len(plan.candidates) == 1
     keys = [*plan.candidates, plan.other("c" * 64), *other.candidates, other.other("c" * 64)]
@@ -241,12 +241,12 @@ class Mixed(Model, archive=Archive(key="{sortKey}/{partitionKey}")):
 
 
 class Alone(Model, archive=Archive(key="{sortKey}/{partitionKey}")):
-    """A template whose sort key comes first, and a model without one."""
+    """A model without a sort key, with a template that starts with the sort key."""
 
     name: Key[str]
 
 
-def test_numbers_and_bytes_have_one_text_each(db: Database) -> None:
+def test_equal_numbers_and_bytes_give_equal_keys(db: Database) -> None:
     for amount in (Decimal(1), Decimal("1.0"), Decimal("1E0")):
         assert db.archive.key(Odd.key(amount=amount, data=b"\xfb\xff/")) == "odd/1/-_8v.json.gz"
     assert db.archive.key(Odd.key(amount=Decimal("-1.50"), data=b"a")) == "odd/-1.5/YQ.json.gz"
@@ -257,7 +257,7 @@ def test_numbers_and_bytes_have_one_text_each(db: Database) -> None:
     assert db.archive.key(Alone.key("x")) == "x.json.gz"
 
 
-def test_a_bucket_below_a_prefix_says_how_long_its_keys_may_be() -> None:
+def test_a_bucket_with_a_prefix_reports_the_maximum_length_of_keys() -> None:
     endpoint = resolve_endpoint("s3", environment=ENVIRONMENT)
     with closing(
         S3Service("bucket", endpoint, find_credentials(environment=ENVIRONMENT), prefix="é" * 50)
@@ -265,8 +265,8 @@ def test_a_bucket_below_a_prefix_says_how_long_its_keys_may_be() -> None:
         assert service.send_blocking(DescribeService("")).max_key == MAX_KEY - 101
 
 
-class Prefixed:
-    """A service whose keys are short, as below a prefix of a bucket."""
+class ShortKeyService:
+    """A service with less room for keys, like a bucket with a prefix."""
 
     def __init__(self, inner: Any, room: int) -> None:
         self._inner = inner
@@ -285,9 +285,9 @@ class Prefixed:
 
 
 @in_memory
-async def test_a_prefix_of_the_service_leaves_less_room(db: Rig) -> None:
-    """S3 counts it."""
-    db.service.inner = Prefixed(db.service.inner, 900)
+async def test_a_prefix_of_the_service_shortens_keys(db: Rig) -> None:
+    """S3 counts the prefix as part of the key."""
+    db.service.inner = ShortKeyService(db.service.inner, 900)
     await db.create("x" * 980)
     assert (await db.run()).archived == 1
     (key,) = await db.objects()

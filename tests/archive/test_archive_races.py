@@ -1,4 +1,4 @@
-"""Writers, readers, archivers and restorers get in each other's way: nothing is lost, and no pointer dangles."""
+"""Concurrent writers, readers, archivers and restorers: nothing is lost, and no pointer dangles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITING = (UpdateItem, PutItem, DeleteItem, TransactWrite)
 
 
 async def check(db: Rig, expected: dict[str, Any] | None, *, orphans: int = 0) -> None:
-    """The item is as expected; its pointer, if it is one, has its object; there are so many objects besides."""
+    """Check the item, that its pointer, if any, has its object, and the number of objects without a pointer."""
     assert await db.get() == expected
     stored = await db.fetch_stored()
     named = [read_pointer(stored).key] if stored is not None and POINTER in stored else []
@@ -33,18 +33,18 @@ async def check(db: Rig, expected: dict[str, Any] | None, *, orphans: int = 0) -
 @every_write
 @pytest.mark.parametrize("moment", [PutObject, UpdateItem], ids=["before the object", "before the swap"])
 @in_memory
-async def test_a_writer_who_is_faster_than_the_archiver_loses_nothing(
+async def test_a_write_during_archiving_is_not_lost(
     db: Rig, write: Any, changes: dict[str, Any] | None, moment: type[Any]
 ) -> None:
     await db.create()
     db.in_between(lambda: write_once(db, write), moment)
     report = await db.run()
-    assert report.archived == (changes is not None), "it is read again, and archived as it is now"
+    assert report.archived == (changes is not None), "it is read again, and archived in its new state"
     await check(db, None if changes is None else {**BEFORE, **changes})
 
 
 @in_memory
-async def test_an_attribute_that_is_added_before_the_swap_stays(db: Rig) -> None:
+async def test_an_attribute_added_before_the_swap_is_kept(db: Rig) -> None:
     await db.create(note=None)
     added = UpdateItem(db.table, db.key_of(), Update((Set(path("note"), Value({"S": "added"})),)))
     db.in_between(lambda: db.db.send(added))
@@ -56,7 +56,7 @@ async def test_an_attribute_that_is_added_before_the_swap_stays(db: Rig) -> None
 
 
 @in_memory
-async def test_a_writer_who_is_faster_again_and_again_is_left_alone(db: Rig) -> None:
+async def test_an_item_that_keeps_changing_is_skipped(db: Rig) -> None:
     await db.create()
 
     async def hurry() -> None:
@@ -74,7 +74,7 @@ async def test_a_writer_who_is_faster_again_and_again_is_left_alone(db: Rig) -> 
 
 
 @in_memory
-async def test_an_item_that_is_renewed_meanwhile_is_too_young(db: Rig) -> None:
+async def test_an_item_whose_timestamp_is_renewed_meanwhile_is_too_young(db: Rig) -> None:
     await db.create()
 
     async def renew() -> None:
@@ -89,7 +89,7 @@ async def test_an_item_that_is_renewed_meanwhile_is_too_young(db: Rig) -> None:
 
 
 @in_memory
-async def test_an_item_that_the_predicate_is_no_longer_true_of_stays(db: Rig) -> None:
+async def test_an_item_that_no_longer_matches_the_predicate_is_not_archived(db: Rig) -> None:
     await db.create()
     db.in_between(lambda: write_once(db, assign))
     report = await db.run(where=col(db.model.quantity) == 1)
@@ -99,7 +99,7 @@ async def test_an_item_that_the_predicate_is_no_longer_true_of_stays(db: Rig) ->
 
 
 @in_memory
-async def test_of_two_archivers_with_different_snapshots_the_late_one_changes_nothing(db: Rig) -> None:
+async def test_an_archiver_with_an_outdated_snapshot_changes_nothing(db: Rig) -> None:
     for moment in (PutObject, UpdateItem):
         await db.create()
 
@@ -119,8 +119,8 @@ async def test_of_two_archivers_with_different_snapshots_the_late_one_changes_no
 
 
 @in_memory
-async def test_an_item_that_is_archived_again_before_its_old_object_goes_keeps_its_new_one(db: Rig) -> None:
-    """What is left over then is for the sweep: here the old object, which has other content."""
+async def test_an_item_archived_again_before_its_old_object_is_deleted_keeps_its_new_object(db: Rig) -> None:
+    """Here the old object, which has other content, is left to the sweep."""
     await db.create()
     await db.run()
     db.in_between(db.run, DeleteObject)
@@ -140,7 +140,7 @@ async def test_an_item_that_is_archived_again_before_its_old_object_goes_keeps_i
 
 @every_write
 @in_memory
-async def test_a_writer_who_is_faster_than_the_restorer_loses_nothing(
+async def test_a_write_during_a_restore_is_not_lost(
     db: Rig, write: Any, changes: dict[str, Any] | None
 ) -> None:
     await db.create()
@@ -151,7 +151,7 @@ async def test_a_writer_who_is_faster_than_the_restorer_loses_nothing(
 
 
 @in_memory
-async def test_of_two_restorers_one_does_it(db: Rig) -> None:
+async def test_of_two_concurrent_restores_only_one_restores_the_item(db: Rig) -> None:
     await db.create()
     await db.run()
     db.in_between(lambda: db.archive.restore(db.key()), *WRITING)
@@ -163,7 +163,7 @@ async def test_of_two_restorers_one_does_it(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_reader_whose_object_is_gone_looks_again(db: Rig) -> None:
+async def test_a_reader_whose_object_was_deleted_meanwhile_reads_the_item_again(db: Rig) -> None:
     async def archive_anew() -> None:
         await write_once(db, assign)
         await db.run()
@@ -189,7 +189,7 @@ async def test_a_reader_whose_object_is_gone_looks_again(db: Rig) -> None:
 
 @every_write
 @in_memory
-async def test_an_item_that_is_archived_between_the_read_and_the_commit_is_written_all_the_same(
+async def test_an_item_archived_between_the_read_and_the_commit_is_still_written(
     db: Rig, write: Any, changes: dict[str, Any] | None
 ) -> None:
     await db.create()
@@ -208,7 +208,7 @@ async def test_an_item_that_is_archived_between_the_read_and_the_commit_is_writt
 
 @every_write
 @in_memory
-async def test_an_archived_item_that_is_brought_back_between_the_read_and_the_commit_is_contention(
+async def test_an_item_restored_between_the_read_and_the_commit_is_contention(
     db: Rig, write: Any, changes: dict[str, Any] | None
 ) -> None:
     await db.create()
@@ -224,10 +224,10 @@ async def test_an_archived_item_that_is_brought_back_between_the_read_and_the_co
 
 
 @in_memory
-async def test_a_transaction_that_only_read_an_item_reads_it_again_when_it_was_archived_meanwhile(
+async def test_a_transaction_reads_an_item_again_if_it_was_archived_meanwhile(
     db: Rig,
 ) -> None:
-    """Its locks are on attributes that the pointer has not got."""
+    """The transaction's locks are on attributes that the pointer lacks."""
     await db.create()
     await db.create("2", placed_at=db.clock.now())
     seen: list[int] = []

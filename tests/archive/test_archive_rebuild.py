@@ -1,4 +1,4 @@
-"""Rebuilding pointers: from the objects that are still there, verified; a missing item is never made again."""
+"""Pointers are rebuilt from existing objects, after verification; a missing item is never created."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def test_damaged_and_lost_pointers_are_rebuilt(db: Rig) -> None:
 
 
 @with_files
-async def test_the_newest_object_that_verifies_is_taken(db: Rig) -> None:
-    """Three versions were archived, and all objects are still there; the newest is damaged."""
+async def test_the_newest_valid_object_is_used(db: Rig) -> None:
+    """The item was archived three times, and all three objects still exist; the newest is damaged."""
     async with db.db.transaction() as tx:
         db.add(tx, "1")
 
@@ -70,7 +70,7 @@ async def test_the_newest_object_that_verifies_is_taken(db: Rig) -> None:
     assert await db.archive.rebuild_pointers(db.model) == ArchiveRebuild(1, 0, 1, 1, 0, 0, ())
     assert await db.note("1") == "b"
     assert db.row("1")[POINTER]["M"]["t"] == held["b"][POINTER]["M"]["t"]
-    db.put_row(held["a"])  # what the pointer names comes before what is newer
+    db.put_row(held["a"])  # the pointer's object takes precedence over newer ones
     assert (await db.archive.rebuild_pointers(db.model)).sound == 1
     assert await db.note("1") == "a"
 
@@ -84,7 +84,7 @@ def _refuse_deletions(request: Any) -> None:
 
 
 @with_files
-async def test_nothing_is_made_of_an_object_without_an_item(db: Rig) -> None:
+async def test_an_object_without_an_item_creates_none(db: Rig) -> None:
     await db.fill("1")
     db.send(DeleteItem(db.binding.table, db.row_key("1")))
     assert await db.archive.rebuild_pointers(db.model) == ArchiveRebuild(0, 0, 0, 0, 0, 0, ())
@@ -100,7 +100,7 @@ async def test_nothing_is_made_of_an_object_without_an_item(db: Rig) -> None:
 
 
 @with_files
-async def test_an_item_that_is_written_meanwhile_is_left_alone(db: Rig) -> None:
+async def test_an_item_written_meanwhile_is_not_changed(db: Rig) -> None:
     await db.fill("1")
     sound = db.row("1")
     damage(db)
@@ -126,7 +126,7 @@ async def test_an_item_that_is_restored_meanwhile_is_not_lost(db: Rig) -> None:
 
 
 @with_files
-async def test_a_pointer_of_a_newer_version_is_left_alone(db: Rig) -> None:
+async def test_a_pointer_of_a_newer_format_is_not_changed(db: Rig) -> None:
     await db.fill("1")
     row = db.row("1")
     row[POINTER] = {"M": {**row[POINTER]["M"], "f": {"N": "2"}, "k": {"S": "elsewhere"}}}
@@ -137,7 +137,7 @@ async def test_a_pointer_of_a_newer_version_is_left_alone(db: Rig) -> None:
 
 
 @with_files
-async def test_another_items_object_is_never_taken(db: Rig) -> None:
+async def test_another_item_s_object_is_never_used(db: Rig) -> None:
     await db.fill("1")
     await db.files.delete(FIRST)
     with pytest.raises(DanglingPointerError):
@@ -155,7 +155,7 @@ async def _metadata(db: Rig, key: str) -> dict[str, str]:
 
 
 @with_files
-async def test_an_ordinary_item_with_an_object_left_over_stays_as_it_is(db: Rig) -> None:
+async def test_a_hot_item_with_a_leftover_object_is_not_changed(db: Rig) -> None:
     await db.fill("1")
     db.recorder.before = _refuse_deletions
     await db.archive.restore(db.model.key(customer="ada", number="1"))

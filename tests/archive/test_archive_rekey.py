@@ -1,4 +1,4 @@
-"""Rekey: objects move to the keys of the present template, and items can be read all the time."""
+"""Rekey moves objects to the keys of the current template, while items stay readable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTES = ["note 1", "note 2"]
 
 
 @everywhere
-async def test_objects_move_to_the_keys_of_the_present_template(db: Rig) -> None:
+async def test_objects_move_to_the_keys_of_the_current_template(db: Rig) -> None:
     await db.fill("1", "2")
     before = db.row("1")[POINTER]["M"]
     db.declare(key=NEW)
@@ -43,7 +43,7 @@ async def test_objects_move_to_the_keys_of_the_present_template(db: Rig) -> None
 
 
 @with_files
-async def test_another_style_moves_them_too_and_never_over_another_items_object(db: Rig) -> None:
+async def test_a_new_key_style_moves_objects_and_overwrites_none(db: Rig) -> None:
     db.declare(key_style="hashed")
     await db.fill("a:b", "a_b")
     db.declare()
@@ -57,7 +57,9 @@ async def test_another_style_moves_them_too_and_never_over_another_items_object(
 
 @pytest.mark.parametrize("write", range(6))
 @with_files
-async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db: Rig, write: int) -> None:
+async def test_after_a_death_at_any_write_nothing_is_lost_and_the_next_run_continues(
+    db: Rig, write: int
+) -> None:
     await db.fill("1", "2")
     db.declare(key=NEW)
     with db.die_after(write), pytest.raises(Died):
@@ -74,7 +76,7 @@ async def test_a_death_after_any_write_loses_nothing_and_the_next_run_goes_on(db
 
 @pytest.mark.parametrize("arrives", [True, False])
 @with_files
-async def test_a_lost_reply_is_looked_up(db: Rig, arrives: bool) -> None:
+async def test_after_a_lost_reply_rekey_reads_the_item_to_learn_the_outcome(db: Rig, arrives: bool) -> None:
     await db.fill("1")
     db.declare(key=NEW)
 
@@ -93,7 +95,7 @@ async def test_a_lost_reply_is_looked_up(db: Rig, arrives: bool) -> None:
 
 
 @with_files
-async def test_an_item_that_is_written_meanwhile_stays_as_it_was_written(db: Rig) -> None:
+async def test_an_item_written_meanwhile_keeps_the_write(db: Rig) -> None:
     await db.fill("1")
     db.declare(key=NEW)
 
@@ -109,7 +111,7 @@ async def test_an_item_that_is_written_meanwhile_stays_as_it_was_written(db: Rig
 
 
 @everywhere
-async def test_of_two_rekeys_neither_deletes_the_others_object(db: Rig) -> None:
+async def test_two_concurrent_rekeys_keep_the_item_s_object(db: Rig) -> None:
     await db.fill("1")
     db.declare(key=NEW)
 
@@ -123,7 +125,7 @@ async def test_of_two_rekeys_neither_deletes_the_others_object(db: Rig) -> None:
 
 
 @with_files
-async def test_an_item_that_is_deleted_meanwhile_is_not_made_again(db: Rig) -> None:
+async def test_an_item_deleted_meanwhile_is_not_created_again(db: Rig) -> None:
     await db.fill("1")
     db.declare(key=NEW)
 
@@ -138,7 +140,7 @@ async def test_an_item_that_is_deleted_meanwhile_is_not_made_again(db: Rig) -> N
 
 
 @with_files
-async def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(db: Rig) -> None:
+async def test_an_unreadable_object_is_counted_and_the_others_move(db: Rig) -> None:
     await db.fill("1", "2")
     await db.files.delete("orders/ada/1.json.gz")
     db.declare(key=NEW)
@@ -148,8 +150,8 @@ async def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(db: Rig) -> N
     assert await db.note("2") == "note 2"
 
 
-def test_a_copy_of_a_table_leaves_objects_to_the_original_and_gets_its_own() -> None:
-    """A backup that was restored under another name has pointers to the objects of the original."""
+def test_a_copied_table_does_not_delete_the_original_s_objects_and_can_get_its_own() -> None:
+    """A backup restored under another name has pointers to the objects of the original."""
 
     class Order(Model, table="orders", archive=Archive(timestamp="placed_at", key=OLD)):
         customer: Key[str]

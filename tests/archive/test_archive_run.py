@@ -1,4 +1,4 @@
-"""Runs: which items go, how many, how fast, at what cost; stopped, taken up, dry, refused."""
+"""Runs: which items they archive, how many, how fast, at what cost; interrupted, resumed, dry and refused runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ AGES: list[tuple[type[Model], Any, str]] = [
     ("model", "at", "expected"), AGES, ids=[f"{place} {each[0].__name__}" for place, each in enumerate(AGES)]
 )
 @in_memory
-async def test_the_timestamp_says_how_old_an_item_is(db: Rig, model: Any, at: Any, expected: str) -> None:
+async def test_the_timestamp_determines_the_age_of_an_item(
+    db: Rig, model: Any, at: Any, expected: str
+) -> None:
     async with db.db.transaction() as tx:
         tx.create(model, name="a", at=at)
     report = await db.archive.run(model, segments=1)
@@ -82,7 +84,7 @@ async def test_the_timestamp_says_how_old_an_item_is(db: Rig, model: Any, at: An
 
 
 @in_memory
-async def test_an_item_without_its_timestamp_stays(db: Rig) -> None:
+async def test_an_item_without_a_timestamp_is_skipped(db: Rig) -> None:
     await db.create()
     stored = dict(await db.fetch_stored())
     del stored["placed_at"]
@@ -98,7 +100,7 @@ class Session(Model, ttl="ends", archive=Archive(key="sessions/{partitionKey}"))
 
 
 @in_memory
-async def test_what_has_expired_is_not_archived_and_an_archived_item_expires(db: Rig) -> None:
+async def test_expired_items_are_not_archived_and_archived_items_expire(db: Rig) -> None:
     async with db.db.transaction() as tx:
         tx.create(Session, name="a", ends=db.clock.now() + timedelta(days=1))
         tx.create(Session, name="b", ends=db.clock.now() + timedelta(days=3))
@@ -116,7 +118,7 @@ async def test_what_has_expired_is_not_archived_and_an_archived_item_expires(db:
 
 
 @in_memory
-async def test_a_blind_put_takes_the_place_of_an_archived_item_that_has_expired(db: Rig) -> None:
+async def test_a_blind_put_replaces_an_expired_archived_item(db: Rig) -> None:
     async with db.db.transaction() as tx:
         tx.create(Session, name="a", ends=db.clock.now() + timedelta(days=1))
     await db.archive.run(Session, where=col(Session.text) == "x")
@@ -142,7 +144,7 @@ async def test_a_pointer_is_never_archived(db: Rig) -> None:
 
 
 @in_memory
-async def test_an_item_with_more_attributes_than_a_condition_takes_stays_and_leaves_no_object(
+async def test_an_item_with_too_many_attributes_for_a_condition_is_skipped(
     db: Rig,
 ) -> None:
     await db.create()
@@ -158,7 +160,7 @@ async def test_an_item_with_more_attributes_than_a_condition_takes_stays_and_lea
 
 
 @everywhere
-async def test_an_item_with_a_hundred_attributes_goes(db: Rig) -> None:
+async def test_an_item_with_a_hundred_attributes_is_archived(db: Rig) -> None:
     await db.create()
     await db.put_raw(
         {**await db.fetch_stored(), **{f"attribute {number}": {"N": str(number)} for number in range(100)}}
@@ -179,7 +181,7 @@ class Heavy(Model, archive=Archive(min_item_bytes=1000, key="heavy/{partitionKey
 
 
 @in_memory
-async def test_small_items_stay_and_so_do_kept_fields(db: Rig) -> None:
+async def test_small_items_and_kept_fields_stay_in_the_table(db: Rig) -> None:
     async with db.db.transaction() as tx:
         tx.create(Heavy, name="small", text="x")
         tx.create(Heavy, name="large", text="x" * 1000)
@@ -196,7 +198,7 @@ async def test_small_items_stay_and_so_do_kept_fields(db: Rig) -> None:
 
 
 @in_memory
-async def test_no_more_items_go_than_the_caller_wants_and_the_next_run_goes_on(db: Rig) -> None:
+async def test_a_run_stops_at_max_items_and_the_next_run_continues(db: Rig) -> None:
     await db.create_many(11)
     before = await db.all()
     counts = [(await db.run(max_items=4)).archived for _ in range(4)]
@@ -204,11 +206,11 @@ async def test_no_more_items_go_than_the_caller_wants_and_the_next_run_goes_on(d
     assert len(await db.objects()) == 11
     assert await db.all() == before
     await db.create("later")
-    assert (await db.run()).archived == 1, "a run that has ended is not taken up"
+    assert (await db.run()).archived == 1, "a finished run is not resumed"
 
 
 @in_memory
-async def test_a_stopped_run_is_taken_up_where_it_was(db: Rig) -> None:
+async def test_an_interrupted_run_is_resumed_where_it_stopped(db: Rig) -> None:
     await db.create_many(9, note=BIG)
     swaps = 0
 
@@ -234,7 +236,7 @@ async def test_a_stopped_run_is_taken_up_where_it_was(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_stopped_run_is_not_taken_up_by_one_with_another_predicate_or_from_the_start(db: Rig) -> None:
+async def test_a_run_with_another_predicate_or_a_restart_begins_at_the_start(db: Rig) -> None:
     await db.create_many(9, note=BIG)
 
     async def scan_from(**options: Any) -> Any:
@@ -252,11 +254,9 @@ async def test_a_stopped_run_is_not_taken_up_by_one_with_another_predicate_or_fr
 
 @pytest.mark.parametrize("segments", [1, 4])
 @in_memory
-async def test_a_rate_bounds_the_capacity_that_is_used_and_costs_no_more_time_than_that(
-    db: Rig, segments: int
-) -> None:
+async def test_a_rate_limits_the_capacity_used_without_needless_waits(db: Rig, segments: int) -> None:
     await db.create_many(24, note="x" * 3000)
-    await db.run(dry_run=True)  # finds the tables
+    await db.run(dry_run=True)  # reads the descriptions of the tables
     db.recorder.forget()
     began = db.clock.now()
     await db.run(rate=10, segments=segments)
@@ -270,7 +270,7 @@ async def test_a_rate_bounds_the_capacity_that_is_used_and_costs_no_more_time_th
 
 
 @in_memory
-async def test_an_item_that_fails_does_not_keep_the_others_from_going(db: Rig) -> None:
+async def test_an_item_that_fails_does_not_stop_the_others(db: Rig) -> None:
     await db.create_many(5)
 
     def refuse(request: Any) -> None:
@@ -289,7 +289,7 @@ async def test_an_item_that_fails_does_not_keep_the_others_from_going(db: Rig) -
 
 
 @in_memory
-async def test_a_service_that_is_down_ends_the_run(db: Rig) -> None:
+async def test_an_unavailable_service_ends_the_run(db: Rig) -> None:
     await db.create_many(5)
 
     def fail(request: Any) -> None:
@@ -316,7 +316,7 @@ async def test_progress_only_grows_and_ends_with_the_report(db: Rig) -> None:
 
 @in_memory
 async def test_a_run_sends_two_requests_for_an_item_and_two_for_a_page(db: Rig) -> None:
-    await db.run()  # finds the tables
+    await db.run()  # reads the descriptions of the tables
     await db.create_many(20)
     db.recorder.forget()
     report = await db.run(segments=2)
@@ -326,7 +326,9 @@ async def test_a_run_sends_two_requests_for_an_item_and_two_for_a_page(db: Rig) 
     assert not {GetObject, HeadObject} & set(kinds)
     pages = kinds.count(Scan)
     others = len(kinds) - 2 * 20 - pages
-    assert others <= 1 + 2 + pages + 3, "the table's description, places read, kept and forgotten"
+    assert others <= 1 + 2 + pages + 3, (
+        "the table's description, and the run's position read, written and deleted"
+    )
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,7 @@ async def test_a_run_sends_two_requests_for_an_item_and_two_for_a_page(db: Rig) 
     ids=str,
 )
 @in_memory
-async def test_options_of_a_run_that_mean_nothing_are_refused(db: Rig, options: Any) -> None:
+async def test_invalid_options_of_a_run_are_refused(db: Rig, options: Any) -> None:
     (name,) = options
     with pytest.raises(InvalidOptionsError, match=name):
         await db.run(**options)
@@ -345,9 +347,9 @@ async def test_options_of_a_run_that_mean_nothing_are_refused(db: Rig, options: 
 
 
 @everywhere
-async def test_a_dry_run_says_what_the_run_then_does_and_figures_follow_the_formulas(db: Rig) -> None:
-    """All but the first are in the index by product, which holds whole items."""
-    await db.db.query(db.model, index="by_product", product="tea").all()  # has the index made
+async def test_a_dry_run_predicts_the_run_and_its_figures_follow_the_formulas(db: Rig) -> None:
+    """All items but the first are in the index by product, which holds whole items."""
+    await db.db.query(db.model, index="by_product", product="tea").all()  # creates the index
     for number, size in enumerate((10, 900, 5000, 40_000)):
         await db.create(str(number), note="note " * (size // 5), product="tea" if number else None)
     await db.create("young", placed_at=NOW)
@@ -355,7 +357,7 @@ async def test_a_dry_run_says_what_the_run_then_does_and_figures_follow_the_form
     dry = await db.run(dry_run=True)
     assert await db.objects() == []
     real = await db.run()
-    assert replace(dry, scanned=real.scanned) == real, "the run's own places are in the one table, too"
+    assert replace(dry, scanned=real.scanned) == real, "the run's own records are in the one table, too"
     pages = await db.list_files()
     objects = {each.key: each.size for each in pages}
     prices, once, monthly, classes = real.prices, 0.0, 0.0, [0] * 6
@@ -393,7 +395,7 @@ async def test_on_dynamodb_a_run_that_loses_money_is_refused_unless_it_is_forced
     assert "min_item_bytes" in str(refused.value)
     assert await db.objects() == []
     await db.create("large", note="x" * 100_000)
-    assert (await db.archive.run(db.model, keep_months=6)).archived == 4, "the whole is worth it"
+    assert (await db.archive.run(db.model, keep_months=6)).archived == 4, "together, the items are worth it"
     await db.archive.restore_all(db.model)
     with pytest.raises(ArchiveLossError, match="months"):
         await db.archive.run(db.model, keep_months=2)
@@ -401,7 +403,7 @@ async def test_on_dynamodb_a_run_that_loses_money_is_refused_unless_it_is_forced
 
 
 @in_memory
-async def test_embedded_only_reports_what_loses_money(db: Rig) -> None:
+async def test_an_embedded_run_only_reports_items_that_lose_money(db: Rig) -> None:
     await db.create()
     report = await db.archive.run(db.model)
     assert (report.archived, report.losing) == (1, 1)

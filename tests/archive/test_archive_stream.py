@@ -1,4 +1,4 @@
-"""A stream's records of items that were archived, moved and brought back."""
+"""Stream records of items that were archived, moved and restored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(db: Rig, *given: Any, **options: Any) -> StreamChange[Any]:
 
 
 @with_files
-async def test_what_becomes_a_pointer_is_archived_and_what_comes_back_is_restored(db: Rig) -> None:
+async def test_archiving_and_restoring_are_changes_of_their_own_kind(db: Rig) -> None:
     async with db.db.transaction() as tx:
         db.add(tx, "1")
     hot = db.row("1")
@@ -59,7 +59,7 @@ async def test_what_becomes_a_pointer_is_archived_and_what_comes_back_is_restore
 
 
 @with_files
-async def test_a_view_with_less_says_what_it_can(db: Rig) -> None:
+async def test_a_view_with_one_image_gives_what_it_has(db: Rig) -> None:
     async with db.db.transaction() as tx:
         db.add(tx, "1")
     hot = db.row("1")

@@ -1,4 +1,4 @@
-"""The sweep: what no pointer names goes, after a week, and nothing else, whatever happens meanwhile."""
+"""The sweep deletes objects without a pointer after a week, and nothing else, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def refuse_deletions(request: Any) -> None:
         raise UnsupportedConditionError("the server ignores conditions on deletions")
 
 
-async def leave_behind(db: Rig) -> None:
-    """Two archived orders, and an object of the second, which is hot: the process died before it was deleted."""
+async def leave_orphan(db: Rig) -> None:
+    """Leave two archived orders, and restore the second without deleting its object, as a process that died would."""
     await db.fill("1", "2")
 
     db.recorder.before = refuse_deletions
@@ -34,8 +34,8 @@ async def leave_behind(db: Rig) -> None:
 
 
 @everywhere
-async def test_what_no_pointer_names_goes_after_a_week(db: Rig) -> None:
-    await leave_behind(db)
+async def test_an_object_without_a_pointer_is_deleted_after_a_week(db: Rig) -> None:
+    await leave_orphan(db)
     assert (await db.archive.sweep(db.model, dry_run=False)).examined == 0
     db.clock.forward(8 * 86400)
     seen: list[ArchiveSweep] = []
@@ -47,7 +47,7 @@ async def test_what_no_pointer_names_goes_after_a_week(db: Rig) -> None:
 
 
 @with_files
-async def test_the_object_of_a_deleted_item_goes_and_what_others_put_there_stays(db: Rig) -> None:
+async def test_the_object_of_a_deleted_item_is_deleted_and_foreign_objects_are_kept(db: Rig) -> None:
     await db.fill("1")
     await db.files.put("orders/ada/9.json.gz", b"not ours")
     db.send(DeleteItem(db.binding.table, db.row_key("1")))
@@ -57,8 +57,8 @@ async def test_the_object_of_a_deleted_item_goes_and_what_others_put_there_stays
 
 
 @with_files
-async def test_where_deletions_know_no_conditions_nothing_goes_unless_the_caller_vouches(db: Rig) -> None:
-    await leave_behind(db)
+async def test_without_conditional_deletions_nothing_is_deleted_unless_exclusive(db: Rig) -> None:
+    await leave_orphan(db)
     db.clock.forward(8 * 86400)
 
     def refuse(request: Any) -> None:
@@ -75,8 +75,8 @@ async def test_where_deletions_know_no_conditions_nothing_goes_unless_the_caller
 
 
 @everywhere
-async def test_an_item_that_is_archived_again_meanwhile_keeps_its_object(db: Rig) -> None:
-    await leave_behind(db)
+async def test_an_item_archived_again_before_the_deletion_keeps_its_object(db: Rig) -> None:
+    await leave_orphan(db)
     db.clock.forward(8 * 86400)
 
     async def archive_again() -> None:
@@ -89,8 +89,8 @@ async def test_an_item_that_is_archived_again_meanwhile_keeps_its_object(db: Rig
 
 
 @with_files
-async def test_an_item_that_is_archived_again_after_it_was_looked_at_keeps_its_object(db: Rig) -> None:
-    await leave_behind(db)
+async def test_an_item_archived_again_during_the_check_keeps_its_object(db: Rig) -> None:
+    await leave_orphan(db)
     db.clock.forward(8 * 86400)
 
     async def archive_again() -> None:
@@ -113,7 +113,7 @@ async def test_a_damaged_or_lost_pointer_keeps_its_object(db: Rig) -> None:
 
 
 @with_files
-async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: Rig) -> None:
+async def test_another_model_s_objects_are_foreign_even_with_the_same_prefix(db: Rig) -> None:
     class Parcel(
         Model, table="parcels" if db.way.own else None, archive=Archive(key="orders/{partitionKey}")
     ):
@@ -135,8 +135,8 @@ async def test_another_models_objects_are_foreign_even_with_the_same_prefix(db: 
 
 
 @with_files
-async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
-    await leave_behind(db)
+async def test_after_a_death_the_next_sweep_finishes(db: Rig) -> None:
+    await leave_orphan(db)
     db.clock.forward(8 * 86400)
     with db.die_after(0), pytest.raises(Died):
         await db.archive.sweep(db.model, dry_run=False)
@@ -146,8 +146,8 @@ async def test_a_death_leaves_the_rest_to_the_next(db: Rig) -> None:
 
 
 @with_files
-async def test_a_shorter_grace_needs_the_caller_to_vouch(db: Rig) -> None:
-    await leave_behind(db)
+async def test_a_shorter_grace_period_needs_exclusive(db: Rig) -> None:
+    await leave_orphan(db)
     with pytest.raises(InvalidOptionsError, match="at least 7 days"):
         await db.archive.sweep(db.model, older_than=timedelta(), dry_run=False)
     db.clock.forward(60)
@@ -159,15 +159,17 @@ async def test_a_shorter_grace_needs_the_caller_to_vouch(db: Rig) -> None:
 
 
 @with_files
-async def test_of_two_archivers_with_the_same_snapshot_neither_deletes_the_others_object(db: Rig) -> None:
-    """The second puts the same content before the first has swapped; its own swap then fails."""
+async def test_two_archivers_with_the_same_snapshot_keep_the_item_s_object(db: Rig) -> None:
+    """The second archiver puts the same content before the first swaps; the first one's swap then fails."""
     async with db.db.transaction() as tx:
         db.add(tx, "1")
 
     async def overtake() -> None:
         assert (await db.run(restart=True)).archived == 1
 
-    db.in_between(overtake, UpdateItem)  # it puts over the first's object, and swaps; the first's swap fails
+    db.in_between(
+        overtake, UpdateItem
+    )  # it replaces the first one's object and swaps; then the first one's swap fails
     await db.run()
     assert await db.note("1") == "note 1"
     db.clock.forward(8 * 86400)
@@ -176,8 +178,8 @@ async def test_of_two_archivers_with_the_same_snapshot_neither_deletes_the_other
 
 
 @everywhere
-async def test_an_archiver_that_was_overtaken_by_an_archiver_and_a_restore_loses_nothing(db: Rig) -> None:
-    """Its object was taken over by another archiver's, whose item then came back: it has to be there still."""
+async def test_an_archiver_overtaken_by_another_and_a_restore_loses_nothing(db: Rig) -> None:
+    """Another archiver took over its object, and the item was restored; the object must still exist."""
     async with db.db.transaction() as tx:
         db.add(tx, "1")
 
@@ -192,8 +194,8 @@ async def test_an_archiver_that_was_overtaken_by_an_archiver_and_a_restore_loses
 
 
 @with_files
-async def test_a_server_that_cannot_replace_a_certain_object_gets_another_one(db: Rig) -> None:
-    await leave_behind(db)
+async def test_a_server_without_conditional_puts_gets_a_new_object(db: Rig) -> None:
+    await leave_orphan(db)
 
     def refuse(request: Any) -> None:
         if isinstance(request, PutObject) and request.if_match is not None:

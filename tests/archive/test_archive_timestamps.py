@@ -1,4 +1,4 @@
-"""Which field types can say how old an item is."""
+"""Which field types can tell the age of an item."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ NOON = datetime(2024, 1, 15, 12, tzinfo=UTC)
         (None, None, None),
     ],
 )
-def test_a_moment_is_read_from_a_field_or_is_unknown(unit: Any, value: Any, moment: datetime | None) -> None:
+def test_a_timestamp_is_read_from_a_field_or_is_none(unit: Any, value: Any, moment: datetime | None) -> None:
     assert Archive(timestamp="at", unit=unit).read_timestamp(value) == moment

@@ -1,4 +1,4 @@
-"""An export has every item of a model, hot or cold, whole; a file appears when it is complete."""
+"""An export contains every item of a model, hot or cold, in full; its file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -97,9 +97,7 @@ def read_lines(data: bytes) -> list[Any]:
 
 
 @in_both_colours
-async def test_lines_of_dynamodb_json_put_into_another_table_are_the_same_items(
-    db: Any, tmp_path: Path
-) -> None:
+async def test_exported_dynamodb_json_can_be_put_into_another_table(db: Any, tmp_path: Path) -> None:
     file = tmp_path / "sales.json.gz"
     report = await Awaited(db.archive).export(Sale, to=file)
     assert (report.items, report.cold, report.bytes) == (5, 4, file.stat().st_size)
@@ -125,7 +123,7 @@ async def test_a_stream_gets_the_same_bytes_and_progress_only_grows(db: Any) -> 
 
 
 @in_both_colours
-async def test_no_file_appears_for_an_export_that_meets_a_missing_object(db: Any, tmp_path: Path) -> None:
+async def test_an_export_that_finds_an_object_missing_leaves_the_old_file(db: Any, tmp_path: Path) -> None:
     file = tmp_path / "sales.json.gz"
     file.write_bytes(b"an earlier export")
     view_blocking(db).files.delete(view_blocking(db).archive.key(Sale.key(shop="north", number=1)))
@@ -134,7 +132,7 @@ async def test_no_file_appears_for_an_export_that_meets_a_missing_object(db: Any
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"an earlier export"]
 
 
-def test_an_export_of_a_derived_model_has_only_its_items_and_expired_items_are_left_out() -> None:
+def test_an_export_leaves_out_items_of_other_models_and_expired_items() -> None:
     with Database("memory:", files="memory:") as db:
         with db.transaction() as tx:
             tx.create(Sale, shop="north", number=1, at=OLD)
@@ -147,10 +145,10 @@ def test_an_export_of_a_derived_model_has_only_its_items_and_expired_items_are_l
             assert [item["_type"]["S"] for item in read_lines(stream.getvalue())] == names
 
 
-def test_few_archived_items_are_in_memory_at_a_time() -> None:
+def test_an_export_holds_few_archived_items_in_memory() -> None:
     held: list[int] = []
 
-    class Watched(BytesIO):
+    class WatchedStream(BytesIO):
         def write(self, data: Any) -> int:
             held.append(len(gets()))
             return super().write(data)
@@ -165,11 +163,11 @@ def test_few_archived_items_are_in_memory_at_a_time() -> None:
             for number in range(99):
                 tx.create(Sale, shop="north", number=number, at=OLD, raw=randbytes(3000))
         db.archive.run(Sale)
-        db.archive.export(Sale, to=Watched())
-    assert held[0] < len(gets()) == 99  # some of it was written before all was read
+        db.archive.export(Sale, to=WatchedStream())
+    assert held[0] < len(gets()) == 99  # some items were written before all were read
 
 
-def test_what_cannot_be_exported_is_refused_before_anything_is_read(
+def test_an_impossible_export_is_refused_before_anything_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -198,9 +196,7 @@ def load_parquet() -> Any:
 
 
 @in_both_colours
-async def test_parquet_has_a_typed_column_for_each_field_and_a_row_for_each_item(
-    db: Any, tmp_path: Path
-) -> None:
+async def test_parquet_has_a_typed_column_per_field_and_a_row_per_item(db: Any, tmp_path: Path) -> None:
     parquet, file = load_parquet(), tmp_path / "sales.parquet"
     report = await Awaited(db.archive).export(Sale, to=file, format="parquet")
     assert (report.items, report.cold, report.bytes) == (5, 4, file.stat().st_size)
@@ -248,7 +244,7 @@ def test_parquet_is_written_in_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted(parquet.read_table(file)["number"].to_pylist()) == list(range(99))
 
 
-def test_a_number_that_no_column_holds_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_number_too_large_for_its_column_is_refused(tmp_path: Path) -> None:
     load_parquet()
     with Database("memory:", files="memory:") as db:
         with db.transaction() as tx:

@@ -1,4 +1,4 @@
-"""A process dies, or a reply is lost, at any request of a pack's life: all items stay, and no byte is left over."""
+"""A process dies, or a reply is lost, at any request on a pack: all items stay intact, and no bytes are left over."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pack_rig import (
     Death,
     Parcel,
     Shipment,
+    check_nothing_left,
     die_after,
     die_before,
-    leave_nothing,
     lose_reply,
     pack_items,
     revive,
@@ -57,31 +57,33 @@ async def prepare_sweep(db: Rig) -> None:
     [(prepare_run, run_packs), (prepare_compaction, compact), (prepare_sweep, sweep_later)],
     ids=["run", "compaction", "sweep"],
 )
-@pytest.mark.parametrize("harm", [die_before, die_after, lose_reply] if TORTURE else [die_after, lose_reply])
-async def test_items_are_the_same_after_a_death_or_a_fault_and_a_rerun(
+@pytest.mark.parametrize(
+    "inject", [die_before, die_after, lose_reply] if TORTURE else [die_after, lose_reply]
+)
+async def test_items_are_unchanged_after_a_death_or_fault_and_a_second_run(
     db: Rig,
     prepare: Callable[[Rig], Awaitable[Any]],
     act: Callable[[Rig], Awaitable[Any]],
-    harm: Callable[[Rig, int], Callable[[], bool]],
+    inject: Callable[[Rig, int], Callable[[], bool]],
 ) -> None:
-    step, harmed = 0, True
-    while harmed:
+    step, struck = 0, True
+    while struck:
         step += 1
         await prepare(db)
         known = await db.all()
-        happened = harm(db, step)
+        happened = inject(db, step)
         try:
             await act(db)
         except (Death, OutcomeUnknown):
             assert happened()
         finally:
-            harmed = happened()
+            struck = happened()
             revive(db)
         assert await db.all() == known
         await act(db)
         assert await db.all() == known
         assert [number for number in known if not await db.is_cold(number)] == []
-        await leave_nothing(db)
+        await check_nothing_left(db)
         assert await db.all() == known
         async with db.db.transaction() as tx:
             for number in known:

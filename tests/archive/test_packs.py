@@ -1,4 +1,4 @@
-"""Many small items share an object: each is read, changed and deleted by itself, and a pack goes when none needs it."""
+"""Many small items share an object: each is read, changed and deleted alone, and a pack is deleted once unneeded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pack_rig import (
     Death,
     Parcel,
     Shipment,
-    leave_nothing,
+    check_nothing_left,
     pack_items,
     packs_of,
     revive,
@@ -39,7 +39,7 @@ from holdall.errors import CorruptArchiveError, DanglingPointerError, InvalidOpt
 
 
 @everywhere
-async def test_one_request_stores_many_items_and_each_is_read_alone(db: Rig) -> None:
+async def test_one_request_stores_many_items_and_each_can_be_read_alone(db: Rig) -> None:
     known = await pack_items(db)
     assert len(db.recorder.list_sent(PutObject)) == 1
     assert await db.all() == known
@@ -57,7 +57,7 @@ async def test_one_request_stores_many_items_and_each_is_read_alone(db: Rig) -> 
 
 
 @everywhere
-async def test_a_write_brings_an_item_back_and_leaves_the_pack_to_the_others(db: Rig) -> None:
+async def test_a_write_restores_its_item_and_keeps_the_pack_for_the_others(db: Rig) -> None:
     known = await pack_items(db)
     async with db.db.transaction() as tx:  # read and written
         order = await tx.get_one(db.key("000"))
@@ -73,24 +73,24 @@ async def test_a_write_brings_an_item_back_and_leaves_the_pack_to_the_others(db:
     assert await db.all() == known
     assert [number for number in known if await db.is_cold(number)] == ["004"]
     assert len(await packs_of(db)) == 1
-    await leave_nothing(db)
+    await check_nothing_left(db)
     assert await db.all() == known
 
 
 @everywhere
-async def test_compaction_frees_what_is_not_needed_and_the_sweep_deletes_the_old_pack(db: Rig) -> None:
+async def test_compaction_moves_live_items_and_the_sweep_deletes_the_old_pack(db: Rig) -> None:
     known = await pack_items(db, 6)
     (old,) = await packs_of(db)
     for number in ("000", "001", "002", "003"):
         async with db.db.transaction() as tx:
             tx.delete(db.key(number))
         del known[number]
-    assert (await db.archive.compact(db.model)).packs == 0  # it is young
+    assert (await db.archive.compact(db.model)).packs == 0  # the pack is too young
     db.clock.forward(WEEK + 1)
-    would = await db.archive.compact(db.model, dry_run=True)
+    predicted = await db.archive.compact(db.model, dry_run=True)
     done = await db.archive.compact(db.model)
-    assert (would.packs, would.rewritten, would.moved) == (1, 1, 2)
-    assert would == done
+    assert (predicted.packs, predicted.rewritten, predicted.moved) == (1, 1, 2)
+    assert predicted == done
     pointers = [read_pointer(await db.fetch_stored(number)) for number in known]
     assert {pointer.key for pointer in pointers} == {key for key in await packs_of(db) if key != old}
     assert await db.all() == known
@@ -103,7 +103,7 @@ async def test_compaction_frees_what_is_not_needed_and_the_sweep_deletes_the_old
 
 
 @in_memory
-async def test_a_pack_with_enough_that_is_needed_stays_unless_all_dead_bytes_are_to_go(db: Rig) -> None:
+async def test_a_pack_with_enough_live_bytes_is_kept_unless_live_share_is_one(db: Rig) -> None:
     known = await pack_items(db)
     async with db.db.transaction() as tx:
         tx.delete(db.key("000"))
@@ -141,7 +141,7 @@ async def test_packs_are_bounded_in_items_and_bytes_and_max_items_holds(
     known = await pack_items(db, 7)
     assert len(await packs_of(db)) == 3
     assert await db.all() == known
-    await leave_nothing(db)
+    await check_nothing_left(db)
     monkeypatch.setattr("holdall.archive.pack.batch.PACK_BYTES", 1)
     assert (await db.run(segments=1, max_items=2)).archived == 2
     assert len(await packs_of(db)) == 2
@@ -169,7 +169,7 @@ async def test_a_run_at_a_rate_waits_between_the_items_of_a_pack(db: Rig) -> Non
 
 
 @in_memory
-async def test_what_stays_in_the_table_is_estimated_as_it_will_be(db: Rig) -> None:
+async def test_the_estimate_of_what_stays_in_the_table_is_right(db: Rig) -> None:
     db.model = Parcel if db.way.home == "one table" else Shipment
     await db.create("1")
     place = await find_place_in(db)
@@ -186,7 +186,7 @@ async def find_place_in(db: Rig) -> ArchivePlace:
 
 
 @in_memory
-async def test_an_item_that_is_written_during_a_run_stays_hot_and_its_slice_is_dead(db: Rig) -> None:
+async def test_an_item_written_during_a_run_stays_hot_and_its_slice_is_dead(db: Rig) -> None:
     db.model = Parcel if db.way.home == "one table" else Shipment
     await db.create_many(3)
 
@@ -202,11 +202,11 @@ async def test_an_item_that_is_written_during_a_run_stays_hot_and_its_slice_is_d
     assert [each["quantity"] for each in (await db.all()).values()] == [10, 11, 12]
     assert (await db.run(segments=1)).archived == 3
     assert len(await packs_of(db)) == 2
-    await leave_nothing(db)
+    await check_nothing_left(db)
 
 
 @in_memory
-async def test_an_item_that_is_written_during_compaction_keeps_what_was_written(db: Rig) -> None:
+async def test_an_item_written_during_compaction_keeps_the_write(db: Rig) -> None:
     known = await pack_items(db)
 
     async def write() -> None:
@@ -224,12 +224,12 @@ async def test_an_item_that_is_written_during_compaction_keeps_what_was_written(
     known["001"]["quantity"] = 99
     del known["000"], known["002"]
     assert await db.all() == known
-    await leave_nothing(db)
+    await check_nothing_left(db)
     assert await db.all() == known
 
 
 @in_memory
-async def test_two_compactions_at_once_and_a_sweep_after_either_lose_nothing(db: Rig) -> None:
+async def test_two_concurrent_compactions_with_a_sweep_lose_nothing(db: Rig) -> None:
     known = await pack_items(db)
     async with db.db.transaction() as tx:
         tx.delete(db.key("000"))
@@ -243,11 +243,11 @@ async def test_two_compactions_at_once_and_a_sweep_after_either_lose_nothing(db:
     done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
     assert done.moved == 0
     assert await db.all() == known
-    await leave_nothing(db)
+    await check_nothing_left(db)
 
 
 @in_memory
-async def test_a_transaction_that_read_an_item_before_compaction_tries_again(db: Rig) -> None:
+async def test_a_transaction_that_read_an_item_before_compaction_is_retried(db: Rig) -> None:
     await pack_items(db)
     async with db.db.transaction() as tx:
         tx.delete(db.key("000"))
@@ -282,7 +282,7 @@ async def test_a_reader_whose_pack_is_compacted_and_swept_meanwhile_reads_the_it
 
 
 @in_memory
-async def test_a_run_that_dies_between_two_pages_is_taken_up_with_the_items_that_were_waiting(
+async def test_after_a_death_between_two_pages_the_run_includes_the_items_still_waiting(
     db: Rig,
 ) -> None:
     db.model = Parcel if db.way.home == "one table" else Shipment
@@ -307,7 +307,7 @@ async def test_a_run_that_dies_between_two_pages_is_taken_up_with_the_items_that
 
 
 @in_memory
-async def test_a_damaged_slice_harms_one_item_alone(db: Rig) -> None:
+async def test_a_damaged_slice_affects_only_its_item(db: Rig) -> None:
     known = await pack_items(db)
     pointer = read_pointer(await db.fetch_stored("001"))
     assert pointer.offset is not None
@@ -323,7 +323,7 @@ async def test_a_damaged_slice_harms_one_item_alone(db: Rig) -> None:
     done = await db.archive.compact(db.model, older_than=timedelta(0), live_share=1)
     assert (done.moved, done.damaged) == (3, 1)
     await sweep_later(db)
-    with pytest.raises(CorruptArchiveError):  # still there, to be repaired
+    with pytest.raises(CorruptArchiveError):  # the damaged pack is kept, so that it can be repaired
         await db.get("001")
     await db.files.delete(pointer.key)
     with pytest.raises(DanglingPointerError):
@@ -332,7 +332,7 @@ async def test_a_damaged_slice_harms_one_item_alone(db: Rig) -> None:
 
 
 @in_memory
-async def test_packs_of_other_tables_and_other_objects_are_left_alone(db: Rig) -> None:
+async def test_packs_of_other_tables_and_foreign_objects_are_kept(db: Rig) -> None:
     await pack_items(db)
     key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
     foreign = Pack.of("another table", db.model.__name__, [Slice(key, "0" * 64, gzip.compress(b"{}"))], "id")
@@ -347,7 +347,7 @@ async def test_packs_of_other_tables_and_other_objects_are_left_alone(db: Rig) -
 
 
 @in_memory
-async def test_damaged_and_lost_pointers_are_rebuilt_from_packs_and_the_sweep_waits_for_that(db: Rig) -> None:
+async def test_pointers_are_rebuilt_from_packs_that_the_sweep_keeps_for_that(db: Rig) -> None:
     known = await pack_items(db, 3)
     (pack,) = await packs_of(db)
     first, second = await db.fetch_stored("000"), await db.fetch_stored("001")
@@ -389,7 +389,7 @@ def test_an_item_that_lost_its_pointer_keeps_its_pack_and_is_rebuilt() -> None:
 
 
 @in_memory
-async def test_rekey_leaves_packs_where_they_are_and_moves_items_out_once_they_are_not_packed(
+async def test_rekey_moves_items_out_of_packs_only_if_the_model_no_longer_packs(
     db: Rig,
 ) -> None:
     known = await pack_items(db)
@@ -408,7 +408,7 @@ async def test_rekey_leaves_packs_where_they_are_and_moves_items_out_once_they_a
     assert await db.all() == known
 
 
-def test_another_model_that_shares_table_and_prefix_leaves_packs_alone() -> None:
+def test_a_model_that_shares_table_and_prefix_keeps_another_model_s_packs() -> None:
     class Note(Model, archive=Archive(key="all/{partitionKey}", pack=True)):
         name: Key[str]
         text: str
@@ -428,7 +428,7 @@ def test_another_model_that_shares_table_and_prefix_leaves_packs_alone() -> None
         assert db.archive.sweep(Note, **options).deleted == 1
 
 
-def test_a_copy_of_a_table_leaves_packs_to_the_original_and_rekey_gives_it_its_own() -> None:
+def test_a_copied_table_does_not_change_the_original_s_packs_and_can_get_its_own() -> None:
     class Leaf(Model, table="leaves", archive=Archive(key="leaves/{partitionKey}", pack=True)):
         name: Key[str]
         text: str
@@ -471,11 +471,11 @@ def test_items_that_share_an_object_share_the_price_of_its_put() -> None:
 
 
 @in_memory
-async def test_a_dry_run_of_packs_reports_what_the_run_then_does(db: Rig) -> None:
+async def test_a_dry_run_of_packs_predicts_the_run(db: Rig) -> None:
     db.model = Parcel if db.way.home == "one table" else Shipment
     await db.create_many(4)
-    would, done = await db.run(dry_run=True, segments=1), await db.run(segments=1)
-    assert would == done
+    predicted, done = await db.run(dry_run=True, segments=1), await db.run(segments=1)
+    assert predicted == done
     sizes = [each.size for each in await db.list_files()]
     assert sum(sizes) == pytest.approx(done.object_bytes, rel=0.25)
     writes = 4 * (2 if db.model is Shipment else 1) * Prices().table_write  # an index holds whole items
@@ -493,7 +493,7 @@ def test_pack_is_true_or_false() -> None:
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=20), st.binary(max_size=50)), max_size=20))
-def test_an_index_is_read_from_pieces_of_any_size_and_says_where_slices_are(given: list[Any]) -> None:
+def test_an_index_is_read_from_pieces_of_any_size_and_locates_its_slices(given: list[Any]) -> None:
     slices = [
         Slice({"pk": {"S": text}}, f"{place:064}", gzip.compress(data, mtime=0))
         for place, (text, data) in enumerate(given)
@@ -513,7 +513,7 @@ def test_an_index_is_read_from_pieces_of_any_size_and_says_where_slices_are(give
     [b"", b"text", gzip.compress(b"[1]"), gzip.compress(b"{}")[:-4]],
     ids=["nothing", "text", "a list", "cut off"],
 )
-def test_what_is_not_a_pack_is_refused(data: bytes) -> None:
+def test_invalid_packs_are_refused(data: bytes) -> None:
     reader = IndexReader("here")
     with pytest.raises(CorruptArchiveError, match="here"):
         _ = reader.take(data[:3]), reader.take(data[3:]), reader.take(b"")
