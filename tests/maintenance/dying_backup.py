@@ -1,4 +1,4 @@
-"""A program that makes or restores a backup, and dies after so many of its steps: ``backup|restore PATH TARGET N``."""
+"""Makes or restores a backup, and dies after this many of its steps: ``backup|restore PATH TARGET N``."""
 
 from __future__ import annotations
 

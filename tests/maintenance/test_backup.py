@@ -43,7 +43,7 @@ def fill(db: Database, *names: str) -> None:
 
 
 def contents(db: Database) -> tuple[list[Any], dict[str, bytes]]:
-    """Everything that a database has."""
+    """All items and objects of a database."""
     items = [item for page in db.pages(Scan(db.table.name)) for item in page.items]
     return items, {each.key: db.files.get(each.key) for each in db.files.list()}
 
@@ -57,7 +57,7 @@ def source(tmp_path: Path) -> Iterator[Database]:
 
 
 def restore(tmp_path: Path, backup: Path, name: str = "b") -> tuple[list[Any], dict[str, bytes]]:
-    """What a backup has, restored into a new database, where every picture can be read."""
+    """Restore a backup into a new database, read every picture, and return all items and objects."""
     with Database(f"embedded:{tmp_path / name}.db") as db:
         db.restore(backup)
         photos = db.scan(Photo).all()
@@ -68,18 +68,18 @@ def restore(tmp_path: Path, backup: Path, name: str = "b") -> tuple[list[Any], d
         return contents(db)
 
 
-def test_a_restored_backup_has_everything(source: Database, tmp_path: Path) -> None:
+def test_a_restored_backup_is_complete(source: Database, tmp_path: Path) -> None:
     before = contents(source)
-    told: list[Any] = []
-    report = source.backup(tmp_path / "backup", progress=told.append)
-    assert told[-1] == report
+    reported: list[Any] = []
+    report = source.backup(tmp_path / "backup", progress=reported.append)
+    assert reported[-1] == report
     assert report.files == 6  # bytes and attributes of three objects
     fill(source, "eve")
     source.files.delete("notes/today")
     assert restore(tmp_path, tmp_path / "backup") == before
 
 
-def test_backups_are_made_and_restored_in_async_programs(source: Database, tmp_path: Path) -> None:
+def test_async_programs_can_make_and_restore_backups(source: Database, tmp_path: Path) -> None:
     before = contents(source)
 
     async def main() -> None:
@@ -92,7 +92,9 @@ def test_backups_are_made_and_restored_in_async_programs(source: Database, tmp_p
         assert contents(db) == before
 
 
-def test_a_backup_of_a_database_in_use_has_the_bytes_of_every_row(source: Database, tmp_path: Path) -> None:
+def test_a_backup_of_a_database_in_use_contains_the_bytes_of_every_row(
+    source: Database, tmp_path: Path
+) -> None:
     enough, busy = Event(), Event()
 
     def use() -> None:
@@ -130,7 +132,7 @@ def test_deletions_and_replacements_wait_until_the_objects_are_linked(tmp_path: 
     threads = [Thread(target=service.send_blocking, args=(change,)) for change in changes]
     for thread in threads:
         thread.start()
-    service.send_blocking(PutObject("", "another", b"x", if_absent="id"))  # replaces nothing
+    service.send_blocking(PutObject("", "another", b"x", if_absent="id"))  # a new object replaces none
     for thread in threads:
         thread.join(0.05)
         assert thread.is_alive()
@@ -149,8 +151,8 @@ def test_deletions_and_replacements_wait_until_the_objects_are_linked(tmp_path: 
     assert not Path(snapshot.directory).exists()
 
 
-def run_until(*arguments: object) -> bool:
-    """Whether the program came to its end; otherwise it was killed."""
+def run_to_death(*arguments: object) -> bool:
+    """Run the program; return whether it ended by itself and was not killed."""
     with Child("dying_backup.py", *arguments) as child:
         child.end()
         assert child.returncode in (0, -SIGKILL), child.account()
@@ -158,20 +160,18 @@ def run_until(*arguments: object) -> bool:
 
 
 @pytest.mark.torture
-def test_a_backup_that_is_killed_after_any_step_leaves_a_healthy_database(
-    source: Database, tmp_path: Path
-) -> None:
+def test_a_backup_killed_after_any_step_leaves_a_healthy_database(source: Database, tmp_path: Path) -> None:
     before = contents(source)
     for step in range(1, 100):
         target = tmp_path / f"backup{step}"
-        finished = run_until("backup", tmp_path / "a.db", target, step)
+        finished = run_to_death("backup", tmp_path / "a.db", target, step)
         if target.exists():
             assert restore(tmp_path, target, f"r{step}") == before
         for rest in tmp_path.glob(f"backup{step}.partial-*"):
             with Database(f"embedded:{tmp_path / 'c.db'}") as other, pytest.raises(InvalidOptionsError):
                 other.restore(rest)
             shutil.rmtree(rest)
-        source.files.put("notes/more", b"x")  # nothing waits for the dead process
+        source.files.put("notes/more", b"x")  # these calls must not wait for the dead process
         source.files.delete("notes/more")
         assert contents(source) == before
         if finished:
@@ -183,12 +183,12 @@ def test_a_backup_that_is_killed_after_any_step_leaves_a_healthy_database(
 
 
 @pytest.mark.torture
-def test_a_restore_that_is_killed_after_any_step_can_be_repeated(source: Database, tmp_path: Path) -> None:
+def test_a_restore_killed_after_any_step_can_be_repeated(source: Database, tmp_path: Path) -> None:
     before = contents(source)
     source.backup(tmp_path / "backup")
     for step in range(1, 100):
         target = tmp_path / f"r{step}.db"
-        finished = run_until("restore", target, tmp_path / "backup", step)
+        finished = run_to_death("restore", target, tmp_path / "backup", step)
         with Database(f"embedded:{target}") as db:
             if not db.table.exists():
                 db.restore(tmp_path / "backup")
@@ -210,7 +210,7 @@ def test_a_damaged_or_incomplete_backup_is_refused(source: Database, tmp_path: P
     (note,) = [path for path in (tmp_path / "backup").rglob("today") if path.is_file()]
     note.write_bytes(b"TEA")
     refuse(IntegrityError, "today is missing or damaged")
-    note.write_bytes(b"tea")  # with another time, as tools that copy directories leave it
+    note.write_bytes(b"tea")  # with another modification time, as after copying the directory
     database = tmp_path / "backup" / "database.sqlite"
     content = database.read_bytes()
     database.write_bytes(content[:-1] + b"?")
@@ -232,7 +232,7 @@ def test_a_damaged_or_incomplete_backup_is_refused(source: Database, tmp_path: P
     assert restore(tmp_path, tmp_path / "backup") == contents(source)
 
 
-def test_nothing_is_replaced(source: Database, tmp_path: Path) -> None:
+def test_backups_and_restores_overwrite_nothing(source: Database, tmp_path: Path) -> None:
     source.backup(tmp_path / "backup")
     with pytest.raises(InvalidOptionsError, match="exists already"):
         source.backup(tmp_path / "backup")
@@ -248,7 +248,7 @@ def test_nothing_is_replaced(source: Database, tmp_path: Path) -> None:
             db.restore(tmp_path / "backup")
 
 
-def test_only_what_is_on_this_machine_is_backed_up(tmp_path: Path) -> None:
+def test_only_data_on_this_machine_can_be_backed_up(tmp_path: Path) -> None:
     for settings, problem in (
         ({"url": "memory:"}, "not an embedded database"),
         ({"url": f"embedded:{tmp_path / 'a.db'}", "files": "memory:"}, "only files on this machine"),
@@ -265,7 +265,7 @@ def test_only_what_is_on_this_machine_is_backed_up(tmp_path: Path) -> None:
     assert not [*tmp_path.glob("*.partial-*")]
 
 
-def test_a_restore_that_died_while_it_copied_files_can_be_repeated(source: Database, tmp_path: Path) -> None:
+def test_a_restore_that_died_while_copying_files_can_be_repeated(source: Database, tmp_path: Path) -> None:
     before = contents(source)
     source.backup(tmp_path / "backup")
     assert restore(tmp_path, tmp_path / "backup") == before
@@ -273,6 +273,6 @@ def test_a_restore_that_died_while_it_copied_files_can_be_repeated(source: Datab
         path.unlink()
     (note,) = [path for path in (tmp_path / "b-files").rglob("today") if path.is_file()]
     note.unlink()
-    note.with_name("today~restoring").write_bytes(b"te")  # what a killed process leaves
+    note.with_name("today~restoring").write_bytes(b"te")  # left by a killed process
     assert restore(tmp_path, tmp_path / "backup") == before
     assert not note.with_name("today~restoring").exists()

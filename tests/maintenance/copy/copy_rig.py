@@ -20,7 +20,7 @@ from holdall.maintenance import CopyReport
 
 
 class Rig:
-    """The databases, both sync; ``copy`` works in the colour of the test."""
+    """The two databases, both sync; ``copy`` works in the colour of the test."""
 
     def __init__(self, source: Database, target: Database, colour: Colour, folder: Path) -> None:
         self.source = source
@@ -48,7 +48,7 @@ class Rig:
 
 
 def items(db: Database, table: str | None = None) -> list[Item]:
-    """Everything in a table, in a fixed order."""
+    """All items of a table, in a fixed order."""
     name = db.table.name if table is None else table
     found = [item for page in db.pages(Scan(name, consistent=True)) for item in page.items]
     return sorted(found, key=lambda item: sorted((name, str(value)) for name, value in item.items()))
@@ -56,7 +56,7 @@ def items(db: Database, table: str | None = None) -> list[Item]:
 
 @dataclass(frozen=True)
 class Way:
-    """From which store to which, and in which colour."""
+    """The store to copy from, the store to copy to, and a colour."""
 
     stores: str
     colour: Colour
@@ -67,7 +67,7 @@ class Way:
 
 @contextmanager
 def open_store(kind: str, folder: Path, **settings: Any) -> Iterator[Database]:
-    """A database of its own."""
+    """Open a new database."""
     with ExitStack() as stack:
         url, more = "memory:", dict[str, Any]()
         if kind == "file":
@@ -81,7 +81,7 @@ def open_store(kind: str, folder: Path, **settings: Any) -> Iterator[Database]:
 
 @contextmanager
 def open_rig(way: Way, source: Mapping[str, Any] = {}, target: Mapping[str, Any] = {}) -> Iterator[Rig]:
-    """Both databases; the source's table exists."""
+    """Open both databases, and create the source's table."""
     one, other = way.stores.split("-to-")
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -1,9 +1,9 @@
-"""A process that has children copy a database with everything in it, and die; then it finishes what they left.
+"""Starts children that copy a filled database and die; then it finishes their copy.
 
-``dying_copier.py SOURCE COLOUR FOLDER COUNT...``: for each count, from and to databases of its own, a child is killed
-after that many writes to the target, in tables and files together, or after a page (a count below 0). Then the source
-changes. Another child continues and is killed half as far, and the source changes again. If a count begins with
-``again``, that happens to the second pass. Prints for each, as JSON, how the children ended, and what differs.
+``dying_copier.py SOURCE COLOUR FOLDER COUNT...``: for each count, with new databases, a child is killed after that many
+writes to the target, in tables and files together, or after a page (a count below 0). Then the source changes. Another
+child continues and is killed after half as many, and the source changes again. If a count begins with ``again``, a
+complete copy is made first. For each count, the program prints how the children ended and what differs, as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdall.maintenance import CopyReport
 
 
 def copy(source: str, target: str, colour: str, left: int | None, *, verify: bool = False) -> CopyReport:
-    """Copy, and die after so many writes, or pages."""
+    """Copy, and die after this many writes or pages."""
     pages = 0
 
     def die() -> None:
@@ -69,7 +69,7 @@ def copy(source: str, target: str, colour: str, left: int | None, *, verify: boo
         return asyncio.run(ours.aio.copy_to(theirs.aio, **options))
 
 
-def let_die(source: str, target: str, colour: str, left: int) -> int:
+def run_dying_child(source: str, target: str, colour: str, left: int) -> int:
     child = os.fork()
     if child == 0:
         copy(source, target, colour, left)
@@ -77,7 +77,7 @@ def let_die(source: str, target: str, colour: str, left: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def story(origin: str, colour: str, folder: Path, word: str) -> dict[str, Any]:
+def run_count(origin: str, colour: str, folder: Path, word: str) -> dict[str, Any]:
     count = int(word.removeprefix("again"))
     source, target = str(folder / f"source{word}"), str(folder / f"target{word}")
     shutil.copy(f"{origin}.db", f"{source}.db")
@@ -87,9 +87,9 @@ def story(origin: str, colour: str, folder: Path, word: str) -> dict[str, Any]:
         alter(source, f"{word} before")
     ended = []
     for number, left in enumerate((count, count // 2)):
-        ended.append(let_die(source, target, colour, left))
+        ended.append(run_dying_child(source, target, colour, left))
         alter(source, f"{word} after {number}")
-    copy(source, target, colour, None)  # what changed after it had been read is copied by another pass
+    copy(source, target, colour, None)  # another pass copies what changed after it was read
     report = copy(source, target, colour, None, verify=True)
     with (
         Database(f"embedded:{source}.db", files=f"file:{source}-files") as ours,
@@ -115,7 +115,7 @@ def alter(source: str, seed: str) -> None:
 def main(source: str, colour: str, folder: str, *counts: str) -> None:
     logging.disable()
     for count in counts:
-        print(json.dumps(story(source, colour, Path(folder), count)), flush=True)
+        print(json.dumps(run_count(source, colour, Path(folder), count)), flush=True)
 
 
 if __name__ == "__main__":

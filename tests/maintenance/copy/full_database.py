@@ -1,4 +1,4 @@
-"""A database with something of everything in it, and what an application sees of that."""
+"""A database with items and files of every feature, and what an application sees of them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Depot(
 
 
 ran: Counter[str] = Counter()
-"""How often each job ran, by its argument."""
+"""The number of runs of each job, by its argument."""
 
 
 @job("copied-ok")
@@ -139,7 +139,7 @@ def make_pdf() -> bytes:
 
 
 def fill(db: Database) -> None:
-    """Something of everything."""
+    """Create items and files of every feature."""
     db.table.create(models=MODELS)
     with db.transaction() as tx:
         for number in range(4):
@@ -187,7 +187,7 @@ def fill(db: Database) -> None:
 
 
 def change(db: Database, seed: str) -> None:
-    """Something new, changed and deleted of everything."""
+    """Create, change and delete items and files of several features."""
     chance = Random(seed)
     with db.transaction() as tx:
         for town in tx.scan(Town):
@@ -213,7 +213,7 @@ def change(db: Database, seed: str) -> None:
 
 
 def describe(db: Database) -> dict[str, Any]:
-    """What an application sees; waiting and running jobs as paused ones."""
+    """What an application sees. Waiting and running jobs are given as paused, because a copy pauses them."""
     with db.transaction(read_only=True) as tx:
         people = {each.number: each for each in tx.scan(Person)}
         tx.load(list(people.values()), "picture", "papers")
@@ -268,7 +268,7 @@ def describe(db: Database) -> dict[str, Any]:
 
 
 def use(db: Database) -> None:
-    """Work with a copy of a filled database: nothing is missing, and everything can be changed."""
+    """Work with a copy of a filled database: check that it is complete, and that everything can be changed."""
     report = db.doctor(models=MODELS)
     assert not report.findings, report.findings
     waiting = db.jobs.list(state="paused")
@@ -279,7 +279,7 @@ def use(db: Database) -> None:
     db.worker(queues=["default", "slow"]).drain()
     assert (ran["waiting"], ran["held"], ran["later"]) == (1, 1, 0)
     for number in range(6):
-        with db.transaction() as tx:  # archived: it is brought back
+        with db.transaction() as tx:  # the purchase is archived; the write restores it
             tx.get_one(Purchase, number=number).note = "read"
     assert db.artifacts.advance_rollout("app", "next").percent == 50
     assert db.artifacts.advance_rollout("app", "next").state == "done"

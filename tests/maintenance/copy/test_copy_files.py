@@ -1,4 +1,4 @@
-"""Copies of files: bytes, headers and tags, to the service of the same name."""
+"""Copies of files: bytes, headers and tags go to the service of the same name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdall.maintenance import CopyReport
 
 
 def files(db: Database) -> dict[str, tuple[Any, ...]]:
-    """All objects of the default service, with what is stored with them."""
+    """All objects of the default service, with their headers and tags."""
     found = {}
     for each in db.files.list():
         headers = db.files.head(each.key).headers
@@ -64,10 +64,10 @@ async def test_only_what_differs_is_copied_and_the_rest_deleted(rig: Rig) -> Non
 
 
 @everywhere
-async def test_nothing_is_deleted_if_the_source_seems_to_have_no_files(rig: Rig) -> None:
+async def test_nothing_is_deleted_if_the_source_lists_no_files(rig: Rig) -> None:
     put(rig.source, "a", "b")
     await rig.copy()
-    for key in "ab":  # or its disk is not mounted
+    for key in "ab":  # the same happens if its disk is not mounted
         rig.source.files.delete(key)
     for dry_run in (True, False):
         report = await rig.copy(delete=True, dry_run=dry_run)
@@ -81,7 +81,7 @@ async def test_nothing_is_deleted_if_the_source_seems_to_have_no_files(rig: Rig)
 
 
 @everywhere
-async def test_files_that_another_program_changed_in_the_target_are_left(rig: Rig) -> None:
+async def test_files_that_another_program_changed_in_the_target_are_kept(rig: Rig) -> None:
     put(rig.source, "a", "b", "c")
     put(rig.target, "c")
     await rig.copy()
@@ -129,7 +129,7 @@ async def test_a_dry_run_after_an_interrupted_pass_counts_what_would_be_deleted(
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        await rig.copy(progress=stop)  # while it is verified, so that nothing is left to copy
+        await rig.copy(progress=stop)  # interrupts the verification: nothing is left to copy
     report = await rig.copy(dry_run=True, delete=True)
     assert counts(report, "scanned", "unchanged", "deleted") == (2, 1, 1)
     report = await rig.copy()
@@ -137,7 +137,7 @@ async def test_a_dry_run_after_an_interrupted_pass_counts_what_would_be_deleted(
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-def test_the_bandwidth_limits_how_many_bytes_are_read_per_second(colour: Any) -> None:
+def test_the_bandwidth_limits_the_bytes_read_per_second(colour: Any) -> None:
     with open_rig(Way("file-to-file", colour)) as rig:
         put(rig.source, *"abcde", body=b"x" * 999)
         clock, manifest = Clock(), rig.folder / "manifest"
@@ -158,7 +158,7 @@ async def test_files_count_towards_the_expected_total(rig: Rig) -> None:
     for _ in range(2):
         seen: list[CopyReport] = []
         report = await rig.copy(progress=seen.append, delete=True)
-        counted = rig.source.table.describe().item_count  # a server counts its items later
+        counted = rig.source.table.describe().item_count  # a server updates its item count later
         assert {each.expected for each in seen} == {3 * (counted + 5)}
         assert [each.read for each in seen] == sorted(each.read for each in seen)
         assert report.read == 3 * (7 + 5)
@@ -178,8 +178,8 @@ def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
 
 
 @pytest.mark.parametrize("known", ["replaced", "deleted"])
-def test_what_cannot_be_recognised_after_an_interruption_is_not_taken_for_the_copys_own(known: str) -> None:
-    """The source has no digest of a file that was uploaded in parts, and another program writes as many bytes."""
+def test_after_an_interruption_an_unrecognized_file_counts_as_another_program_s(known: str) -> None:
+    """The source has no digest of a file uploaded in parts, and another program writes a file of the same size."""
     target = Meddler(MemoryService())
     with open_rig(Way("file-to-file", "blocking"), {"files": MemoryService()}, {"files": target}) as rig:
         source, service = rig.source, rig.source.files.service
@@ -229,7 +229,7 @@ def test_a_shared_service_is_left_out_whatever_its_url(tmp_path: Path, other: st
         assert [part.kind for part in report.parts] == ["table"]
 
 
-def test_another_place_has_its_own_entries_in_the_manifest(tmp_path: Path) -> None:
+def test_each_target_service_has_its_own_entries_in_the_manifest(tmp_path: Path) -> None:
     with open_rig(Way("file-to-file", "blocking")) as rig:
         put(rig.source, "a")
         url = f"embedded:{tmp_path}/copy.db?durability=normal"

@@ -21,7 +21,7 @@ ITEMS = st.dictionaries(st.sampled_from("abc"), VALUES)
 
 
 @given(values=ITEMS)
-def test_there_and_back_an_item_is_the_same(values: dict[str, Any]) -> None:
+def test_an_item_carried_there_and_back_is_the_same(values: dict[str, Any]) -> None:
     item = encode_item({"pk": "p", "sk": "s", **values})
     for other in (THEIRS, SWAPPED, OURS):
         there = plan_route(OURS, other).carry(item)
@@ -30,13 +30,13 @@ def test_there_and_back_an_item_is_the_same(values: dict[str, Any]) -> None:
         assert back.digest == plan_route(OURS, OURS).carry(item).digest
 
 
-def test_a_key_is_renamed_and_nothing_else() -> None:
+def test_only_the_key_attributes_are_renamed() -> None:
     there = plan_route(OURS, THEIRS).carry(encode_item({"pk": "p", "sk": "s", "n": 1}))
     assert there.item == encode_item({"h": "p", "r": "s", "n": 1})
     assert there.key == '[{"S":"p"},{"S":"s"}]'
 
 
-def test_equal_content_has_equal_digests_in_whatever_order_and_form_it_arrives() -> None:
+def test_equal_content_has_equal_digests_whatever_its_order_and_form() -> None:
     route = plan_route(OURS, OURS)
     one: dict[str, Any] = {
         "pk": {"S": "p"},

@@ -1,4 +1,4 @@
-"""Copies of jobs arrive paused, follow their originals until they are resumed, and then run once."""
+"""Copied jobs arrive paused, follow their originals until they are resumed, and then run once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fail() -> None:
 
 
 def drain(db: Database) -> WorkerMetrics:
-    """Run all due jobs; in a thread, because a test may have an event loop of its own."""
+    """Run all due jobs, in a thread because the test may have its own event loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(db.worker().drain).result()
 
@@ -36,7 +36,7 @@ def states(db: Database) -> dict[str, str]:
     return {each.arguments: each.state for each in db.jobs.list()}
 
 
-def lend(db: Database, id: str) -> JobRecord:
+def take_job(db: Database, id: str) -> JobRecord:
     record = db.jobs.get(id)
     assert record is not None
     taken = run(take(db._context, record, "a token", 60))
@@ -50,7 +50,7 @@ async def test_jobs_arrive_paused_and_run_when_they_are_resumed(rig: Rig) -> Non
     rig.source.jobs.enqueue(greet, "waiting", key="one")
     rig.source.jobs.enqueue(greet, "later", delay=3600)
     held = rig.source.jobs.enqueue(greet, "held", key="two")
-    lend(rig.source, held.id)
+    take_job(rig.source, held.id)
     rig.source.jobs.enqueue(fail)
     report = await rig.copy()
     part = report.parts[0]
@@ -65,7 +65,7 @@ async def test_jobs_arrive_paused_and_run_when_they_are_resumed(rig: Rig) -> Non
     assert drain(rig.target).succeeded == 2
     assert sorted(ran) == ["held", "waiting"]
     assert states(rig.target) == {'["later"]': "waiting", "[]": "dead"}
-    again = (await rig.copy()).parts[0]  # which brings no job back that was resumed
+    again = (await rig.copy()).parts[0]  # this pass does not copy resumed jobs again
     assert (again.copied, again.missing, rig.target.jobs.counts()["default"].paused) == (0, 0, 0)
 
 
@@ -74,13 +74,13 @@ async def test_copies_follow_their_originals_until_they_are_resumed(rig: Rig) ->
     done = rig.source.jobs.enqueue(greet, "done", key="one")
     kept = rig.source.jobs.enqueue(greet, "kept", key="two")
     await rig.copy()
-    taken = lend(rig.source, done.id)
+    taken = take_job(rig.source, done.id)
     run(finish_job(rig.source._context, taken))
     report = await rig.copy()
     assert report.parts[0].deleted == 2  # the job and the item of its key
     assert [each.id for each in rig.target.jobs.list()] == [kept.id]
     assert rig.target.jobs.enqueue(greet, "new", key="one").added
-    assert not rig.target.jobs.enqueue(greet, "new", key="two").added  # the paused job has the key
+    assert not rig.target.jobs.enqueue(greet, "new", key="two").added  # the paused job holds the key
 
 
 @everywhere
@@ -96,9 +96,9 @@ async def test_a_resumed_job_keeps_its_key_when_its_original_is_deleted(rig: Rig
 
 
 @everywhere
-async def test_a_paused_job_gives_way_to_a_waiting_one_with_its_key(rig: Rig) -> None:
+async def test_a_paused_job_is_dropped_if_a_waiting_one_has_its_key(rig: Rig) -> None:
     held = rig.source.jobs.enqueue(greet, "held", key="one")
-    lend(rig.source, held.id)  # which frees the key
+    take_job(rig.source, held.id)  # this frees the key
     await rig.copy()
     assert rig.target.jobs.enqueue(greet, "new", key="one").added
     assert rig.target.jobs.resume() == 0

@@ -1,4 +1,4 @@
-"""Passes beside an application that writes: after one during which nothing changed, both sides are equal."""
+"""Passes while an application writes: after a pass during which nothing changes, both sides are equal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> No
                 else:
                     rig.source.files.delete(f"file {number}")
 
-        rig.source.files.put("kept", b"or nothing would be deleted")
+        rig.source.files.put("kept", b"without any file, the copy would delete nothing")
         rig.put(100)
         for before, during, delete in passes:
             change(before)
@@ -60,7 +60,7 @@ def test_a_quiet_pass_makes_both_sides_equal(passes: list[Any], seed: int) -> No
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_another_pass_sends_only_what_differs(colour: Colour) -> None:
-    """What a run costs when the application has stopped: the reads of the source, and the writes of what changed."""
+    """The cost of a pass after the application has stopped: reads of the source, and writes of the changes."""
     table, files = Recorder(EmbeddedBackend(None)), Recorder(MemoryService())
     target = {"backend": table, "files": files}
     with open_rig(Way("memory-to-memory", colour), target=target) as rig:
@@ -90,7 +90,7 @@ def test_another_pass_sends_only_what_differs(colour: Colour) -> None:
         assert len(table.requests) <= 12
         assert not table.list_sent(Scan)
         assert {(type(each).__name__, getattr(each, "key", "")) for each in files.requests} == {
-            ("ListObjects", ""),  # whether the bucket exists
+            ("ListObjects", ""),  # checks that the bucket exists
             ("HeadObject", "files/5"),
             ("PutObject", "files/5"),
             ("HeadObject", "files/6"),

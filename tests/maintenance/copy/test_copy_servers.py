@@ -1,4 +1,4 @@
-"""Files between two buckets of one S3: it copies them itself, so that no bytes pass through this machine."""
+"""Files between two buckets on one S3 server: the server copies them, so no bytes pass through this machine."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ R = TypeVar("R")
 
 
 @contextmanager
-def two_buckets(name: str, there: type[Recorder] = Recorder) -> Iterator[tuple[Rig, Recorder]]:
-    """Databases in memory whose files are below two prefixes on ministack, with one record of both services."""
+def open_two_buckets(name: str, there: type[Recorder] = Recorder) -> Iterator[tuple[Rig, Recorder]]:
+    """Databases in memory whose files are below two prefixes on ministack, with one recording of both services."""
     (colour,) = in_turn(name)[:1]
     record = Recorder(bucket_service(f"from ü/{uuid4().hex}"))
     target = there(bucket_service(f"to/{uuid4().hex}"), beside=record)
@@ -46,7 +46,7 @@ BODIES = (GetObject, PutObject, UploadPart)
 
 
 def test_no_bytes_pass_through_this_machine() -> None:
-    with two_buckets("no bytes") as (rig, record):
+    with open_two_buckets("no bytes") as (rig, record):
         source, target = rig.source.files, rig.target.files
         metadata = {"colour": "grün"}
         source.put("a b/ü.txt", b"text", content_type="text/plain", metadata=metadata, tags={"kind": "x"})
@@ -68,7 +68,7 @@ def test_no_bytes_pass_through_this_machine() -> None:
 
 
 def test_a_changed_file_replaces_its_copy() -> None:
-    with two_buckets("changed") as (rig, record):
+    with open_two_buckets("changed") as (rig, record):
         rig.source.files.put("a", b"one")
         copy(rig, record)
         rig.source.files.put("a", b"other")
@@ -80,9 +80,11 @@ def test_a_changed_file_replaces_its_copy() -> None:
 @pytest.mark.parametrize(
     ("refusal", "tries"), [(AccessDeniedError, 1), (ConfigurationError, 1), (InvalidRequestError, 3)]
 )
-def test_files_are_read_and_written_if_the_server_refuses_to_copy_them(refusal: Any, tries: int) -> None:
-    """Without permission, only the first is tried; a refusal for another reason may be about one file."""
-    with two_buckets(refusal.__name__) as (rig, record):
+def test_files_are_downloaded_and_uploaded_if_the_server_refuses_to_copy_them(
+    refusal: Any, tries: int
+) -> None:
+    """Without permission, only the first copy is tried; another refusal may concern a single file."""
+    with open_two_buckets(refusal.__name__) as (rig, record):
         for key in "abc":
             rig.source.files.put(key, key.encode())
 
@@ -99,7 +101,7 @@ def test_files_are_read_and_written_if_the_server_refuses_to_copy_them(refusal: 
 
 
 def test_a_file_that_changes_meanwhile_is_copied_by_the_next_pass() -> None:
-    with two_buckets("meanwhile") as (rig, record):
+    with open_two_buckets("meanwhile") as (rig, record):
         rig.source.files.put("a", b"one")
 
         def meddle(request: Any) -> None:
@@ -114,7 +116,7 @@ def test_a_file_that_changes_meanwhile_is_copied_by_the_next_pass() -> None:
 
 
 class OwnEtags(Recorder):
-    """A server that gives a copy an etag of its own, as S3 does if it encrypts it with another key."""
+    """A server that gives each copy its own etag, as S3 does if it encrypts the copy with another key."""
 
     def send_blocking(self, request: Request[R]) -> R:
         return self._rename(request, super().send_blocking(request))
@@ -128,8 +130,8 @@ class OwnEtags(Recorder):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_copy_with_another_etag_is_examined_and_a_damaged_one_made_again(damaged: bool) -> None:
-    with two_buckets("own etags", OwnEtags) as (rig, record):
+def test_a_copy_with_another_etag_is_verified_and_copied_again_if_damaged(damaged: bool) -> None:
+    with open_two_buckets("own etags", OwnEtags) as (rig, record):
         rig.source.files.put("a", b"bytes")
 
         def damage(request: Any) -> None:
@@ -161,7 +163,7 @@ def test_a_missing_bucket_is_reported_before_anything_is_written() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("x", "x/y"), ("x/y", "x"), ("", "x")])
-def test_files_that_overlap_are_refused(one: str, other: str) -> None:
+def test_overlapping_prefixes_are_refused(one: str, other: str) -> None:
     settings = [{"files": open_bucket(prefix)} for prefix in (one, other)]
     with open_rig(Way("file-to-file", "blocking"), *settings) as rig:
         with pytest.raises(ConfigurationError, match=r"the files of the source \(s3://.* overlap"):
@@ -169,7 +171,7 @@ def test_files_that_overlap_are_refused(one: str, other: str) -> None:
         assert not rig.target.table.exists()
 
 
-def test_the_same_place_is_shared_and_left_out() -> None:
+def test_a_shared_service_is_left_out() -> None:
     settings = [{"files": open_bucket("shared")} for _ in range(2)]
     with open_rig(Way("memory-to-memory", "blocking"), *settings) as rig:
         assert [part.kind for part in rig.source.copy_to(rig.target).parts] == ["table"]

@@ -55,7 +55,7 @@ async def test_a_second_pass_copies_only_what_differs(rig: Rig) -> None:
 
 
 @everywhere
-async def test_what_is_gone_stays_in_the_target_unless_it_should_be_deleted(rig: Rig) -> None:
+async def test_deleted_items_stay_in_the_target_unless_delete_is_set(rig: Rig) -> None:
     rig.put(*range(5))
     rig.target.table.create()
     rig.put(100, where=rig.target)
@@ -66,15 +66,15 @@ async def test_what_is_gone_stays_in_the_target_unless_it_should_be_deleted(rig:
     assert (report.is_complete, report.is_current) == (True, False)
     report = await rig.copy(delete=True)
     assert counts(report, "gone", "deleted") == (0, 2)
-    rig.delete(100, where=rig.target)  # it did not come from the source, so it was left alone
+    rig.delete(100, where=rig.target)  # the item did not come from the source, so the copy kept it
     assert items(rig.target) == items(rig.source)
 
 
 @everywhere
-async def test_nothing_is_deleted_if_the_sources_table_is_empty(rig: Rig) -> None:
+async def test_nothing_is_deleted_if_the_source_s_table_is_empty(rig: Rig) -> None:
     rig.put(0, 1)
     await rig.copy()
-    rig.delete(0, 1)  # or the table was created anew, and has only figures of a check
+    rig.delete(0, 1)  # the same as a new table that contains only figures of a check
     rig.source.table.create(models=[Parcel])
     rig.source.doctor(models=[Parcel], only=["items"])
     for dry_run in (True, False):
@@ -105,7 +105,7 @@ async def test_a_table_that_was_deleted_in_the_target_is_filled_again(rig: Rig) 
 
 
 @pytest.mark.parametrize("format", [2, 3])
-def test_what_was_written_before_an_interruption_is_recognised(format: int) -> None:
+def test_items_written_before_an_interruption_are_recognized(format: int) -> None:
     target = Recorder(EmbeddedBackend(None))
     with open_rig(Way("file-to-memory", "blocking"), target={"backend": target}) as rig:
         rig.put(*range(3))
@@ -128,7 +128,7 @@ def test_what_was_written_before_an_interruption_is_recognised(format: int) -> N
 
 
 @everywhere
-async def test_what_another_program_changed_in_the_target_is_reported_and_left(rig: Rig) -> None:
+async def test_items_that_another_program_changed_in_the_target_are_reported_and_kept(rig: Rig) -> None:
     rig.put(*range(5))
     await rig.copy()
     rig.put(1, 2, where=rig.target, colour="green")
@@ -159,7 +159,7 @@ async def test_items_that_were_in_the_target_before_are_compared(rig: Rig) -> No
 
 
 @everywhere
-async def test_verification_finds_what_was_lost_and_the_next_pass_copies_it_again(rig: Rig) -> None:
+async def test_verification_finds_lost_items_and_the_next_pass_copies_them_again(rig: Rig) -> None:
     rig.put(*range(5))
     await rig.copy()
     rig.delete(3, where=rig.target)
@@ -175,7 +175,7 @@ async def test_verification_finds_what_was_lost_and_the_next_pass_copies_it_agai
 
 
 @everywhere
-async def test_a_dry_run_writes_nothing_and_says_what_a_copy_would_cost(rig: Rig) -> None:
+async def test_a_dry_run_writes_nothing_and_reports_what_a_copy_would_cost(rig: Rig) -> None:
     rig.put(*range(3), text="x" * 2000)
     report = await rig.copy(dry_run=True)
     assert counts(report, "copied", "write_units", "verified") == (3, 6, None)
@@ -211,7 +211,7 @@ async def test_a_copy_can_start_over(rig: Rig) -> None:
 
 
 @everywhere
-async def test_a_rate_and_other_segments_copy_the_same(rig: Rig) -> None:
+async def test_a_rate_and_the_number_of_segments_do_not_change_the_result(rig: Rig) -> None:
     rig.put(*range(60))
     report = await rig.copy(rate=1e6, segments=1, verify=False)
     assert counts(report, "copied", "verified") == (60, None)
@@ -238,7 +238,7 @@ def test_the_rate_limits_writes_and_deletions(colour: Any) -> None:
 
 @everywhere
 async def test_the_figures_of_a_check_stay_with_their_database(rig: Rig) -> None:
-    """A check of the target stores its own; the next pass must not take them for a change by another program."""
+    """A check of the target stores its own figures, which the next pass must not take for another program's change."""
     rig.put(1)
     rig.source.table.create(models=[Parcel])
     rig.source.doctor(models=[Parcel], only=["items"])
@@ -255,9 +255,9 @@ async def test_the_figures_of_a_check_stay_with_their_database(rig: Rig) -> None
 
 @everywhere
 async def test_expired_items_are_not_copied(rig: Rig) -> None:
-    """A store deletes them at any moment, so that the copy of one would seem to be lost."""
+    """A store may delete them at any moment, and the next verification would report their copies as lost."""
     rig.put(1, _ttl=int(time.time()) - 10)
-    rig.put(2, _ttl=1)  # not a time that a store takes for an expiry
+    rig.put(2, _ttl=1)  # too long ago: stores ignore such an expiry
     rig.put(3, _ttl=int(time.time()) + 1000)
     report = await rig.copy()
     assert counts(report, "copied", "left_out", "verified", "missing", "newer") == (2, 1, 2, 0, 0)
@@ -265,7 +265,7 @@ async def test_expired_items_are_not_copied(rig: Rig) -> None:
 
 
 @everywhere
-async def test_progress_has_the_report_so_far(rig: Rig) -> None:
+async def test_progress_receives_the_report_so_far(rig: Rig) -> None:
     rig.put(*range(5))
     seen: list[CopyReport] = []
     report = await rig.copy(progress=seen.append)
@@ -322,7 +322,7 @@ def test_a_table_that_both_databases_share_is_not_copied_to_itself(pair: Rig) ->
         assert [part.target for part in report.parts[:2]] == ["another", "p-parcels"]
 
 
-def test_a_table_on_a_server_is_recognised_however_its_url_is_written() -> None:
+def test_a_table_on_a_server_is_recognized_however_its_url_is_written() -> None:
     with open_rig(Way("ministack-to-file", "blocking")) as rig:
         settings = rig.source._context.settings
         url = f"dynamodb://{settings.table_name}?endpoint={settings.endpoint}&region=us-east-1&connect_timeout=3"
@@ -368,7 +368,7 @@ def test_a_numeric_sort_key_is_refused(pair: Rig) -> None:
         pair.source.copy_to(pair.target)
 
 
-def test_another_kind_of_key_is_refused(pair: Rig) -> None:
+def test_a_key_of_another_type_is_refused(pair: Rig) -> None:
     for db, kind in ((pair.source, "S"), (pair.target, "N")):
         db.send(CreateTable(TableSchema("extra", KeyAttribute("id", kind))))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"table extra \(id: S\) and table extra \(id: N\)"):
@@ -391,7 +391,7 @@ def test_options_are_checked(pair: Rig, options: Any, message: str) -> None:
         pair.source.copy_to(pair.target, **options)
 
 
-def test_both_databases_are_sync_or_async(pair: Rig) -> None:
+def test_databases_of_different_colours_are_refused(pair: Rig) -> None:
     hint = r"hint: open it with Database\(URL\), or pass its \.sync"
     other: Any
     for other in (pair.target.aio, "embedded:copy.db"):
@@ -429,14 +429,14 @@ def test_two_copies_do_not_share_a_manifest(pair: Rig) -> None:
     assert refused
 
 
-def test_starting_over_leaves_files_alone_that_are_not_manifests(pair: Rig) -> None:
+def test_starting_over_does_not_delete_files_that_are_not_manifests(pair: Rig) -> None:
     with pytest.raises(ConfigurationError, match="is not the manifest of a copy"):
         pair.source.copy_to(pair.target, manifest=pair.source.path, restart=True)
     pair.put(1)
     assert len(items(pair.source)) == 1
 
 
-def test_a_table_of_another_program_is_copied_as_it_is(pair: Rig) -> None:
+def test_a_table_of_another_program_is_copied_unchanged(pair: Rig) -> None:
     pair.source.send(CreateTable(TableSchema("extra", KeyAttribute("id", "N"))))
     pair.source.send(SetTtl("extra", "expires"))
     pair.source.send(PutItem("extra", encode_item({"id": 7, "expires": 99})))

@@ -1,5 +1,4 @@
-"""Copies of a database with everything in it, which is in use, end equal, even if their processes are killed at any
-moment."""
+"""Copies of a filled database that is in use end equal, even if their processes are killed at any moment."""
 
 from __future__ import annotations
 
@@ -22,15 +21,15 @@ from holdall import Database
 pytestmark = pytest.mark.torture
 
 WRITES = 60
-"""About how many writes a copy sends: batches of items, tables, and each file."""
+"""The approximate number of writes of a copy: batches of items, tables, and each file."""
 
 CHANGES = 16
-"""About how many writes it sends after some changes."""
+"""The approximate number of writes after some changes."""
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The path of a database with everything in it, without its suffix."""
+    """The path of a filled database, without its suffix."""
     path = str(tmp_path_factory.mktemp("copied") / "source")
     with Database(f"embedded:{path}.db?durability=normal", files=f"file:{path}-files") as db:
         fill(db)
@@ -45,15 +44,15 @@ def test_a_killed_copy_is_continued_and_ends_equal(source: str, colour: str, tmp
         counts = ["-1", "-2", "-3", "-4", *(str(chance.randrange(WRITES)) for _ in range(ROUNDS))]
         counts += [f"again{number}" for number in range(-3, CHANGES)]
     lines = run_script("dying_copier.py", source, colour, tmp_path, *dict.fromkeys(counts))
-    told = [json.loads(line) for line in lines]
-    assert any(-9 in each["ended"] for each in told), SEEDED
-    for each in told:
+    results = [json.loads(line) for line in lines]
+    assert any(-9 in each["ended"] for each in results), SEEDED
+    for each in results:
         assert (each["current"], each["different"]) == (True, []), (each, SEEDED)
         assert each["counts"][0] == each["counts"][1], (each, SEEDED)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def disable_logging() -> Iterator[None]:
     logging.disable()
     try:
         yield
@@ -61,10 +60,10 @@ def quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def test_a_database_goes_to_a_server_to_another_and_back_and_works(source: str, tmp_path: Path) -> None:
+def test_a_database_copied_through_two_servers_and_back_works(source: str, tmp_path: Path) -> None:
     prefixes = [f"t{uuid4().hex[:8]}-" for _ in range(2)]
     with (
-        quiet(),
+        disable_logging(),
         Database(f"embedded:{source}.db", files=f"file:{source}-files") as ours,
         open_store("ministack", tmp_path, table_prefix=prefixes[0]) as server,
         open_store("ministack", tmp_path, table_prefix=prefixes[1]) as another,

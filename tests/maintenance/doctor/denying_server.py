@@ -1,4 +1,4 @@
-"""A server that passes requests on to another one, and denies some of them as AWS does."""
+"""A proxy in front of a server that denies some of the requests, as AWS does."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Need = tuple[str, str]
-"""An action and what it is on: a table, ``table/index/name`` or a bucket."""
+"""An action and its resource: a table, ``table/index/name`` or a bucket."""
 
 
-class Denying(ThreadingHTTPServer):
-    """The server. ``denied`` has actions such as ``dynamodb:PutItem``, or pairs of an action and what it is on.
+class DenyingServer(ThreadingHTTPServer):
+    """The proxy. ``denied`` contains actions such as ``dynamodb:PutItem``, or pairs of an action and its resource.
 
-    ``allowed`` has all actions that are permitted, unless it is None. ``seen`` has what all requests needed. With
-    ``naming``, S3 names the action that it denies, as for programs of the same account. The objects are ``encrypted``
-    with a key of KMS, or not. ``refused`` is the code with which S3 answers everything.
+    ``allowed`` contains all permitted actions; None permits all. ``seen`` records the needs of all requests. With
+    ``naming``, S3 names the action that it denies, as it does within an account. With ``encrypted``, the objects are
+    encrypted with a KMS key. S3 answers every request with the error code ``refused``, if it is set.
     """
 
     daemon_threads = True
@@ -50,7 +50,7 @@ class Denying(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Denying
+    server: DenyingServer
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Be silent."""
+        """Log nothing."""
 
 
 _OF_PARTS = {
@@ -120,7 +120,7 @@ _OF_PARTS = {
 
 
 def needs_of_table(operation: str, body: Mapping[str, Any]) -> set[Need]:
-    """What a request to DynamoDB needs."""
+    """The permissions that a request to DynamoDB needs."""
     if operation in ("TransactWriteItems", "TransactGetItems"):
         parts = [part for each in body["TransactItems"] for part in each.items()]
         return {(f"dynamodb:{_OF_PARTS[kind]}", part["TableName"]) for kind, part in parts}
@@ -131,7 +131,7 @@ def needs_of_table(operation: str, body: Mapping[str, Any]) -> set[Need]:
 
 
 def needs_of_object(method: str, path: str, headers: Message) -> set[str]:
-    """The actions that a request to S3 needs; a condition on an object's etag needs permission to read it."""
+    """The actions that a request to S3 needs. A condition on an object's etag needs permission to read the object."""
     query = parse_qs(urlsplit(path).query, keep_blank_values=True)
     if "list-type" in query:
         return {"ListBucket"}
@@ -152,9 +152,9 @@ def needs_of_object(method: str, path: str, headers: Message) -> set[str]:
 
 
 @contextmanager
-def serve_denials(server: str) -> Iterator[Denying]:
-    """A server before that one, for the block."""
-    with Denying(server) as found:
+def serve_denials(server: str) -> Iterator[DenyingServer]:
+    """Serve a proxy in front of the server while the block runs."""
+    with DenyingServer(server) as found:
         thread = Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""A database to be examined: in memory, in a file and on a server, sync and async."""
+"""A database to examine: in memory, in a file and on a server, sync and async."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Patient:
         self.db.send(DeleteItem(self.db.table.name, encode_item({"pk": pk, "sk": sk})))
 
     def find(self, **wanted: str) -> Item:
-        """The stored item with these attributes; ``pk`` and ``sk`` are their beginnings."""
+        """The stored item with these attributes; values are compared by prefix."""
         for page in self.db.pages(Scan(self.db.table.name, consistent=True)):
             for item in page.items:
                 if all(item.get(name, {}).get("S", "").startswith(text) for name, text in wanted.items()):
@@ -100,7 +100,7 @@ class Patient:
 
 @dataclass(frozen=True)
 class Ward:
-    """In which store, and in which colour."""
+    """A store and a colour."""
 
     store: str
     colour: Colour
@@ -110,7 +110,7 @@ class Ward:
 
 
 def open_store(kind: str, folder: Path) -> Database:
-    """A database of its own, with a place for files."""
+    """Open a new database with a file service."""
     if kind == "memory":
         return Database("memory:", secret="x" * 32)
     if kind == "file":
@@ -123,7 +123,7 @@ def open_store(kind: str, folder: Path) -> Database:
 
 @contextmanager
 def open_patient(ward: Ward) -> Iterator[Patient]:
-    """A healthy database with a few items."""
+    """Open a healthy database with a few items."""
     with tempfile.TemporaryDirectory() as folder, open_store(ward.store, Path(folder)) as db:
         db.table.create(models=MODELS)
         fill(db)
@@ -131,7 +131,7 @@ def open_patient(ward: Ward) -> Iterator[Patient]:
 
 
 def fill(db: Database) -> None:
-    """Store a few items, all of them as they should be."""
+    """Store a few items without faults."""
     with db.transaction() as tx:
         tx.create(Person, name="ada", town="London", age=36, email="ada@example.com")
         tx.create(Person, name="bob", town="Paris", email="bob@example.com")
@@ -150,7 +150,7 @@ everywhere = run_in(list_wards, open_patient)
 
 
 class Fault(NamedTuple):
-    """A fault: how to plant it, the check that finds it, words of its message, and whether it can be repaired."""
+    """How to plant a fault, the check that finds it, words of its message, and whether it can be repaired."""
 
     plant: Callable[[Any], Any]
     check: str
@@ -159,7 +159,7 @@ class Fault(NamedTuple):
 
 
 def list_cases(faults: Mapping[str, Fault]) -> list[Any]:
-    """Each fault in memory or in a file, in one colour, by turns; under torture in all ways."""
+    """Each fault in memory or in a file, in one colour, in turn; under torture in all ways."""
     cases = []
     for name, fault in faults.items():
         here = [Ward(*each) for each in here_and_elsewhere(["file"], name)]
@@ -169,13 +169,13 @@ def list_cases(faults: Mapping[str, Fault]) -> list[Any]:
 
 
 async def confirm_fault(patient: Patient, fault: Fault) -> None:
-    """Plant a fault: it is found, nothing is changed, and a repair removes it if it can be repaired."""
+    """Plant a fault; check that it is found without changing anything, and that a repair removes it if possible."""
     fault.plant(patient)
     report = await patient.examine()
     assert any(fault.words in each.message for each in report.findings), report.findings
     assert {each.check for each in report.findings} == {fault.check}
     assert not any(each.repaired for each in report.findings)
-    assert (await patient.examine()).findings == report.findings, "it has changed something"
+    assert (await patient.examine()).findings == report.findings, "the first examination changed something"
     repaired = await patient.examine(repair=True)
     assert repaired.repaired == (repaired.found if fault.repairable else 0), repaired.findings
     assert (await patient.examine()).is_healthy is fault.repairable

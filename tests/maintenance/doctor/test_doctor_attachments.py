@@ -128,7 +128,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("ward", "fault"), list_cases(FAULTS))
-def test_each_planted_fault_is_found_and_repaired_if_it_can_be(ward: Ward, fault: Fault) -> None:
+def test_each_planted_fault_is_found_and_repaired_if_possible(ward: Ward, fault: Fault) -> None:
     with open_library(ward) as library:
         finish(ward.colour, confirm_fault(library, fault))
 
@@ -156,7 +156,7 @@ def test_the_job_of_an_intent_deletes_its_files_after_a_repair() -> None:
 
 
 class Memo(Attachable):
-    """An owner that is stored elsewhere, because a table with a numeric sort key holds no models."""
+    """An owner stored elsewhere, because a table with a numeric sort key holds no models."""
 
     record_type = "Memo"
     cover = has_one_attached()
@@ -194,7 +194,7 @@ def test_a_table_with_a_numeric_sort_key_is_checked_too() -> None:
 
 
 def make_thumb(db: Database) -> tuple[str, str]:
-    """Store a picture with a variant; returns the ids of the two blobs."""
+    """Store a picture with a variant, and return the ids of the two blobs."""
     data = BytesIO()
     Image.new("RGB", (8, 8)).save(data, "PNG")
     blob = db.blobs.create_and_upload(data.getvalue(), filename="a.png")
@@ -204,7 +204,7 @@ def make_thumb(db: Database) -> tuple[str, str]:
     return blob.id, db.blobs.variant(blob, Variant(resize_to_limit=(2, 2))).id
 
 
-def test_a_picture_whose_bytes_are_lost_is_made_again(holdall_clock: Clock) -> None:
+def test_a_variant_whose_bytes_are_lost_is_made_again(holdall_clock: Clock) -> None:
     with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         source, thumb = make_thumb(db)
@@ -220,18 +220,20 @@ def test_a_picture_whose_bytes_are_lost_is_made_again(holdall_clock: Clock) -> N
         assert db.doctor(models=[Album]).findings == ()
 
 
-def test_a_picture_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holdall_clock: Clock) -> None:
+def test_a_variant_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holdall_clock: Clock) -> None:
     with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         source, thumb = make_thumb(db)
         key = db.blobs.find(thumb).key
         holdall_clock.advance(3 * 86400)
-        db.blobs.sweep()  # the marker of the upload
+        db.blobs.sweep()  # deletes the marker of the upload
         library.forget(as_entity="Attachment", as_name="cover")
         library.forget(as_entity="Blob", as_id=source)
         subjects = [each.subject for each in db.doctor(models=[Album], only=["blobs"]).findings]
         assert any(each.startswith("variant ") for each in subjects)
-        row = library.forget(as_entity="Attachment", as_name="image")  # a purge deletes it before the slot
+        row = library.forget(
+            as_entity="Attachment", as_name="image"
+        )  # a purge deletes the row before the slot
         subjects = [each.subject for each in db.doctor(models=[Album], only=["blobs"]).findings]
         assert not any(each.startswith("slot image") for each in subjects)
         library.write(row)
@@ -246,7 +248,7 @@ def test_a_picture_of_a_lost_source_is_deleted_unless_a_sweep_will_do_that(holda
         assert key not in [each.key for each in db.files.list()]
 
 
-def test_a_claim_is_released_once_its_put_must_be_dead(holdall_clock: Clock) -> None:
+def test_a_claim_is_released_once_its_put_must_have_ended(holdall_clock: Clock) -> None:
     with open_library(Ward("memory", "blocking")) as library:
         db = library.db
         db.files.put("stored", b"bytes")
@@ -264,7 +266,7 @@ def test_a_claim_is_released_once_its_put_must_be_dead(holdall_clock: Clock) -> 
         assert not run(claim(db._context, service, "stored", "second"))
 
 
-def test_a_claim_that_is_made_again_meanwhile_is_not_released(holdall_clock: Clock) -> None:
+def test_a_claim_made_again_meanwhile_is_not_released(holdall_clock: Clock) -> None:
     table = Recorder(EmbeddedBackend(None))
     with Database("memory:", backend=table) as db:
         db.table.create()

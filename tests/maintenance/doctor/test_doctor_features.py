@@ -48,12 +48,12 @@ class Diary(
 
 @job("doctor_work")
 def work(number: int) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 @job("doctor_rare", every=timedelta(days=36525))
 def rare() -> None:
-    """Does nothing, next in 2070."""
+    """Do nothing; the next run is in 2070."""
 
 
 OLD = datetime.now(UTC) - timedelta(days=1000)
@@ -61,7 +61,7 @@ MODELS: list[type[Model]] = [Photo, Diary]
 
 
 class Clinic(Patient):
-    """A database with everything in it."""
+    """A database with items and files of every feature."""
 
     async def examine(self, **options: Any) -> DoctorReport:
         return await super().examine(**{"models": MODELS, **options})
@@ -331,7 +331,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("ward", "fault"), list_cases(FAULTS))
-def test_each_planted_fault_is_found_and_repaired_if_it_can_be(ward: Ward, fault: Fault) -> None:
+def test_each_planted_fault_is_found_and_repaired_if_possible(ward: Ward, fault: Fault) -> None:
     with open_clinic(ward) as clinic:
         finish_in(ward.colour, confirm_fault(clinic, fault))
 
@@ -346,7 +346,7 @@ def test_an_alias_without_its_note_can_be_changed_after_a_repair(holdall_clock: 
         assert clinic.db.doctor(models=MODELS).findings == ()
 
 
-def test_a_rollout_goes_on_after_a_repair(holdall_clock: Clock) -> None:
+def test_a_rollout_continues_after_a_repair(holdall_clock: Clock) -> None:
     with open_clinic(Ward("memory", "blocking")) as clinic:
         db = clinic.db
         clinic.forget(**JOBS, job_name="holdall.rollout")
@@ -359,10 +359,10 @@ def test_a_rollout_goes_on_after_a_repair(holdall_clock: Clock) -> None:
         assert db.doctor(models=MODELS).findings == ()
 
 
-def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:
+def test_recurring_jobs_that_run_on_time_have_no_findings(holdall_clock: Clock) -> None:
     @job("doctor_often", every=timedelta(minutes=10))
     def often() -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     with open_clinic(Ward("memory", "blocking")) as clinic:
         db, context = clinic.db, clinic.db._context
@@ -372,12 +372,14 @@ def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:
             (waiting,) = db.jobs.list(name="doctor_often")
             record = run(take(context, waiting, "token", 60))
             assert record is not None
-            assert db.doctor(models=MODELS).findings == (), "a worker has taken it"
+            assert db.doctor(models=MODELS).findings == (), "a worker has the job"
             run(finish(context, record))
-            assert db.doctor(models=MODELS).findings == (), "it is over, and the next run is not enqueued yet"
+            assert db.doctor(models=MODELS).findings == (), (
+                "the run ended, and the next one is not enqueued yet"
+            )
             run(enqueue_next(context, often))
         db.jobs.delete(db.jobs.list(name="doctor_often")[0].id)
-        assert db.doctor(models=MODELS).findings == (), "it runs again in ten minutes"
+        assert db.doctor(models=MODELS).findings == (), "the next run is due in ten minutes"
         holdall_clock.advance(3600)
         assert db.doctor(models=MODELS).findings == ()
         holdall_clock.advance(1200)
@@ -386,7 +388,7 @@ def test_recurring_jobs_that_run_have_no_findings(holdall_clock: Clock) -> None:
         assert db.doctor(models=MODELS).findings == ()
 
 
-def test_what_only_the_whole_table_shows_is_found_once_with_segments() -> None:
+def test_faults_that_only_the_whole_table_shows_are_found_once_with_segments() -> None:
     with open_clinic(Ward("memory", "blocking")) as clinic:
         clinic.forget(_type="holdall.Queue")
         clinic.forget(**JOBS, job_key="two")
@@ -397,7 +399,7 @@ def test_what_only_the_whole_table_shows_is_found_once_with_segments() -> None:
 
 
 @pytest.mark.parametrize("most", [10_000, 5])
-def test_the_jobs_of_keys_are_not_looked_up_one_by_one(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_jobs_of_keys_are_not_read_one_by_one(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_job, "_MOST", most)
     table = Recorder(EmbeddedBackend(None))
     with Database("memory:", backend=table) as db:
@@ -409,7 +411,9 @@ def test_the_jobs_of_keys_are_not_looked_up_one_by_one(most: int, monkeypatch: p
         assert db.doctor(only=["jobs"]).findings == ()
         Patient(db, "blocking").forget(**JOBS, job_key="17")
         rows = [item for page in db.pages(Scan(db.table.name, consistent=True)) for item in page.items]
-        rows.sort(key=lambda item: item["pk"]["S"].startswith("holdall#Job#"))  # each key before its job
+        rows.sort(
+            key=lambda item: item["pk"]["S"].startswith("holdall#Job#")
+        )  # sorts each key before its job
         table.forget()
         visit = Work(db._context, [], {}, repair=True, segments=1, rate=None, progress=None)
         check = doctor_job.JobCheck(visit, run(discover(db._context)), KeyFilter())
@@ -423,12 +427,12 @@ def test_the_jobs_of_keys_are_not_looked_up_one_by_one(most: int, monkeypatch: p
         assert read < 40
 
 
-def test_files_that_nothing_refers_to_are_found_once_they_are_old(holdall_clock: Clock) -> None:
+def test_unreferenced_files_are_found_once_they_are_old(holdall_clock: Clock) -> None:
     with open_clinic(Ward("memory", "blocking")) as clinic:
         db = clinic.db
         db.blobs.create_and_upload(b"never attached", filename="a.bin")
         clinic.forget(_type="DoctorDiary", pk="DoctorDiary#ada")
-        assert db.doctor(models=MODELS).is_healthy, "they may still be in use"
+        assert db.doctor(models=MODELS).is_healthy, "the files may still be in use"
         holdall_clock.advance(8 * 86400)
         report = db.doctor(models=MODELS)
         assert [each[:4] for each in report.findings] == [
@@ -452,7 +456,7 @@ def test_a_database_without_files_has_no_findings() -> None:
         assert db.doctor(only=["blobs", "artifacts", "archive", "orphans"]).findings == ()
 
 
-def test_artifacts_in_a_table_of_their_own_are_checked() -> None:
+def test_artifacts_in_their_own_table_are_checked() -> None:
     with Database("memory:", artifacts=ArtifactSettings(table="apps")) as db:
         db.table.create()
         db.artifacts.put("app", b"first")

@@ -141,7 +141,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("ward", "fault"), list_cases(FAULTS))
-def test_each_planted_fault_is_found_and_repaired_if_it_can_be(ward: Ward, fault: Fault) -> None:
+def test_each_planted_fault_is_found_and_repaired_if_possible(ward: Ward, fault: Fault) -> None:
     with open_patient(ward) as patient:
         finish(ward.colour, confirm_fault(patient, fault))
 
@@ -227,20 +227,20 @@ def test_a_file_service_that_is_not_configured_is_found(db: Database) -> None:
     ]
 
 
-class Fading(MemoryService):
-    """A file service that at some point no longer answers."""
+class FailingService(MemoryService):
+    """A file service that stops answering while ``is_down`` is set."""
 
-    fades = False
+    is_down = False
 
     def send_blocking(self, request: Any) -> Any:
-        if self.fades and not isinstance(request, DescribeService):
+        if self.is_down and not isinstance(request, DescribeService):
             raise EndpointError("the bucket is closed")
         return super().send_blocking(request)
 
 
 def test_a_file_service_that_does_not_answer_is_found() -> None:
-    files = Fading()
-    files.fades = True
+    files = FailingService()
+    files.is_down = True
     with Database("memory:", files={"main": files}) as db:
         db.table.create()
         report = db.doctor(only=["configuration", "permissions"])
@@ -249,13 +249,13 @@ def test_a_file_service_that_does_not_answer_is_found() -> None:
 
 
 def test_a_file_service_that_no_longer_answers_is_found_once() -> None:
-    files = Fading()
+    files = FailingService()
     with Database("memory:", files=files) as db:
         db.table.create()
         for name in ("a", "b"):
             db.blobs.create_and_upload(b"bytes", filename=name)
             db.artifacts.put(name, b"bytes")
-        files.fades = True
+        files.is_down = True
         report = db.doctor()
         assert [each.subject for each in report.findings] == ["file service default"]
         report = db.doctor(only=["blobs", "artifacts", "orphans"])
@@ -265,7 +265,7 @@ def test_a_file_service_that_no_longer_answers_is_found_once() -> None:
 
 
 @pytest.mark.parametrize("only", ["items", [], ["everything"]], ids=["text", "nothing", "unknown"])
-def test_a_wrong_choice_of_checks_is_refused(db: Database, only: Any) -> None:
+def test_an_invalid_choice_of_checks_is_refused(db: Database, only: Any) -> None:
     with pytest.raises(InvalidOptionsError, match="only must be a list of checks"):
         db.doctor(only=only)
 
@@ -312,7 +312,7 @@ class Kept(Model, name="DoctorKept", archive=Archive(after_days=1, timestamp="at
     at: datetime
 
 
-def test_no_more_items_are_read_in_a_second_than_the_rate_says(db: Database, holdall_clock: Clock) -> None:
+def test_the_rate_limits_the_items_read_per_second(db: Database, holdall_clock: Clock) -> None:
     fill_visits(db, 50)
     begin = holdall_clock.now()
     assert db.doctor(models=[Visit], only=["items"], store_figures=False).scanned == 50
@@ -331,7 +331,7 @@ def test_no_more_items_are_read_in_a_second_than_the_rate_says(db: Database, hol
     ],
     ids=["segments", "rate", "progress"],
 )
-def test_wrong_options_are_refused(db: Database, options: Any, message: str) -> None:
+def test_invalid_options_are_refused(db: Database, options: Any, message: str) -> None:
     with pytest.raises(InvalidOptionsError, match=message):
         db.doctor(**options)
 

@@ -1,4 +1,4 @@
-"""The doctor finds objects that nothing in the table leads to, and deletes only what is proved to be unused."""
+"""The doctor finds objects that nothing in the table refers to, and deletes only those that are proved unused."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def list_objects(db: Database) -> list[str]:
     return [each.key for each in db.files.list()]
 
 
-def test_an_object_without_a_blob_is_reported_once_it_is_old_and_never_deleted(
+def test_an_old_object_without_a_blob_is_reported_and_never_deleted(
     db: Database, holdall_clock: Clock
 ) -> None:
     lost = [f"{number:028}" for number in range(2)]
@@ -66,7 +66,7 @@ def test_an_object_without_a_blob_is_reported_once_it_is_old_and_never_deleted(
         db.files.put(key, b"12345")
     db.files.put("reports/2026.pdf", b"the caller's own")
     db.files.put(f"own/{make_key(db)}", b"the caller's own")
-    assert find(db) == [], "they may belong to uploads in progress"
+    assert find(db) == [], "the objects may belong to uploads in progress"
     holdall_clock.advance(3 * DAY)
     (service,) = db._services.urls
     message = "objects that look like those of blobs, but have none in this table: 4 (20 bytes), the first "
@@ -78,7 +78,7 @@ def test_an_object_without_a_blob_is_reported_once_it_is_old_and_never_deleted(
     assert list_objects(db) == before
 
 
-def test_objects_that_records_lead_to_are_not_reported(db: Database, holdall_clock: Clock) -> None:
+def test_objects_that_records_refer_to_are_not_reported(db: Database, holdall_clock: Clock) -> None:
     kept = db.blobs.create_and_upload(b"kept", filename="a.bin")
     with db.transaction() as tx:
         tx.get_one(Poster, name="a").picture.attach(kept)
@@ -94,7 +94,7 @@ def test_objects_that_records_lead_to_are_not_reported(db: Database, holdall_clo
     assert find(db) == []
 
 
-def test_objects_of_another_program_do_not_have_the_table_read_again_and_again(
+def test_foreign_objects_cause_only_one_more_scan_of_the_table(
     holdall_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "_MOST", 3)
@@ -112,7 +112,9 @@ def test_objects_of_another_program_do_not_have_the_table_read_again_and_again(
             assert len(table.list_sent(Scan)) == scans
 
 
-def test_what_the_filter_lacks_is_confirmed_by_the_table(db: Database, holdall_clock: Clock) -> None:
+def test_objects_missing_from_the_filter_are_looked_up_in_the_table(
+    db: Database, holdall_clock: Clock
+) -> None:
     holdall_clock.advance(3 * DAY)
     urls = db._services.urls
     work = Work(db._context, [], urls, repair=False, segments=1, rate=None, progress=None)
@@ -134,7 +136,7 @@ def test_copies_in_a_mirror_belong_to_the_blobs_of_the_primary(holdall_clock: Cl
         assert [each[0] for each in find(db)] == ["file service spare"]
 
 
-def test_what_dead_puts_of_artifacts_left_is_deleted(
+def test_objects_left_by_dead_puts_of_artifacts_are_deleted(
     db: Database, holdall_clock: Clock, tmp_path: Path
 ) -> None:
     (tmp_path / "site").mkdir()
@@ -159,7 +161,7 @@ def test_an_object_without_a_version_is_reported_and_not_deleted(db: Database, h
     db.artifacts.publish("app")
     lost = "versioned-artifacts/app/000007"
     db.files.put(lost, b"12345")
-    db.files.put("versioned-artifacts/new/LATEST", b"a row is made from it when it is read")
+    db.files.put("versioned-artifacts/new/LATEST", b"reading it creates its row")
     holdall_clock.advance(3 * DAY)
     message = "objects that look like those of versions, but have none in this table: 1 (5 bytes), the first "
     assert find(db, repair=True) == [("artifacts", f"{message}{lost!r}", None, False)]

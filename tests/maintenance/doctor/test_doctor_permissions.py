@@ -1,4 +1,4 @@
-"""The doctor finds which actions are denied, by requests that change nothing."""
+"""The doctor finds out which actions are denied, with requests that change nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
-from denying_server import Denying, serve_denials
+from denying_server import DenyingServer, serve_denials
 from doctor_rig import MODELS
 from rig.files import BUCKET, bucket_service
 from rig.servers import ENVIRONMENT, sign_in, start_server
@@ -31,7 +31,7 @@ NEEDS = {
     **{f"s3:{each}": feature for feature, found in OBJECT_ACTIONS.items() for each in found},
 }
 ACTIONS = sorted(NEEDS.keys() - UNTRIED.keys())
-"""All actions of all policies that are tried."""
+"""All actions in policies that the doctor tries."""
 
 
 class Ledger(Model, table="DoctorLedgers", layout="plain", indexes=[Index("by_size", key=["size", "unit"])]):
@@ -42,10 +42,10 @@ class Ledger(Model, table="DoctorLedgers", layout="plain", indexes=[Index("by_si
 
 
 class Guarded(NamedTuple):
-    """A database behind a server that can deny, and the same database without that server."""
+    """A database behind a server that can deny requests, and the same database without that server."""
 
     db: Database
-    guard: Denying
+    guard: DenyingServer
     direct: Database
 
     @property
@@ -53,7 +53,7 @@ class Guarded(NamedTuple):
         return f"{self.db._context.settings.table_prefix}DoctorLedgers"
 
     def read_all(self) -> list[Any]:
-        """Everything that tables and bucket contain, and how the tables are set up."""
+        """The content of the tables and the bucket, and the settings of the tables."""
         found: list[Any] = []
         for table in (self.db.table.name, self.own_table):
             pages = self.direct.pages(Scan(table, consistent=True))
@@ -64,8 +64,8 @@ class Guarded(NamedTuple):
         return [*found, self.direct.send(ListUploads("default")), self.direct.table.describe()]
 
 
-def service(url: str, prefix: str) -> S3Service:
-    """A service that trusts its server to honour conditions, as with AWS."""
+def open_service(url: str, prefix: str) -> S3Service:
+    """A service that assumes that its server honours conditions, as AWS does."""
     endpoint = resolve_endpoint("s3", endpoint=url, environment=ENVIRONMENT)
     source = find_credentials(environment=ENVIRONMENT)
     return S3Service(BUCKET, endpoint, source, prefix=prefix, conditional_puts=True)
@@ -75,7 +75,7 @@ def service(url: str, prefix: str) -> S3Service:
 def server_scene() -> Iterator[Guarded]:
     """A database with two tables, indexes, items and files."""
     server = start_server("ministack")
-    bucket_service("").close()  # makes the bucket
+    bucket_service("").close()  # creates the bucket
     name, prefix = f"doctor-{uuid4()}", uuid4().hex
     with serve_denials(server) as guard:
 
@@ -83,7 +83,7 @@ def server_scene() -> Iterator[Guarded]:
             address = (
                 f"dynamodb://{name}?region={ENVIRONMENT['AWS_REGION']}&endpoint={url}&table_prefix={prefix}-"
             )
-            return Database(address, credentials=sign_in, files=service(url, prefix))
+            return Database(address, credentials=sign_in, files=open_service(url, prefix))
 
         with open_at(guard.url) as db, open_at(server) as direct:
             direct.table.create(models=[*MODELS, Ledger])
@@ -110,7 +110,7 @@ def test_with_all_permissions_nothing_is_found_and_nothing_is_changed(scene: Gua
     report = examine(scene, features=[*TABLE_ACTIONS])
     assert report.findings == ()
     assert list_untried(report).keys() == UNTRIED.keys() - {"kms:GenerateDataKey"}
-    assert set(ACTIONS) <= {action for action, _ in scene.guard.seen}, "they were not tried"
+    assert set(ACTIONS) <= {action for action, _ in scene.guard.seen}, "some actions were not tried"
     assert scene.read_all() == before
 
 
@@ -121,9 +121,7 @@ def features_of(message: str) -> set[str]:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_an_action_that_is_denied_is_found_with_the_features_that_need_it(
-    scene: Guarded, action: str
-) -> None:
+def test_a_denied_action_is_found_with_the_features_that_need_it(scene: Guarded, action: str) -> None:
     before = scene.read_all()
     scene.guard.denied.add(action)
     report = examine(scene, features=[*TABLE_ACTIONS])
@@ -143,7 +141,7 @@ def test_an_action_that_is_denied_is_found_with_the_features_that_need_it(
 
 
 @pytest.mark.parametrize("feature", TABLE_ACTIONS)
-def test_the_policy_of_a_feature_is_enough_for_it(scene: Guarded, feature: PolicyFeature) -> None:
+def test_the_policy_of_a_feature_is_sufficient(scene: Guarded, feature: PolicyFeature) -> None:
     tables, objects = TABLE_ACTIONS[feature], OBJECT_ACTIONS.get(feature, ())
     scene.guard.allowed = {*(f"dynamodb:{each}" for each in tables), *(f"s3:{each}" for each in objects)}
     scene.guard.allowed.add("dynamodb:DescribeTable")
@@ -169,7 +167,7 @@ def test_each_table_and_each_index_is_tried(scene: Guarded) -> None:
     assert features_of(report.findings[0].message).isdisjoint({"jobs", "attachments", "artifacts"})
 
 
-def test_without_its_description_nothing_else_of_a_table_can_be_tried(scene: Guarded) -> None:
+def test_without_permission_to_describe_a_table_nothing_else_is_tried_on_it(scene: Guarded) -> None:
     own = scene.own_table
     scene.guard.denied.add(("dynamodb:DescribeTable", own))
     report = examine(scene, features=["reads"])
@@ -180,7 +178,9 @@ def test_without_its_description_nothing_else_of_a_table_can_be_tried(scene: Gua
 
 
 @pytest.mark.parametrize("naming", [False, True])
-def test_without_permission_to_list_a_missing_object_seems_forbidden(scene: Guarded, naming: bool) -> None:
+def test_without_permission_to_list_s3_reports_missing_objects_as_forbidden(
+    scene: Guarded, naming: bool
+) -> None:
     scene.guard.denied.add("s3:ListBucket")
     scene.guard.naming = naming
     report = examine(scene, features=["files"])
@@ -202,7 +202,7 @@ def test_conditions_on_objects_need_permission_to_read(scene: Guarded) -> None:
     assert list_untried(report) == {"s3:DeleteObject": reason, "s3:PutObjectTagging": reason}
 
 
-def test_a_key_that_may_not_be_used_is_named(scene: Guarded) -> None:
+def test_a_denied_use_of_a_kms_key_is_reported(scene: Guarded) -> None:
     scene.guard.encrypted = scene.guard.naming = True
     scene.guard.denied.add("kms:Decrypt")
     report = examine(scene, features=["archive"])
@@ -211,7 +211,7 @@ def test_a_key_that_may_not_be_used_is_named(scene: Guarded) -> None:
     assert list_untried(report) == {"s3:GetObject": "the request needs kms:Decrypt, too"}
 
 
-def test_the_url_of_a_service_says_what_else_it_needs(
+def test_options_in_the_url_of_a_service_need_further_permissions(
     scene: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRONMENT.items():
@@ -229,7 +229,7 @@ def test_the_url_of_a_service_says_what_else_it_needs(
     assert [action for _, action in list_findings(denied)] == ["s3:PutObjectAcl"]
 
 
-def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(scene: Guarded) -> None:
+def test_credentials_that_s3_refuses_are_a_configuration_fault(scene: Guarded) -> None:
     scene.guard.refused = "InvalidAccessKeyId"
     report = scene.db.doctor(only=["configuration", "permissions"], features=["files"])
     (finding,) = report.findings
@@ -239,7 +239,7 @@ def test_credentials_that_s3_refuses_are_a_fault_of_the_configuration(scene: Gua
 
 
 @pytest.mark.parametrize("code", ["InvalidAccessKeyId", "InternalError"])
-def test_a_service_that_answers_nothing_is_asked_only_once(
+def test_a_service_that_refuses_everything_gets_only_one_request(
     scene: Guarded, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRONMENT.items():
@@ -271,7 +271,7 @@ def test_the_table_of_artifacts_is_tried(scene: Guarded) -> None:
     assert features_of(report.findings[0].message) == {"artifacts"}
 
 
-def test_a_check_that_reads_tables_needs_permissions_itself(scene: Guarded) -> None:
+def test_checks_that_read_tables_need_permission_to_scan(scene: Guarded) -> None:
     scene.guard.denied.add("dynamodb:Scan")
     assert examine(scene, features=["models"]).findings == ()
     report = scene.db.doctor(features=["models"])
@@ -287,13 +287,13 @@ def test_without_permission_to_scan_one_table_the_others_are_read(scene: Guarded
     assert [each.model for each in report.figures] == ["DoctorPerson", "DoctorVisit"]
 
 
-def test_without_permission_to_describe_the_table_that_is_all_that_is_found(scene: Guarded) -> None:
+def test_without_permission_to_describe_the_table_that_is_the_only_finding(scene: Guarded) -> None:
     scene.guard.denied.add("dynamodb:DescribeTable")
     report = scene.db.doctor()
     assert list_findings(report) == [(f"table {scene.db.table.name}", "dynamodb:DescribeTable")]
 
 
-def test_figures_that_may_not_be_stored_are_a_notice(scene: Guarded) -> None:
+def test_without_permission_to_store_figures_there_is_a_notice(scene: Guarded) -> None:
     scene.guard.denied.add("dynamodb:BatchWriteItem")
     report = scene.db.doctor(models=MODELS, only=["items"])
     (finding,) = report.findings
@@ -301,14 +301,14 @@ def test_figures_that_may_not_be_stored_are_a_notice(scene: Guarded) -> None:
     assert len(report.figures) == 2
 
 
-def test_permissions_are_checked_from_async_programs(scene: Guarded) -> None:
+def test_async_programs_can_check_permissions(scene: Guarded) -> None:
     scene.guard.denied.add("s3:PutObject")
     report = asyncio.run(scene.db.aio.doctor(only=["permissions"], features=["archive"]))
     assert [action for _, action in list_findings(report)] == ["s3:PutObject"]
 
 
 @pytest.mark.parametrize("url", ["memory:", "embedded:"])
-def test_a_store_without_permissions_has_nothing_to_find(url: str, tmp_path: Path) -> None:
+def test_a_store_without_permissions_has_no_findings(url: str, tmp_path: Path) -> None:
     here = f"{url}{tmp_path / 'a.db'}" if url == "embedded:" else url
     named = {"one": "memory:", "two": f"file:{tmp_path / 'files'}", "both": "mirror:one,two"}
     with Database(here, files=named) as db:
@@ -318,7 +318,7 @@ def test_a_store_without_permissions_has_nothing_to_find(url: str, tmp_path: Pat
     assert (report.findings, report.untried) == ((), ())
 
 
-def test_a_service_that_cannot_be_opened_is_a_fault_of_the_configuration() -> None:
+def test_a_service_that_cannot_be_opened_is_a_configuration_fault() -> None:
     with Database("memory:", files="s3://?region=eu-west-1") as db:
         db.table.create()
         (finding,) = db.doctor().findings

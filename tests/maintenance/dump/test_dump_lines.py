@@ -1,4 +1,4 @@
-"""Items as lines of JSON: nothing is lost, and what can be plain is plain."""
+"""Items as lines of JSON: nothing is lost, and values are plain where possible."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Town(Model, table="dumped-towns"):
 
 
 @given(values=ITEMS)
-def test_a_line_gives_back_the_item(values: dict[str, Any]) -> None:
+def test_a_formatted_item_is_parsed_back(values: dict[str, Any]) -> None:
     item = canonical_item(encode_item(values))[0]
     line = format_item(item)
     assert "\n" not in line
     assert parse_line(line) == item
 
 
-def test_plain_values_are_plain_and_others_have_their_type() -> None:
+def test_only_values_that_json_lacks_carry_their_type() -> None:
     values = {
         "n": 42,
         "x": 1.5,
@@ -133,7 +133,7 @@ def test_a_table_that_cannot_be_loaded_is_named() -> None:
         assert not db.send(Scan("holdall")).items
 
 
-def test_lines_that_can_be_read_only_once_are_loaded_up_to_the_bad_one() -> None:
+def test_lines_from_an_iterator_are_loaded_until_a_bad_batch() -> None:
     good = [f'{{"pk": "p", "sk": "{number}"}}' for number in range(1500)]
     with Database("memory:") as db:
         with pytest.raises(InvalidValueError, match="line 1,501 cannot be loaded"):
@@ -143,7 +143,7 @@ def test_lines_that_can_be_read_only_once_are_loaded_up_to_the_bad_one() -> None
         assert len(db.send(Scan("holdall")).items) == 1500
 
 
-def test_a_file_is_checked_first(tmp_path: Path) -> None:
+def test_a_file_is_checked_before_it_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     good = "".join(f'{{"pk": "p", "sk": "{number}"}}\n' for number in range(1500))
     with Database("memory:") as db:
@@ -161,7 +161,7 @@ def test_a_file_is_checked_first(tmp_path: Path) -> None:
             assert db.load_lines(lines) == 1500
 
 
-def test_other_mistakes_are_explained() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with Database("memory:") as db:
         with pytest.raises(InvalidOptionsError, match="lines must be an iterable of lines, not text"):
             db.load_lines("{}")
