@@ -1,1 +1,1 @@
-"""What several rooms' tests share: servers, stores, clocks, recorders, both colours, and programs that get killed."""
+"""Helpers that several rooms' tests share: servers, stores, clocks, recorders, both colours, programs to kill."""

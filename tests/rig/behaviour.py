@@ -1,13 +1,12 @@
 """Every behaviour is written once, as ``async def test(db)``, and runs in both colours, on every store that matters.
 
-- ``@everywhere``: in memory in both colours; and `elsewhere`: in a file, or over the wire to a server of
-  `rig.servers`, by turns.
-- ``@in_memory``: where the store cannot make a difference; in both colours.
-- ``@awaiting`` and ``@blocking``: in memory, in one colour; for what only exists there.
+- ``@everywhere``: in memory, and `elsewhere`: in a file, or on a server of `rig.servers`, in turn.
+- ``@in_memory``: in memory only, for tests that do not depend on the store.
+- ``@awaiting`` and ``@blocking``: in memory, in one colour, for what exists only there.
 
-``db`` is an `AsyncDatabase`, or a `Database` with every method that does I/O dressed as ``async def``: such a test
-never suspends, so it is finished in one step. Each test has a table of its own. Between it and the store stand a
-backend that keeps what was sent, one that can fail on purpose, and a clock that moves only when a flow waits.
+``db`` is an `AsyncDatabase`, or a `Database` whose methods with I/O are wrapped in ``async def``: such a test never
+suspends, so it is finished in one step. Each test has its own tables. Between the test and the store are a backend that
+records requests, another that can inject faults, and a clock that moves only when a flow waits.
 """
 
 from __future__ import annotations
@@ -68,8 +67,8 @@ STORES = ["memory", "file", *NAMES]
 # --- time and requests ----------------------------------------------------------------------------------
 
 
-class Refusing(Recorder):
-    """A recorder; ``refusals`` are what the next writes of items are answered with, in place of being done."""
+class RefusingRecorder(Recorder):
+    """A recorder that raises the errors in ``refusals``, one for each of the next writes of items."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
@@ -84,10 +83,10 @@ class Refusing(Recorder):
 # --- the database in either colour ----------------------------------------------------------------------
 
 
-class Looking:
-    """What a test asks a database about its requests and its stored items."""
+class RequestView:
+    """A test's view of the requests that a database sent, and of its stored items."""
 
-    recorder: Refusing
+    recorder: RefusingRecorder
     faults: FaultyBackend
     clock: Clock
     _context: Context
@@ -98,7 +97,7 @@ class Looking:
         return [request for request in self.recorder.requests if not isinstance(request, ADMINISTRATIVE)]
 
     def kinds(self) -> list[str]:
-        """What kinds of requests those were."""
+        """The types of the requests in `list_sent`."""
         return [type(request).__name__ for request in self.list_sent()]
 
     def forget(self) -> None:
@@ -106,36 +105,36 @@ class Looking:
         self.recorder.forget()
 
     async def raw(self, key: ModelKey[Any]) -> Item | None:
-        """The item under a key as it is stored, behind the recorder's back."""
+        """The item under a key as stored; the recorder does not count this read."""
         reply = await self.send(GetItem(self.table_of(key.model), raw_key(key), consistent=True))
         self.recorder.requests.pop()
         item: Item | None = reply.item
         return item
 
     def table_of(self, model: type[Model]) -> str:
-        """The table that a model's items are in."""
+        """The table that contains a model's items."""
         settings, own = self._context.settings, model._schema.table
         return settings.table_name if own is None else f"{settings.table_prefix}{own}"
 
 
-class Db(Looking, AsyncDatabase):
-    """What a test is given, in the awaiting colour; and what `BlockingDb` passes for in the other."""
+class Db(RequestView, AsyncDatabase):
+    """The database of a test in the awaiting colour; in the other, `BlockingDb` stands in for it."""
 
     def __init__(
-        self, url: str, recorder: Refusing, faults: FaultyBackend, clock: Clock, **settings: Any
+        self, url: str, recorder: RefusingRecorder, faults: FaultyBackend, clock: Clock, **settings: Any
     ) -> None:
         AsyncDatabase.__init__(self, url, backend=recorder, **settings)
         self.recorder, self.faults, self.clock = recorder, faults, clock
         set_clock(self, clock)
 
 
-class BlockingDb(Looking, AsyncView):
-    """A `Database` that is used as its async twin is."""
+class BlockingDb(RequestView, AsyncView):
+    """A `Database` that is used like an `AsyncDatabase`."""
 
     AWAITED = AsyncView.AWAITED | {"create", "put", "update", "delete"}  # in a transaction, they only record
 
     def __init__(
-        self, url: str, recorder: Refusing, faults: FaultyBackend, clock: Clock, **settings: Any
+        self, url: str, recorder: RefusingRecorder, faults: FaultyBackend, clock: Clock, **settings: Any
     ) -> None:
         self.sync = Database(url, backend=recorder, **settings)
         AsyncView.__init__(self, self.sync)
@@ -169,7 +168,7 @@ def set_clock(db: Database | AsyncDatabase, clock: Clock) -> None:
 
 
 def raw_key(key: ModelKey[Any]) -> dict[str, Any]:
-    """A key as it is stored: in the one table, or in the model's own."""
+    """A key as stored, in the one table or in the model's own."""
     form = key.schema.form
     names = form.table_keys() or (KeyAttribute("pk"), KeyAttribute("sk"))
     parts = [name for name in names if name is not None]
@@ -188,7 +187,7 @@ def open_database(way: Way, rates: Mapping[Fault, float] | None = None) -> Itera
         if way.store == "DynamoDB Local":
             create_with_slots(backend, url.removeprefix("dynamodb://"))
         faults = FaultyBackend(backend, rates)
-        recorder = Refusing(faults)
+        recorder = RefusingRecorder(faults)
         kind: Any = Db if way.colour == "awaiting" else BlockingDb
         try:
             yield kind(url, recorder, faults, Clock(), **settings)
@@ -202,7 +201,7 @@ def _nowhere() -> Iterator[str]:
 
 
 def store_address(store: str, directory: str) -> tuple[str, Callable[[], Any] | None, SettingArguments]:
-    """The URL of a store, where its credentials come from, and its settings."""
+    """The URL of a store, its credentials, and its settings."""
     if store == "memory":
         return "memory:", None, {}
     if store == "file":

@@ -1,4 +1,4 @@
-"""The models that most behaviours are shown with, and short ways to say what is there and what others do meanwhile."""
+"""The models that most tests of behaviour use, and helpers that store items and act as another process."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class Line(Model):
 
 
 class Mark(Model):
-    """Nothing but a key."""
+    """A model with a key and no other fields."""
 
     id: Key[str]
 
 
 class User(Model):
-    """With the key of a model that declares none."""
+    """A model that declares no key."""
 
     name: str
 
 
 async def arrange(db: Db, *items: Model) -> None:
-    """Have these items stored; requests are counted from here on."""
+    """Store these items, and count requests from here."""
     async with db.transaction() as tx:
         for item in items:
             tx.create(item)
@@ -72,9 +72,9 @@ async def meanwhile(db: Db, key: ModelKey[Any], **values: Any) -> None:
 
 
 async def put_raw(db: Db, model: type[Model], item: dict[str, Any]) -> None:
-    """Store an item as it is given, in the model's table; requests are counted from here on."""
+    """Store an item unchanged in the model's table, and count requests from here."""
     if model._schema.table is None:
-        await db.get(Mark, "so that the table is there")
+        await db.get(Mark, "none")  # creates the table
         item = {"_type": {"S": model._schema.name}, **item}
     await db.send(PutItem(db.table_of(model), item))
     db.forget()
@@ -82,14 +82,14 @@ async def put_raw(db: Db, model: type[Model], item: dict[str, Any]) -> None:
 
 @contextmanager
 def expect_failure(error: type[E], match: str | None = None) -> Iterator[pytest.ExceptionInfo[E]]:
-    """The transaction inside fails with this error."""
+    """Check that the transaction inside fails with this error."""
     with pytest.raises(error, match=match) as caught:
         yield caught
 
 
 @contextmanager
 def expect_contention() -> Iterator[pytest.ExceptionInfo[TransactionFailedError]]:
-    """The one attempt inside fails because what it read has changed."""
+    """Check that the only attempt inside fails because the items that it read have changed."""
     with pytest.raises(TransactionFailedError) as caught:
         yield caught
     assert isinstance(caught.value.__cause__, ContentionError)

@@ -1,4 +1,4 @@
-"""A browser without a window, and packages for its pages. Where there is none, tests are skipped with the reason.
+"""A headless browser, and packages for its pages. Where there is no browser, tests are skipped with that reason.
 
 While a browser is open, its thread has a running event loop: talk to servers with blocking clients.
 """
@@ -28,7 +28,7 @@ def browser_package(name: str) -> Path:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Chromium."""
+    """Open Chromium."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("chromium is not installed")

@@ -1,4 +1,4 @@
-"""One clock for all tests, and a port that goes by it."""
+"""One clock for all tests, and a port that uses it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Clock", "TimedPort"]
 
 
 class Clock:
-    """Begins at the present, and stands still until a test moves it or a flow waits.
+    """Starts at the present, and stands still until a test moves it or a flow waits.
 
-    ``start`` is another beginning, in seconds since 1970; a ``ticking`` clock goes on with the wall's, too. ``chance``
-    is what every random number comes out as; ``waits`` are the waits so far, in seconds. Called, the clock returns the
-    seconds since 1970.
+    ``start`` sets another start, in seconds since 1970; a ``ticking`` clock also advances with the real time.
+    ``chance`` is the result of every random draw; ``waits`` lists the waits so far, in seconds. Calling the clock
+    returns the seconds since 1970.
     """
 
     chance = 0.5
@@ -29,7 +29,7 @@ class Clock:
         self._moved = timedelta()
 
     def now(self) -> datetime:
-        """The time."""
+        """The current time of this clock."""
         return (self._stopped or datetime.now(UTC)) + self._moved
 
     def __call__(self) -> float:
@@ -37,25 +37,25 @@ class Clock:
 
     @property
     def epoch(self) -> int:
-        """The whole seconds since 1970."""
+        """The time in whole seconds since 1970."""
         return int(self())
 
     def forward(self, seconds: float) -> None:
-        """Let so much time pass at once, or go back."""
+        """Advance by this many seconds at once; a negative number goes back."""
         self._moved += timedelta(seconds=seconds)
 
     def set(self, seconds: float) -> None:
-        """Be at a moment, in seconds since 1970."""
+        """Set the time, in seconds since 1970."""
         self.forward(seconds - self())
 
     def wait(self, seconds: float) -> None:
-        """Pass a flow's wait at once, and note it."""
+        """Record a flow's wait, and advance by it at once."""
         self.waits.append(seconds)
         self.forward(seconds)
 
 
 class TimedPort:
-    """A port with another clock: to sleep is to move that."""
+    """A port with another clock: a sleep advances that clock."""
 
     def __init__(self, port: Port, clock: Clock) -> None:
         self._port = port
@@ -67,7 +67,7 @@ class TimedPort:
         return self.clock.chance
 
     async def sleep(self, seconds: float) -> None:
-        """Move the clock, and let others run."""
+        """Advance the clock, and let other tasks run."""
         self.clock.wait(seconds)
         await self._port.sleep(0)
 

@@ -1,7 +1,7 @@
-"""One way for all tests to be written once and run in both colours, sync ("blocking") and async ("awaiting").
+"""One way to write tests once and run them in both colours, sync ("blocking") and async ("awaiting").
 
-A test is ``async def test(rig)``. In the awaiting colour it runs on an event loop. In the blocking one nothing that it
-awaits ever suspends, so it is finished in one step: `Awaited` and `AsyncView` make blocking objects fit for that.
+A test is ``async def test(rig)``. In the awaiting colour it runs on an event loop. In the blocking one, nothing that it
+awaits ever suspends, so it is finished in one step: `Awaited` and `AsyncView` wrap blocking objects for that.
 """
 
 from __future__ import annotations
@@ -54,27 +54,26 @@ class Way(NamedTuple):
 
 
 def finish(colour: Colour, flow: Coroutine[Any, Any, T]) -> T:
-    """The flow's result, in that colour."""
+    """Run a flow in a colour, and return its result."""
     return run(flow) if colour == "blocking" else asyncio.run(flow)
 
 
 def take_turns(*names: str) -> int:
-    """0 or 1, for good: the colour of a test on one store, so that every subject meets every store in both."""
+    """0 or 1, fixed for these names: decides a test's colour on a store, so that each room covers both colours."""
     return _turn(2, names)
 
 
 def in_turn(*names: str) -> tuple[Colour, ...]:
-    """One colour, which takes turns from name to name; both under torture."""
+    """One colour, in turn from name to name; both under torture."""
     return tuple(COLOURS) if TORTURE else (COLOURS[_turn(2, names)],)
 
 
 def elsewhere(stores: Sequence[str], *names: str) -> list[tuple[str, Colour]]:
     """Where a test runs besides memory: on one of the stores in one colour; under torture on each in both.
 
-    Which one is decided by the test's name, so that a room's tests together meet every store in both colours; those in
-    this process, which cost a fraction, more often than servers. That is enough for every day: that the stores do the
-    same is what their contract tests, sentence by sentence, on all of them. The server that the caller names is always
-    among them.
+    The names decide which, so that together a room's tests cover every store in both colours. Stores in this process
+    cost a fraction, so they are chosen more often than servers. That is enough for a normal run, because the contract
+    tests compare the stores sentence by sentence. The server in ``HOLDALL_TEST_DYNAMODB`` is always among them.
     """
     ways = [(store, colour) for store in stores for colour in COLOURS]
     if TORTURE or not ways:
@@ -111,7 +110,7 @@ def run_in(
     opening: Callable[[W], AbstractContextManager[Any]],
     finish: Callable[[Colour, Coroutine[Any, Any, None]], None] = finish,
 ) -> Callable[[Test], Callable[..., None]]:
-    """Decorate a test to run in each of the ways that its name has; its first argument is what ``opening`` opens."""
+    """Decorate a test to run in each way that its name gives; its first argument is what ``opening`` opens."""
 
     def decorate(test: Test) -> Callable[..., None]:
         @wraps(test)
@@ -121,7 +120,7 @@ def run_in(
 
         _, *others = signature(test).parameters.values()
         first = Parameter("way", Parameter.POSITIONAL_OR_KEYWORD)
-        del run_it.__wrapped__  # pytest would look at its arguments
+        del run_it.__wrapped__  # pytest would take its arguments for fixtures
         run_it.__signature__ = Signature([first, *others])  # type: ignore[attr-defined]
         marked: Callable[..., None] = pytest.mark.parametrize("way", ways(test.__name__), ids=str)(run_it)
         return marked
@@ -130,7 +129,7 @@ def run_in(
 
 
 class Awaited:
-    """An object whose methods can all be awaited, whether or not they have to be."""
+    """An object whose methods can all be awaited, whether or not they are async."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -146,12 +145,12 @@ class Awaited:
 
 
 class AsyncView:
-    """A blocking database, transaction, query or file handle, used as its async twin is."""
+    """A blocking database, transaction, query or file handle that is used like its async twin."""
 
     AWAITED = frozenset(
         ["get", "get_one", "get_all", "get_by", "send", "migrate", "move", "read", "close"]
     ) | frozenset(["page", "first", "one", "all", "count", "exists", "update_all", "delete_all"])
-    """What does I/O."""
+    """The methods that do I/O."""
     VIEWED = frozenset(["query", "scan", "transaction"])
 
     def __init__(self, inner: Any) -> None:
@@ -185,13 +184,13 @@ class AsyncView:
 
 
 class BulkView(AsyncView):
-    """A blocking bulk, used as its async twin is."""
+    """A blocking bulk that is used like its async twin."""
 
     AWAITED = frozenset(["put", "delete", "put_all", "delete_all"])
 
 
 def finish_body(function: Any) -> Any:
-    """A body for a blocking ``run``, from one that awaits only what its transaction's `AsyncView` has."""
+    """Turn an async body into one for a blocking ``run``; it may await only what its transaction's `AsyncView` has."""
     if not callable(function):
         return function
 

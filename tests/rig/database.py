@@ -1,4 +1,4 @@
-"""Databases of their own for tests: where a store is, one with recorders, and a process that dies in one."""
+"""Databases for tests: the address of a new store, a database with recorders, and a process that dies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Address = tuple[str, Callable[[], Any] | None, dict[str, Any]]
 
 
 def find_address(store: str, directory: str | Path, name: str) -> Address:
-    """The address of a new store; its tables on a server are called ``name`` and so on."""
+    """The address of a new store; on a server, the names of its tables start with ``name``."""
     if store == "memory":
         return "memory:", None, {}
     if store == "file":
@@ -53,8 +53,8 @@ def open_recorded(
     others: Mapping[str, Backend] | None = None,
     **more: Any,
 ) -> Iterator[tuple[Any, Recorder, Recorder, Clock]]:
-    """A database with recorders of its table and its default service, and with a clock; ``others`` are more services,
-    ``more`` are settings of the database alone."""
+    """Open a database with recorders on its table and its default service, and with a clock. ``others`` are further
+    services; ``more`` are settings of the database alone."""
     url, credentials, settings = address
     inner, *_ = open_backend(url, None, None, credentials, settings)  # type: ignore[arg-type]
     table, clock = Recorder(inner), Clock(ticking=True)
@@ -70,10 +70,10 @@ def open_recorded(
 
 
 class FeatureRig:
-    """A database with recorders of what is sent to table and service; its methods can be awaited in both colours."""
+    """A database with recorders on its table and its service; its methods can be awaited in both colours."""
 
     MOMENT: type[Any] = TransactWrite
-    """The kind of requests that `in_between` waits for, unless it is told others."""
+    """The kind of requests that `in_between` waits for by default."""
 
     def __init__(self, database: Any, way: Any, recorder: Recorder, service: Recorder, clock: Clock) -> None:
         self.database = database
@@ -84,7 +84,7 @@ class FeatureRig:
 
     @property
     def db(self) -> Any:
-        """The database as an async one."""
+        """The database, used as an async one."""
         return AsyncView(self.database) if self.way.colour == "blocking" else self.database
 
     @property
@@ -102,7 +102,7 @@ class FeatureRig:
         return [each.key for each in await self.list_files()]
 
     def in_between(self, act: Callable[[], Any], *kinds: type[Any], when: str = "before") -> None:
-        """Do something once, right before the next request of these kinds is sent, or after it was answered."""
+        """Run a function once, right before the next request of these kinds is sent, or after it was answered."""
 
         def interrupt(request: Any) -> Any:
             if not isinstance(request, kinds or self.MOMENT):
@@ -115,7 +115,7 @@ class FeatureRig:
 
 @contextmanager
 def open_directory(directory: Path, days: float = 0, **settings: Any) -> Iterator[tuple[Database, Recorder]]:
-    """The database of a directory, some days later, with its recorder."""
+    """Open the database of a directory, some days later, with its recorder."""
     table = Recorder(EmbeddedBackend(directory / "app.db", durability="normal"))
     service = Recorder(DiskService(directory / "files"), beside=table)
     with Database("memory:", backend=table, files=service, **settings) as db:
@@ -133,7 +133,7 @@ def die(
     *,
     only_writes: bool = True,
 ) -> bool:
-    """Make a change in a child that dies at a step; returns whether it died. After a read all is as before it."""
+    """Make a change in a child that dies at a step; return whether it died. By default, only writes count as steps."""
     child = os.fork()
     if child == 0:
         status = 1

@@ -1,8 +1,8 @@
-"""ElectroDB, the JavaScript library, at the other end of a pipe, over the same server as ours.
+"""ElectroDB, the JavaScript library, at the other end of a pipe, using the same server as Holdall.
 
-`electrodb` starts it when a test first needs it; it ends with the test process. What npm installs is named in
-``electrodb_program/package.json`` and goes into ``.venv-electrodb``, once. Where node or npm is missing, or the
-registry cannot be reached, the test is skipped with the reason.
+`electrodb` starts it when a test first needs it; it ends with the test process. What npm installs is listed in
+``electrodb_program/package.json`` and goes into ``.venv-electrodb``, once. Without node, npm or access to the
+registry, the test is skipped with that reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ElectroDBError(Exception):
 
 
 class ElectroDB:
-    """A running ``program.cjs``; ``url`` is that of its server."""
+    """A running ``program.cjs``; ``url`` is its server's."""
 
     def __init__(self, program: Program, url: str) -> None:
         self._program = program
@@ -32,7 +32,7 @@ class ElectroDB:
         self.printed = ""
 
     def __call__(self, source: str, **values: Any) -> Any:
-        """What the source, run with these values, returned; `printed` is what it printed."""
+        """Run the source with these values and return its result; `printed` is its output."""
         answer = self._program.ask({"run": source, "with": values})
         if "error" in answer:
             raise ElectroDBError(answer["error"])
@@ -42,7 +42,7 @@ class ElectroDB:
 
 @once("ElectroDB")
 def electrodb() -> ElectroDB:
-    """The program, started now if it was not."""
+    """Start the program, once."""
     packages = install(".venv-electrodb")
     url = start_server("ministack")
     settings = {"NODE_PATH": str(packages), "AWS_ENDPOINT_URL_DYNAMODB": url}

@@ -1,12 +1,12 @@
 """Where the tests of ``db.files`` run: every kind of service, both colours, and a meddler that acts between requests.
 
 A test is written once, as ``async def test(files: Rig)``. In the awaiting colour it runs on an event loop; in the
-blocking one it never suspends. What `Rig` gives can be awaited in both.
+blocking one it never suspends. A test can await the methods of `Rig` in both.
 
-- ``@everywhere``: in memory in both colours; and on disk, mirrored, or in S3 on ministack, by turns.
-- ``@in_small_parts``: where services take parts of a few bytes, so that small objects are large: one part at a time and
-  several, in both colours, in memory and on disk.
-- ``@in_memory``: where the service cannot make a difference; in both colours.
+- ``@everywhere``: in memory, and in turn on disk, on a mirror, or in S3 on ministack.
+- ``@in_small_parts``: on services with parts of a few bytes, so that small objects count as large: one part at a time
+  and several, in both colours, in memory and on disk.
+- ``@in_memory``: in memory only, for tests that do not depend on the service.
 """
 
 from __future__ import annotations
@@ -65,21 +65,21 @@ __all__ = [
 R = TypeVar("R")
 
 PART = 100
-"""Bytes in a part where parts are small; twice as many are put at once."""
+"""Bytes in a part where parts are small; twice as many fit into a single put."""
 
 SECRET = "a secret of the tests, long enough"
 BUCKET = "holdall-files"
 
 
 def pattern(size: int) -> bytes:
-    """Bytes of which no two parts are alike, and always the same."""
+    """Reproducible bytes in which no two parts are equal."""
     return Random(17).randbytes(size)
 
 
 class Meddler(Recorder):
-    """A service around a service, where a test can get in between.
+    """A service around a service, on which a test can act between requests.
 
-    ``traits`` are given in place of the service's own.
+    ``traits`` replace the service's own.
     """
 
     def __init__(self, service: Backend, traits: ServiceTraits | None = None) -> None:
@@ -98,12 +98,12 @@ class Meddler(Recorder):
 
     @property
     def bytes_in(self) -> int:
-        """How many bytes were sent to be kept."""
+        """The number of bytes sent to be stored."""
         return sum(len(request.body) for request in [*self.list_sent(PutObject), *self.list_sent(UploadPart)])
 
     @property
     def largest_get(self) -> int:
-        """The most bytes that were asked for at once."""
+        """The largest number of bytes requested at once."""
         return max(int(request.size) for request in self.list_sent(GetObject))
 
 
@@ -111,7 +111,7 @@ class Meddler(Recorder):
 
 
 class Rig:
-    """A database with a service, in one of the colours; ``prefix`` is where that is in a bucket."""
+    """A database with a service, in one colour; ``prefix`` is the service's prefix in a bucket."""
 
     prefix = ""
 
@@ -130,16 +130,16 @@ class Rig:
 
     @property
     def files(self) -> AsyncFiles:
-        """``db.files``, to be awaited in both colours."""
+        """``db.files``, awaited in both colours."""
         return cast("AsyncFiles", Awaited(self.db.files))
 
     def at(self, service: str) -> AsyncFiles:
-        """Those of another service."""
+        """The files of another service, awaited in both colours."""
         return cast("AsyncFiles", Awaited(self.db.files[service]))
 
     @property
     def root(self) -> Path:
-        """Where the service on disk has its files."""
+        """The directory of the service on disk."""
         return self.directory / "files"
 
     def file(self, data: bytes, name: str = "source") -> Path:
@@ -150,7 +150,7 @@ class Rig:
         return path
 
     def object_file(self, data: bytes) -> Path:
-        """The file in which the service on disk keeps these bytes."""
+        """The file in which the service on disk stores these bytes."""
         size = len(data)
         (found,) = [
             path
@@ -166,20 +166,20 @@ class Rig:
         return [each.key async for each in listing]
 
     def uploads_now(self) -> tuple[Upload, ...]:
-        """The same, blocking in any colour."""
+        """The unfinished uploads, blocking in both colours."""
         return self.service.inner.send_blocking(ListUploads("main"))
 
     def parts_of(self, upload: Upload) -> dict[int, int]:
-        """The parts that an upload has: numbers and sizes."""
+        """The numbers and sizes of an upload's parts."""
         page = self.service.inner.send_blocking(ListParts("main", upload))
         return {part.number: part.size for part in page.parts}
 
     async def uploads(self, service: str = "main") -> tuple[Upload, ...]:
-        """The uploads that are under way."""
+        """The unfinished uploads."""
         return await self.send(ListUploads(service))
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request past the meddler's eyes."""
+        """Send a request that the meddler does not see."""
         service = self.db._services.service(request.service)  # type: ignore[attr-defined]
         while isinstance(service, Meddler):
             service = service.inner
@@ -188,22 +188,22 @@ class Rig:
         return cast("R", await service.send_awaiting(request))
 
     async def is_clean(self) -> bool:
-        """Whether nothing is there: no object, and no upload."""
+        """Whether the service has neither objects nor unfinished uploads."""
         return await self.keys() == [] and await self.uploads() == ()
 
     def open_handle(self, key: str) -> Any:
-        """A handle, for ``async with`` in both colours."""
+        """Open a handle for ``async with`` in both colours."""
         handle = self.db.files.open(key)
-        return DressedHandle(handle) if self.colour == "blocking" else handle
+        return HandleView(handle) if self.colour == "blocking" else handle
 
     async def drain(self, **options: Any) -> WorkerMetrics:
-        """Have a worker run what is to be done."""
+        """Let a worker run all due jobs."""
         result = self.db.worker(poll_interval=0.02, **options).drain()
         return cast("WorkerMetrics", await result if isawaitable(result) else result)
 
 
-class DressedHandle(AsyncView):
-    """A blocking handle that is read as an async one."""
+class HandleView(AsyncView):
+    """A blocking handle that is read like an async one."""
 
     async def pieces(self, *args: Any, **options: Any) -> Any:
         for piece in self._inner.pieces(*args, **options):
@@ -215,7 +215,7 @@ class DressedHandle(AsyncView):
 
 @dataclass(frozen=True)
 class Way:
-    """A kind of service, the colour to use it in, and how many parts may go side by side if parts are small."""
+    """A kind of service, the colour to use it in, and the number of parallel parts if parts are small."""
 
     kind: str
     colour: Colour
@@ -227,7 +227,7 @@ class Way:
 
     @property
     def traits(self) -> ServiceTraits | None:
-        """How the service wants to be treated, when it is not as it says itself."""
+        """The traits that replace the service's own, if parts are small."""
         return ServiceTraits(2 * PART, PART, self.parallel) if self.parallel else None
 
 
@@ -254,20 +254,20 @@ def _service(kind: str, directory: Path, prefix: str) -> Backend:
 
 
 def bucket_service(prefix: str) -> S3Service:
-    """A service of objects in S3 on ministack, below a prefix."""
+    """A service in S3 on ministack, below a prefix."""
     url = start_server("ministack")
     _make_bucket(url)
     return s3_service(url, prefix)
 
 
 def s3_service(url: str, prefix: str = "") -> S3Service:
-    """The same on a server that is known."""
+    """A service in S3 on a known server, below a prefix."""
     endpoint = resolve_endpoint("s3", endpoint=url, environment=ENVIRONMENT)
     return S3Service(BUCKET, endpoint, find_credentials(environment=ENVIRONMENT), prefix=prefix)
 
 
 def service_at(where: str) -> Backend:
-    """The service of ``file:DIRECTORY``, or of the URL of a server of S3 and a prefix."""
+    """The service at ``file:DIRECTORY``, or at an S3 server's URL followed by a prefix."""
     if where.startswith("file:"):
         return DiskService(where.removeprefix("file:"))
     return s3_service(*where.split())

@@ -1,7 +1,7 @@
 """What tests install beside the project's environment: each once, by one process at a time, when a test first needs it.
 
-A run of all tests needs everything, so it starts this module as a program that installs all of it beside the first
-tests. What cannot be installed here skips the tests that need it, with the reason.
+A run of all tests needs everything, so it starts this module as a program that installs all of it while the first tests
+run. If something cannot be installed here, the tests that need it are skipped with that reason.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class NotHereError(Exception):
 
 
 def install(name: str) -> Path:
-    """Install what that directory is for, unless it is there; returns its interpreter, modules or libraries."""
+    """Install a directory's content if it is missing, and return the interpreter, modules or libraries in it."""
     if name in PYPI:
         return _install_pypi(ROOT / name, PYPI[name])
     if name in NPM:
@@ -102,7 +102,7 @@ def _require(*programs: str) -> None:
 
 @contextmanager
 def _lock_installation(home: Path, wanted: str) -> Iterator[bool]:
-    """Whether ``wanted`` must be installed into that directory, while no other process does so."""
+    """Lock a directory, and yield whether ``wanted`` must still be installed into it."""
     home.mkdir(exist_ok=True)
     mark = home / "installed.txt"  # written last: an interrupted installation starts again
     with (home / ".lock").open("w") as lock:
@@ -114,7 +114,7 @@ def _lock_installation(home: Path, wanted: str) -> Iterator[bool]:
 
 
 def _run(*command: str | Path, folder: Path = ROOT) -> None:
-    """Run an installer to its end; `NotHereError` if it fails."""
+    """Run an installer to its end; raise `NotHereError` if it fails."""
     done = subprocess.run(
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

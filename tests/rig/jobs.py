@@ -1,13 +1,13 @@
 """Where the tests of jobs run: every store, both colours, with a clock that a test can move.
 
-A test is written once, as ``async def test(db: Rig)``. In the awaiting colour it runs on an event loop, and so does
-the worker; in the blocking one it never suspends, and the worker has a thread. Each test has a table of its own.
+A test is written once, as ``async def test(db: Rig)``. In the awaiting colour, the test and the worker run on an event
+loop; in the blocking one, the test never suspends, and the worker has a thread. Each test has its own tables.
 
-- ``@everywhere``: in memory in both colours; and in a file or on ministack, by turns.
-- ``@on_servers``: in memory in both colours; and on one of the servers of `rig.servers`, by turns; for what a real
-  service might see differently.
-- ``@in_memory``: where the store cannot make a difference; in both colours.
-- ``@in_one_colour``: where the colour cannot either, and a test takes long.
+- ``@everywhere``: in memory, and in a file or on ministack, in turn.
+- ``@on_servers``: in memory, and on one of the servers of `rig.servers`, in turn; for tests in which a real service
+  might behave differently.
+- ``@in_memory``: in memory only, for tests that do not depend on the store.
+- ``@in_one_colour``: in memory and sync only, for slow tests that do not depend on the colour either.
 
 Tests don't sleep for a fixed time: `Rig.until` waits for a condition.
 """
@@ -64,9 +64,9 @@ _PATIENCE = 120.0
 
 
 class JobClock(Clock):
-    """The time on the wall, and how far a test has moved it; and the shard of all new jobs, if that matters.
+    """The real time, plus the time that a test added; and the shard of all new jobs, if a test chooses one.
 
-    It begins ten seconds into a minute, so that none ends in the middle of a test.
+    The clock starts ten seconds into a minute, so that no minute ends in the middle of a test.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class JobClock(Clock):
 
 
 class WorkerPort(TimedPort):
-    """A port with the clock of jobs; workers sleep as ever, and draw as ever."""
+    """A port with the clock of jobs, on which workers sleep and draw random numbers as usual."""
 
     def __init__(self, port: Port, clock: JobClock) -> None:
         super().__init__(port, clock)
@@ -107,7 +107,7 @@ D = TypeVar("D", Database, AsyncDatabase)
 
 
 def set_clock(db: D, clock: JobClock) -> D:
-    """The database with another clock, and its twin too."""
+    """Give a database and its twin another clock."""
     kind: Any = TimedDatabase if isinstance(db, Database) else TimedAsyncDatabase
     db.__class__ = kind
     db.clock = clock  # type: ignore[attr-defined]
@@ -115,11 +115,11 @@ def set_clock(db: D, clock: JobClock) -> D:
     return db
 
 
-# --- what is sent ---------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------------
 
 
 class Meddler(Recorder):
-    """A recorder with slow replies: ``linger`` is how long they take."""
+    """A recorder with slow replies: each takes ``linger`` seconds."""
 
     linger = 0.0
 
@@ -131,7 +131,7 @@ class Meddler(Recorder):
 
 
 def lose_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], None]:
-    """For `Meddler.after`: the replies to the next requests of a kind are lost."""
+    """A function for `Meddler.after` that loses the replies to the next requests of a kind."""
     left = times
 
     def lose(request: Any) -> None:
@@ -147,7 +147,7 @@ def lose_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], N
 
 
 class Rig:
-    """A database in one of the colours, as a test of jobs uses it."""
+    """A database in one colour, with a meddler, a clock and the events of its jobs."""
 
     def __init__(self, colour: Colour, clock: JobClock, meddler: Meddler, url: str, **settings: Any) -> None:
         self.colour = colour
@@ -164,33 +164,33 @@ class Rig:
 
     @property
     def jobs(self) -> AsyncJobs:
-        """``db.jobs``, to be awaited in both colours."""
+        """``db.jobs``, awaited in both colours."""
         return cast("AsyncJobs", Awaited(self.db.jobs))
 
     @property
     def other(self) -> Database:
-        """The same database for another process; the meddler does not see its requests."""
+        """The database as another process opens it; the meddler does not see its requests."""
         settings = _layout_settings(self.context.settings)
         return set_clock(Database("memory:", backend=self.meddler.inner, **settings), self.clock)
 
     async def now(self, given: Any) -> Any:
-        """What was given, once it is there."""
+        """The given value, awaited if necessary."""
         return await given if isawaitable(given) else given
 
     async def flow(self, flow: Coroutine[Any, Any, T]) -> T:
-        """A flow of ours, to its end."""
+        """Run an internal flow to its end."""
         return await flow
 
     async def get(self, *args: Any, **options: Any) -> Any:
         return await self.now(self.db.get(*args, **options))
 
     async def create(self, *items: M) -> M:
-        """Store items; gives the first."""
+        """Store items, and return the first."""
         await self.commit(lambda tx: [tx.create(item) for item in items])
         return items[0]
 
     async def commit(self, body: Callable[[Any], Any], **options: Any) -> Any:
-        """A transaction of one attempt; the body may be async, and awaits what reads."""
+        """Run a transaction with one attempt; the body may be async, and awaits its reads."""
         tx = self.db.transaction(**options)
         if self.colour == "blocking":
             with tx:
@@ -199,7 +199,7 @@ class Rig:
             return await self.now(body(tx))
 
     async def run(self, body: Callable[[Any], Any], **options: Any) -> Any:
-        """``db.run``, without pauses between attempts; the body may be async, and awaits what reads."""
+        """Call ``db.run`` without pauses between attempts; the body may be async, and awaits its reads."""
         if self.colour == "blocking":
             return self.db.run(finish_body(body), initial_backoff=0.0, **options)
 
@@ -218,20 +218,20 @@ class Rig:
         return await self.jobs.list(state="dead")
 
     async def only(self) -> JobRecord:
-        """The one job there is."""
+        """The only job."""
         (record,) = await self.jobs.list()
         return record
 
     async def take(self, record: JobRecord, seconds: float = 30.0) -> JobRecord | None:
-        """Take a job as a worker does; None if it is not as it was."""
+        """Take a job as a worker does; None if the job has changed."""
         return await take(self.context, record, self.context.port.new_id(), seconds)
 
     def kinds(self, name: str | None = None) -> list[str]:
-        """What happened to jobs, or to those of a name, since the beginning."""
+        """The kinds of events so far, of all jobs or of jobs with a name."""
         return [event.kind for event in self.events if name is None or event.name == name]
 
     def worker(self, **options: Any) -> Any:
-        """A worker that is quick, and whose events are kept."""
+        """A worker that polls quickly, and whose events are recorded."""
         hooks = [self.events.append, *options.pop("hooks", ())]
         return self.db.worker(**{"poll_interval": 0.02, "hooks": hooks, **options})
 
@@ -241,7 +241,7 @@ class Rig:
 
     @asynccontextmanager
     async def run_worker(self, **options: Any) -> AsyncIterator[Any]:
-        """A worker beside the block."""
+        """Run a worker while the block runs."""
         worker = self.worker(**options)
         if self.colour == "blocking":
             with worker:
@@ -251,18 +251,20 @@ class Rig:
                 yield worker
 
     async def until(self, is_so: Callable[[], Any]) -> None:
-        """Wait until something is so; it may be a coroutine function."""
+        """Wait until a condition holds; it may be a coroutine function."""
         deadline = time.monotonic() + _PATIENCE
         while not await self.now(is_so()):
             if time.monotonic() > deadline:
-                raise AssertionError(f"it did not happen within {_PATIENCE:g} seconds: {self.kinds()}")
+                raise AssertionError(
+                    f"the condition did not hold within {_PATIENCE:g} seconds: {self.kinds()}"
+                )
             if self.colour == "blocking":
                 time.sleep(0.02)
             else:
                 await asyncio.sleep(0.02)
 
     async def until_told(self, kind: str, times: int = 1) -> None:
-        """Wait for events of a kind."""
+        """Wait for this many events of a kind."""
         await self.until(lambda: self.kinds().count(kind) >= times)
 
 

@@ -1,9 +1,9 @@
-"""A network that loses things, between a client and a real server on the loopback interface.
+"""An unreliable network between a client and a real server on the loopback interface.
 
-The proxy reads whole requests and draws a fate for each: passed on, lost on its way, carried out with its reply lost,
-cut short, garbled or replaced, held up, or answered by the proxy itself. One seed gives one series of fates; which
-request meets which is left to the threads. No request meets more than `MOST_IN_A_ROW` faults in a row, so that a
-client with patience gets through.
+The proxy reads whole requests and draws a fate for each: passed on, lost on the way, executed with its reply lost, cut
+short, garbled or replaced, delayed, or answered by the proxy itself. A seed determines the series of fates; which
+request meets which fate depends on the threads. No request meets more than `MOST_IN_A_ROW` faults in a row, so that a
+patient client succeeds.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ LONGEST_DELAY = 0.01
 
 
 class Fate(Enum):
-    """What becomes of one request."""
+    """What happens to a request."""
 
     PASSED = "passed on"
     SLOW = "passed on after a while"
     LAST = "passed on, and the connection closed after the reply"
     LOST = "never arrives, the connection is closed"
     RESET = "never arrives, the connection is reset"
-    REPLY_LOST = "carried out, the connection is closed before the reply"
-    REPLY_RESET = "carried out, the connection is reset before the reply"
-    REPLY_CUT = "carried out, the connection is closed in the middle of the reply"
-    REPLY_GARBLED = "carried out, the reply has a wrong checksum"
-    FAILED_BEFORE = "not carried out, a 500 instead"
-    FAILED_AFTER = "carried out, a 500 instead of the reply"
-    THROTTLED = "not carried out, told to slow down"
-    LATE = "the connection is closed, and only then is it carried out"
+    REPLY_LOST = "executed, the connection is closed before the reply"
+    REPLY_RESET = "executed, the connection is reset before the reply"
+    REPLY_CUT = "executed, the connection is closed in the middle of the reply"
+    REPLY_GARBLED = "executed, the reply has a wrong checksum"
+    FAILED_BEFORE = "not executed, answered with a 500"
+    FAILED_AFTER = "executed, a 500 instead of the reply"
+    THROTTLED = "not executed, answered with throttling"
+    LATE = "executed only after the connection is closed"
 
 
 KIND = frozenset({Fate.PASSED, Fate.SLOW, Fate.LAST})
@@ -66,7 +66,7 @@ class _Request:
 
 
 class LossyProxy:
-    """The proxy; ``rate`` of the requests fare badly. Those whose body has ``late`` in it may also arrive too late."""
+    """Lets a ``rate`` of the requests fail. Requests whose body contains ``late`` may also arrive late."""
 
     def __init__(self, server: str, seed: object, rate: float = 0.4, late: bytes | None = None) -> None:
         target = urlsplit(server)
@@ -85,7 +85,7 @@ class LossyProxy:
         self._start(self._accept)
 
     def settle(self) -> None:
-        """Wait until nothing is under way any more, not even the late; the clients must be done."""
+        """Wait until no request is under way, including late ones; the clients must have finished."""
         self._listening.shutdown(socket.SHUT_RDWR)
         with self._lock:
             for connection in self._open:
@@ -96,7 +96,7 @@ class LossyProxy:
             assert not thread.is_alive(), "a request is still under way"
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._listening.close()
 
     # --- connections ---
@@ -148,7 +148,7 @@ class LossyProxy:
     def _treat(
         self, connection: socket.socket, upstream: http.client.HTTPConnection, request: _Request
     ) -> bool:
-        """Let the request have its fate; whether the connection goes on."""
+        """Carry out the request's fate; return whether the connection stays open."""
         fate = self._draw(request)
         if fate is Fate.SLOW:
             threading.Event().wait(self._chance() * LONGEST_DELAY)
@@ -163,7 +163,7 @@ class LossyProxy:
             self._reply(connection, fate, status, reply)
         if fate in (Fate.RESET, Fate.REPLY_RESET):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        going_on = (
+        stays_open = (
             Fate.PASSED,
             Fate.SLOW,
             Fate.THROTTLED,
@@ -171,7 +171,7 @@ class LossyProxy:
             Fate.FAILED_AFTER,
             Fate.REPLY_GARBLED,
         )
-        return fate in going_on
+        return fate in stays_open
 
     def _reply(self, connection: socket.socket, fate: Fate, status: int, reply: bytes) -> None:
         if fate is Fate.FAILED_AFTER:
@@ -193,7 +193,7 @@ class LossyProxy:
 
 @contextmanager
 def lossy(server: str, seed: object, rate: float = 0.4, late: bytes | None = None) -> Iterator[LossyProxy]:
-    """A proxy before that server, for the block."""
+    """Put a proxy in front of the server while the block runs."""
     proxy = LossyProxy(server, seed, rate, late)
     try:
         yield proxy
@@ -206,7 +206,7 @@ def lossy(server: str, seed: object, rate: float = 0.4, late: bytes | None = Non
 
 
 def _read(stream: BinaryIO) -> _Request | None:
-    """The next request; None when there is none, or only a part of one."""
+    """The next request; None if there is none or it is incomplete."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = stream.readline()

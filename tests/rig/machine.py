@@ -11,7 +11,7 @@ __all__ = ["strip_machine"]
 
 
 def strip_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of the machine: neither ours nor AWS's; the home and working directory is empty."""
+    """Remove the machine's settings, ours and AWS's; ``home`` becomes the home and working directory."""
     for name in list(os.environ):
         if name.startswith(("AWS_", "HOLDALL_")):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""The environment of other Python libraries for DynamoDB, ``.venv-peers``: that of the benchmarks, made once."""
+"""The environment of other Python libraries for DynamoDB, ``.venv-peers``, which the benchmarks use too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["peers_interpreter"]
 
 
 def peers_interpreter() -> Path:
-    """Its interpreter; the first process that needs the environment makes it. A skip if it cannot be made here."""
+    """Its interpreter. The first process that needs the environment creates it; if that fails, the test is skipped."""
     try:
         return install(".venv-peers")
     except NotHereError as error:

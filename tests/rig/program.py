@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Program:
-    """A running program. It ends when its input does: after `stop`, or with the test process."""
+    """A running program. It ends with its input: after `stop`, or with the test process."""
 
     def __init__(self, command: Sequence[str], settings: Mapping[str, str]) -> None:
         self._command = command
@@ -48,7 +48,7 @@ class Program:
     def ask(
         self, question: Mapping[str, Any], parse_int: Callable[[str], int | float] = int
     ) -> dict[str, Any]:
-        """What the program answers."""
+        """Send a question, and return the program's answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
@@ -61,16 +61,16 @@ class Program:
         return answer
 
     def stop(self) -> None:
-        """End its input, and so the program."""
+        """End the program by closing its input."""
         atexit.unregister(self.stop)
         if os.getpid() != self._owner:
-            return  # a forked child ends; the program is the parent's
+            return  # in a forked child: the program belongs to the parent
         self._process.communicate()
         self._log.close()
 
 
 def once(what: str) -> Callable[[Callable[[], T]], Callable[[], T]]:
-    """Call a function once, and return its result each time; if that is not possible here, tests are skipped."""
+    """Call a function only once, and return its result each time; where it cannot run, tests are skipped."""
 
     def decorate(start: Callable[[], T]) -> Callable[[], T]:
         attempts: list[T | NotHereError] = []

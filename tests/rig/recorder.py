@@ -1,4 +1,4 @@
-"""One recorder of requests for all tests: what was sent, what came back, and a place to get in between."""
+"""One recorder of requests for all tests: records requests and replies, and lets a test act in between."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ R = TypeVar("R")
 class Recorder:
     """A backend around a backend.
 
-    ``requests`` are all requests in their order, ``exchanges`` those that were answered, with their replies.
-    ``before`` and ``after`` are called with each request on its way there and back; what they raise is the answer. In
-    the awaiting colour they may be async. `DescribeService` is answered without a request, so it is passed on unseen.
+    ``requests`` lists all requests in order, ``exchanges`` the answered ones with their replies. ``before`` is called
+    with each request before it is sent, ``after`` once it was answered; if they raise an error, the caller gets it. In
+    the awaiting colour they may be async. `DescribeService` needs no network request, so it is not recorded.
 
-    A recorder ``beside`` another notes everything there and calls the other's ``before`` and ``after``: one order for
-    the table's requests and the service's.
+    A recorder ``beside`` another records there and calls the other's ``before`` and ``after``: so the requests of the
+    table and the service are in one order.
     """
 
     def __init__(self, inner: Backend, beside: Recorder | None = None) -> None:
@@ -50,12 +50,12 @@ class Recorder:
         if isinstance(request, DescribeService):
             return await self.inner.send_awaiting(request)  # type: ignore[arg-type]
         log.requests.append(request)
-        if isawaitable(said := log.before(request)):
-            await said
+        if isawaitable(pending := log.before(request)):
+            await pending
         reply = await self.inner.send_awaiting(request)
         log.exchanges.append((request, reply))
-        if isawaitable(said := log.after(request)):
-            await said
+        if isawaitable(pending := log.after(request)):
+            await pending
         return reply
 
     def list_sent(self, *kinds: type[Any]) -> list[Any]:
@@ -63,7 +63,7 @@ class Recorder:
         return [request for request in self.requests if isinstance(request, kinds)]
 
     def forget(self) -> None:
-        """Count from here."""
+        """Count requests from here."""
         self.requests.clear()
         self.exchanges.clear()
 

@@ -1,4 +1,4 @@
-"""Small real files of many types, made by the libraries that read them."""
+"""Small real files of many types, written by the libraries that read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RATE = 48_000
 
 
 def draw(width: int = 60, height: int = 40) -> Image.Image:
-    """White, with a red quarter at the top left and a blue one at the bottom right."""
+    """Draw a white image with a red quarter at the top left and a blue one at the bottom right."""
     image = Image.new("RGB", (width, height), "white")
     image.paste("red", (0, 0, width // 2, height // 2))
     image.paste("blue", (width // 2, height // 2, width, height))
@@ -49,7 +49,7 @@ def picture(format: str, image: Image.Image | None = None, **options: Any) -> by
 
 
 def exif(orientation: int, **tags: str) -> bytes:
-    """What a camera writes into a picture."""
+    """The metadata that a camera writes into a picture."""
     made = Image.Exif()
     made[0x0112] = orientation
     if "description" in tags:
@@ -68,7 +68,7 @@ def psd(width: int = 60, height: int = 40) -> bytes:
 
 
 def animation(format: str, frames: int = 3, size: tuple[int, int] = (40, 30), **options: Any) -> bytes:
-    """A picture that moves: each frame has another colour."""
+    """An animated picture whose frames differ in colour."""
     images = [Image.new("RGB", size, (80 * number % 256, 0, 90)) for number in range(frames)]
     return picture(format, images[0], save_all=True, append_images=images[1:], duration=120, **options)
 
@@ -83,7 +83,7 @@ def film(
     height: int = 48,
     rate: int = 10,
 ) -> bytes:
-    """Ten frames, red at the top left, with a tone if asked for."""
+    """Ten frames, red at the top left, optionally with a tone."""
     data = io.BytesIO()
     with av.open(data, "w", format=container) as target:
         stream: Any = target.add_stream(codec, rate=rate)
@@ -99,7 +99,7 @@ def film(
 
 
 def turn(data: bytes) -> bytes:
-    """A film in MP4 that is to be shown turned by 90 degrees clockwise, as telephones write it."""
+    """Mark a film in MP4 to be shown rotated by 90 degrees clockwise, as phones do."""
     unit = (1 << 16).to_bytes(4, "big")
     upright = unit + bytes(12) + unit + bytes(12) + (1 << 30).to_bytes(4, "big")
     at = data.index(upright, data.index(b"tkhd"))
@@ -163,7 +163,7 @@ def archive(files: Mapping[str, str]) -> bytes:
 
 
 def office(part: str) -> bytes:
-    """A document of Word (``word/document.xml``), Excel or PowerPoint, as far as its archive goes."""
+    """A document of Word (``word/document.xml``), Excel or PowerPoint, with only the archive's structure."""
     return archive(
         {"[Content_Types].xml": "<Types/>", "_rels/.rels": "<Relationships/>", part: "<document/>"}
     )

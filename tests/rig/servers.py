@@ -1,13 +1,13 @@
-"""Real servers for the suites: each is started when a test first needs it and ends with the test processes.
+"""Real servers for the suites: each starts when a test first needs it, and ends with the test processes.
 
-- ``ministack``: from PyPI, in a virtual environment of its own (``.venv-ministack``), made on first need.
+- ``ministack``: from PyPI, installed on first need into its own virtual environment (``.venv-ministack``).
 - ``DynamoDB Local``: where Java and Maven are installed; from Maven Central into ``.venv-dynamodb-local``. It has no
-  option for it and so listens on every interface, without telemetry, with nothing but our tests' tables in memory.
-- ``HOLDALL_TEST_DYNAMODB``: any endpoint named by that variable, besides those two.
+  option to choose an interface, so it listens on all, without telemetry, with only the tests' tables in memory.
+- ``HOLDALL_TEST_DYNAMODB``: an additional endpoint, named by that variable.
 
-`start_server` returns a server's URL. A server that cannot run here skips the test, with the reason. Every test has its
-own tables and touches no others. The processes of one parallel run share their servers: the first that needs
-one starts it and writes its URL into the run's directory; each that uses it holds the server's leash.
+`start_server` returns a server's URL. A server that cannot run here skips the test, with the reason. Every test uses
+only its own tables. The processes of one parallel run share their servers: the first process that needs a server starts
+it and writes its URL into the run's directory; every process that uses it holds the server's leash.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ GIVEN = "HOLDALL_TEST_DYNAMODB"
 NAMES = ["ministack", "DynamoDB Local", *([GIVEN] if os.environ.get(GIVEN) else [])]
 
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-"""What to sign with for the servers that are started here; none of them minds."""
+"""The credentials for the servers that are started here; any would do."""
 
 
 def sign_in() -> tuple[str, str, None, None]:
-    """The same, as ``credentials=`` of a database."""
+    """The same credentials, as ``credentials=`` of a database."""
     return ENVIRONMENT["AWS_ACCESS_KEY_ID"], ENVIRONMENT["AWS_SECRET_ACCESS_KEY"], None, None
 
 
@@ -49,10 +49,10 @@ PATIENCE_SECONDS = 180.0
 
 
 def start_server(name: str) -> str:
-    """The URL of a server, started now if it was not."""
+    """The URL of a server, which is started if necessary."""
     if name == GIVEN:
         return os.environ[GIVEN]
-    place = name if name == "ministack" else f"{name} for {_crowd()}"
+    place = name if name == "ministack" else f"{name} for {_name_group()}"
     if place not in _attempts:
         start = {"ministack": _start_ministack, "DynamoDB Local": _start_dynamodb_local}[name]
         try:
@@ -69,18 +69,18 @@ ADDERS = ("backends", "tables", "query", "migration")
 """The directories with tests that add indexes to tables."""
 
 
-def _crowd() -> str:
-    """Those with whom the running test shares DynamoDB Local.
+def _name_group() -> str:
+    """The group of tests that shares a DynamoDB Local with the running test.
 
-    It waits a second for every table with a time to live before it adds an index. So the tests that add some have a
-    server for each directory, and all others, which leave hundreds of tables behind, have one.
+    DynamoDB Local waits a second for every table with a time to live before it adds an index. So the tests that add
+    indexes have a server for each directory, and all others, which leave hundreds of tables behind, share one.
     """
     test = Path(os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0])
     return next((folder for folder in test.parts if folder in ADDERS), "the others")
 
 
 _attempts: dict[str, str | NotHereError] = {}
-"""The URL of each server that was asked for, by directory where each has one, or why there is none."""
+"""The URL of each server requested so far, by group where groups have their own, or the reason for its absence."""
 
 
 # --- ministack ---
@@ -100,7 +100,7 @@ def _start_dynamodb_local(home: Path) -> str:
     libraries = install(".venv-dynamodb-local")
     port = free_port()
     runner = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
-    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # it lives for minutes: starting is what costs
+    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # a short-lived process should start quickly
     java = ["java", "-Xmx1g", *quick, f"-Djava.library.path={libraries}", "-cp", f"{libraries}/*", runner]
     command = [*java, "-inMemory", "-disableTelemetry", "-port", str(port)]
     return serve(home, command, port, {}, _answers)
@@ -110,9 +110,9 @@ def _start_dynamodb_local(home: Path) -> str:
 
 
 def share(place: str, start: Callable[[Path], str]) -> str:
-    """The URL of a server that another process of this run has started, or else of the one that is started now.
+    """The URL of a server, which this process starts unless another process of this run has.
 
-    ``start`` is given a directory for the server, which is removed when the server ends.
+    ``start`` receives a directory for the server, which is removed when the server ends.
     """
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
     home = Path(tempfile.gettempdir(), f"holdall-servers-{run}", place.replace(" ", "-"))
@@ -132,10 +132,10 @@ def share(place: str, start: Callable[[Path], str]) -> str:
 
 
 _held: list[int] = []
-"""Our ends of the servers' leashes: a server ends when the last process that holds its leash has ended."""
+"""This process's ends of the leashes: a server ends when the last process that holds its leash has ended."""
 
 _processes: list[subprocess.Popen[bytes]] = []
-"""The servers that this process has started, referenced so that Python does not warn about them."""
+"""The servers that this process started, referenced so that Python does not warn about them."""
 
 
 def serve(
@@ -144,9 +144,7 @@ def serve(
     """Start a server on a leash, and wait until it answers."""
     leash = home / "leash"
     os.mkfifo(leash)
-    theirs = os.open(
-        leash, os.O_RDONLY | os.O_NONBLOCK
-    )  # without waiting for a writer, which we are about to be
+    theirs = os.open(leash, os.O_RDONLY | os.O_NONBLOCK)  # does not wait for a writer, which is opened next
     _held.append(os.open(leash, os.O_WRONLY))
     log = home / "server.log"
     places = {"HOME": str(home), "TMPDIR": str(home), "LEASH_HOME": str(home)}

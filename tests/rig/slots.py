@@ -1,4 +1,4 @@
-"""A table with shared indexes from the start: DynamoDB Local takes half a minute and more to add one later."""
+"""A table with shared indexes from the start, because DynamoDB Local takes half a minute or more to add one later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holdall.core.port import Backend
 from holdall.models.indexes import slot_schema
 
 SLOTS = 3
-"""As many as models of the tests have."""
+"""Enough for the models of the tests."""
 
 
 def create_with_slots(backend: Backend, name: str) -> None:

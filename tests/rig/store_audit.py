@@ -1,4 +1,4 @@
-"""The audit of a store's file: is it sound, and do its indexes say what its items say?"""
+"""The audit of a store's file: whether the file is sound, and its indexes match its items."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from holdall import Database
 from holdall.core import DescribeTable, IndexSchema, Item, KeyCondition, Query, Scan, TableSchema
 
 
-def audit(path: Path, said: str) -> None:
-    """Everything that must hold of a file at any time; ``said`` goes into the complaint."""
-    _check_file(path, said)
+def audit(path: Path, context: str) -> None:
+    """Check what must hold of a file at any time; ``context`` becomes part of the assertion messages."""
+    _check_file(path, context)
     with Database(f"embedded:{path}") as db:
         for table in _tables(path):
             schema = db.send(DescribeTable(table)).schema
             items = scan_table(db, table)
             for index in schema.indexes:
-                _check_index(db, schema, index, items, said)
+                _check_index(db, schema, index, items, context)
 
 
 def scan_table(db: Database, table: str, index: str | None = None) -> list[Item]:
@@ -38,25 +38,27 @@ def _tables(path: Path) -> list[str]:
     return sorted(json.loads(definitions)["tables"])
 
 
-def _check_file(path: Path, said: str) -> None:
+def _check_file(path: Path, context: str) -> None:
     connection = sqlite3.connect(path)
     try:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)], said
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)], context
         dangling = "SELECT count(*) FROM entries WHERE item NOT IN (SELECT id FROM items)"
-        assert connection.execute(dangling).fetchone() == (0,), f"entries without an item {said}"
+        assert connection.execute(dangling).fetchone() == (0,), f"entries without an item {context}"
     finally:
         connection.close()
 
 
-def _check_index(db: Database, schema: TableSchema, index: IndexSchema, items: list[Item], said: str) -> None:
-    """Reading the index, whole or by partition, gives just what a filter over the table gives."""
+def _check_index(
+    db: Database, schema: TableSchema, index: IndexSchema, items: list[Item], context: str
+) -> None:
+    """Check that the index, read whole or by partition, has exactly the items that a filter on the table gives."""
     held = schema.projected(index)
     expected = [
         item if held is None else {name: item[name] for name in item if name in held}
         for item in items
         if all(part.name in item for part in index.keys)
     ]
-    complaint = f"index {index.name} of {schema.name} disagrees with its items {said}"
+    complaint = f"index {index.name} of {schema.name} disagrees with its items {context}"
     assert _texts(scan_table(db, schema.name, index.name)) == _texts(expected), complaint
     name = index.partition.name
     for value in {json.dumps(item[name]) for item in expected}:

@@ -1,6 +1,6 @@
-"""The rig of the torture tests: how many rounds, which seed, and processes that can be killed at any moment.
+"""The rig of the torture tests: the number of rounds, the seed, and processes that can be killed at any moment.
 
-A usual run has one round, `make torture` has many. ``HOLDALL_TORTURE_ROUNDS`` sets another number of them,
+A normal run has one round, `make torture` has many. ``HOLDALL_TORTURE_ROUNDS`` sets another number of rounds, and
 ``HOLDALL_SEED`` repeats a run.
 """
 
@@ -26,13 +26,13 @@ ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "1"))
 SEED = int(os.environ.get("HOLDALL_SEED", "20261115"))
 SEEDED = f"(HOLDALL_SEED={SEED} HOLDALL_TORTURE_ROUNDS={ROUNDS})"
 PATIENCE = 120.0
-"""Seconds without a line after which a process that should go on to its end is said to hang."""
+"""A process that should run to its end counts as hanging after this many seconds without a line of output."""
 
 TESTS = Path(__file__).parents[1]
 
 
 class Child:
-    """A program of some room, by its file's name, in a process of its own; it ends with the block in any case."""
+    """A room's program, found by its file name, in its own process, which ends with the block at the latest."""
 
     def __init__(
         self,
@@ -41,28 +41,28 @@ class Child:
         prefix: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """``script`` can be the path of any other program, too.
+        """``script`` can also be the path of any other program.
 
-        ``prefix`` stands before the command; ``settings`` are added to the environment.
+        ``prefix`` comes before the command; ``settings`` are added to the environment.
         """
         self.command = [*prefix, sys.executable, str(_find_script(script)), *map(str, arguments)]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the block
-        given, ours = os.pipe()
-        heard, said = os.pipe()
-        self._input, self._output = open(ours, "w"), open(heard)  # noqa: SIM115, PTH123 - closed with the block
+        stdin, ours = os.pipe()
+        output, stdout = os.pipe()
+        self._input, self._output = open(ours, "w"), open(output)  # noqa: SIM115, PTH123 - closed with the block
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(settings or {})}
         self._process: subprocess.Popen[bytes] | WarmProgram
         try:
             if prefix:
                 self._process = subprocess.Popen(
-                    self.command, stdin=given, stdout=said, stderr=self._errors, env=environment
+                    self.command, stdin=stdin, stdout=stdout, stderr=self._errors, env=environment
                 )
             else:
-                streams = given, said, self._errors.fileno()
+                streams = stdin, stdout, self._errors.fileno()
                 self._process = WarmProgram(self.command[1:], streams=streams, environment=environment)
         finally:
-            os.close(given)
-            os.close(said)
+            os.close(stdin)
+            os.close(stdout)
 
     def __enter__(self) -> Self:
         return self
@@ -77,75 +77,75 @@ class Child:
         self._errors.close()
 
     def tell(self, line: str) -> None:
-        """Give it a line to read."""
+        """Write a line to the program's input."""
         self._input.write(line + "\n")
         self._input.flush()
 
     def line(self) -> str:
-        """The next line it says; one that ended instead is an error."""
-        said = self._output.readline()
-        if not said:
+        """The next line of output; fails if the program ended instead."""
+        line = self._output.readline()
+        if not line:
             self._process.wait(PATIENCE)
             raise AssertionError(self.account())
-        return said.rstrip("\n")
+        return line.rstrip("\n")
 
     def kill(self) -> list[str]:
-        """Kill it with SIGKILL; returns its unread output. Any other end is an error."""
+        """Kill the program with SIGKILL, and return its unread output; fails if it ended in any other way."""
         self._process.kill()
-        said = self._output.read()
+        output = self._output.read()
         self._process.wait()
         assert self._process.returncode == -9, self.account()
         # a line without its end was cut off by the kill
-        return [line[:-1] for line in said.splitlines(keepends=True) if line.endswith("\n")]
+        return [line[:-1] for line in output.splitlines(keepends=True) if line.endswith("\n")]
 
     def kill_if_alive(self) -> None:
-        """SIGKILL, unless it was quicker and ended well."""
+        """Kill the program with SIGKILL, unless it has already ended without an error."""
         self._process.kill()
         self._output.read()
         assert self._process.wait() in (0, -9), self.account()
 
     def finish(self) -> list[str]:
-        """Its last lines, once it has ended well."""
-        said = self.end()
+        """Wait for the end of the program, and return its last lines; fails if it ended with an error."""
+        lines = self.end()
         assert self._process.returncode == 0, self.account()
-        return said
+        return lines
 
     def end(self) -> list[str]:
-        """Its last lines, however it ended; one that hangs is ended here, and its return code says so."""
+        """Wait for the program's end, whatever its exit code, and return its last lines; kill it if it hangs."""
         self._input.close()
-        said: list[str] = []
+        lines: list[str] = []
         ended = threading.Event()
 
         def watch() -> None:
-            lines = 0
+            seen = 0
             while not ended.wait(PATIENCE):
-                if len(said) == lines:
+                if len(lines) == seen:
                     self._process.kill()
-                lines = len(said)
+                seen = len(lines)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
             for line in self._output:
-                said.append(line.rstrip("\n"))  # noqa: PERF401 - the watcher counts them
+                lines.append(line.rstrip("\n"))  # noqa: PERF401 - the watcher counts them
             self._process.wait()
         finally:
             ended.set()
             watcher.join()
-        return said
+        return lines
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the program is still running."""
         return self._process.poll() is None
 
     @property
     def returncode(self) -> int | None:
-        """How it ended."""
+        """The exit code; negative for a signal, None while the program runs."""
         return self._process.returncode
 
     def account(self) -> str:
-        """What to say about it when a test fails."""
+        """The command, the exit code and the errors, for the message of a failed test."""
         self._errors.seek(0)
         errors = self._errors.read().decode(errors="replace")
         return f"{' '.join(self.command)} ended with {self._process.returncode} {SEEDED}\n{errors}"
@@ -165,14 +165,14 @@ def run_script(
     prefix: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The lines of a script that runs to its end."""
+    """Run a script to its end, and return its lines."""
     with Child(script, *arguments, prefix=prefix, settings=settings) as child:
         return child.finish()
 
 
 @contextmanager
 def start_source(source: str, *arguments: object) -> Iterator[Child]:
-    """A program that stands in a test, in a process of its own."""
+    """Run a program whose source stands in a test, in its own process."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "program.py")
         script.write_text(source, encoding="utf-8")
@@ -181,7 +181,7 @@ def start_source(source: str, *arguments: object) -> Iterator[Child]:
 
 
 def strace_missing() -> str | None:
-    """Why system calls cannot be watched here, or None when they can."""
+    """The reason why system calls cannot be traced here, or None if they can."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     tried = subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, check=False)
@@ -189,7 +189,7 @@ def strace_missing() -> str | None:
 
 
 def trace_command(trace: Path, *options: str) -> list[str]:
-    """The words before a command that record its system calls, with the paths behind its descriptors."""
+    """The start of a command that traces system calls, with the paths behind file descriptors."""
     return [
         "strace",
         "-f",

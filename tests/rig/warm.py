@@ -1,9 +1,9 @@
-"""Programs that start quickly: forks of a process that has imported Holdall, which is most of a short program's work.
+"""Programs that start quickly: forks of a process that has imported Holdall, which takes most of a short run.
 
-The first `WarmProgram` of a test process starts the *warm process*, which ends with it. For each program the warm
-process forks twice: the outer child waits for the inner one and reports how it ended; the inner one runs the script
-with its own arguments, environment, working directory and standard streams, as a new interpreter would. Where a test
-watches how an interpreter starts (its imports and system calls), it starts one with `subprocess` instead.
+The first `WarmProgram` of a test process starts the *warm process*, which ends with the test process. For each program,
+the warm process forks twice: the outer child waits for the inner one and reports its exit code; the inner one runs the
+script with its own arguments, environment, working directory and standard streams, as a new interpreter would. A test
+that watches how an interpreter starts (its imports and system calls) starts one with `subprocess` instead.
 
 A shell finds a program that is started this way in the directory of `warm_programs`.
 """
@@ -30,11 +30,11 @@ __all__ = ["USERS_PATH", "WarmProgram", "run_warm", "warm_programs"]
 
 HERE = Path(__file__)
 USERS_PATH = [each for each in sys.path if not Path(each).is_relative_to(HERE.parents[1])]
-"""Where a user's program finds modules: not in the tests."""
+"""The import path of a user's program, without the tests."""
 
 
 class WarmProgram:
-    """A running program, with the part of `subprocess.Popen` that tests need; the descriptors stay the caller's."""
+    """A running program, with the part of `subprocess.Popen` that tests need; the caller's descriptors stay open."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class WarmProgram:
         new_session: bool = False,
         strict: bool = False,
     ) -> None:
-        """``path`` is ``sys.path`` behind the directory of the script; with ``strict``, warnings are errors."""
+        """``path`` follows the script's directory on ``sys.path``; with ``strict``, warnings are errors."""
         self.returncode: int | None = None
         request = {
             "command": list(command),
@@ -63,14 +63,14 @@ class WarmProgram:
         self.pid = int(self._connection.recv(100))
 
     def poll(self) -> int | None:
-        """How it ended, or None while it runs."""
+        """The exit code, or None while the program runs."""
         try:
             return self.wait(0)
         except subprocess.TimeoutExpired:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """How it ended; negative for a signal."""
+        """Wait for the exit code; negative for a signal."""
         if self.returncode is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("the program", timeout or 0)
@@ -79,16 +79,16 @@ class WarmProgram:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal, unless the program has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """SIGTERM, unless it has ended."""
+        """Send SIGTERM, unless the program has ended."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, unless it has ended."""
+        """Send SIGKILL, unless the program has ended."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -100,7 +100,7 @@ def run_warm(
     path: Sequence[str],
     strict: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """A program that runs to its end, without input."""
+    """Run a program to its end, without input."""
     with (
         Path(os.devnull).open() as nothing,
         tempfile.TemporaryFile("w+") as output,
@@ -118,13 +118,13 @@ def run_warm(
 
 @cache
 def _address() -> str:
-    """Where the warm process of this process listens."""
+    """The address at which this process's warm process listens."""
     folder = Path(tempfile.mkdtemp(prefix="holdall-warm-"))
     address = folder / "socket"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, str(HERE), str(address)],
-        stdin=subprocess.PIPE,  # when this process ends, the warm one does
+        stdin=subprocess.PIPE,  # closes when this process ends, and so ends the warm one
         stdout=subprocess.DEVNULL,
         env=environment,
     )
@@ -136,7 +136,7 @@ def _address() -> str:
 
 
 _processes: list[subprocess.Popen[bytes]] = []
-"""The warm process of this process, kept so that it lives."""
+"""The warm process of this process, referenced to keep it."""
 
 _STUB = """#!{python} -IS
 import json, os, socket, sys
@@ -152,7 +152,7 @@ sys.exit(code if code >= 0 else 128 - code)
 
 
 def warm_programs(folder: Path, *scripts: Path, path: Sequence[str]) -> Path:
-    """A directory for a shell's ``PATH``, in which these scripts are started from the warm process."""
+    """Make a directory for a shell's ``PATH`` whose programs start these scripts from the warm process."""
     programs = folder / "warm-programs"
     programs.mkdir()
     for script in scripts:
@@ -167,7 +167,7 @@ def warm_programs(folder: Path, *scripts: Path, path: Sequence[str]) -> Path:
 
 
 def _warm_up() -> None:
-    """Import what programs of tests import."""
+    """Import the modules that programs of tests import."""
     for name in ("backends.embedded", "cli.program", "testing", "worker"):
         import_module(f"holdall.{name}")
     for name in ("clock", "recorder", "servers", "torture"):
@@ -181,11 +181,11 @@ def _warm_up() -> None:
 
 
 def _serve(address: Path) -> Path:
-    """Fork for each request; returns in the inner children, with the script that they run."""
+    """Fork for each request; only the inner children return, with the script to run."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(str(address) + ".new")
     listener.listen(100)
-    Path(str(address) + ".new").rename(address)  # it answers from here on
+    Path(str(address) + ".new").rename(address)  # from here on, it accepts connections
     children = 0
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
@@ -210,7 +210,7 @@ def _serve(address: Path) -> Path:
 
 
 def _report(connection: socket.socket, program: int, descriptors: Sequence[int]) -> NoReturn:
-    """Send the id of a child, and how it ended."""
+    """Send a child's process id, then its exit code."""
     for each in descriptors:
         os.close(each)
     try:
@@ -262,4 +262,4 @@ if __name__ == "__main__":
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # without tearing down every module, which takes longer than many programs
+    os._exit(code)  # skips the teardown of modules, which takes longer than many programs

@@ -2,7 +2,7 @@
  * A program with ElectroDB, at the other end of a pipe.
  *
  * Each line of standard input is JavaScript to run, {"run": source, "with": values}; the source may use `await` and
- * `return`, and sees what earlier ones declared at their first column. Each line of standard output is the outcome,
+ * `return`, and sees what earlier sources declared without indentation. Each line of standard output is the outcome,
  * {"ok": value, "printed": text} or {"error": message}.
  *
  * Run with NODE_PATH naming the installed packages, and the endpoint and credentials in the environment.
