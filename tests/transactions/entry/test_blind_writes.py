@@ -1,4 +1,4 @@
-"""Blind writes: update and create_or_put change items that were not read, and say themselves what has to be so."""
+"""Blind writes: update and create_or_put change items without reading them; their arguments state what must hold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Profile(Model):
 
 
 class Thing(Model):
-    """Without a key of its own."""
+    """A model without a declared key."""
 
     n: int = 0
 
@@ -44,7 +44,7 @@ class Thing(Model):
 
 
 @everywhere
-async def test_an_update_is_one_write_by_token_and_no_read(db: Db) -> None:
+async def test_an_update_is_one_write_with_a_token_and_no_read(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1, note="x"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
@@ -56,7 +56,7 @@ async def test_an_update_is_one_write_by_token_and_no_read(db: Db) -> None:
 
 
 @everywhere
-async def test_an_update_of_what_is_not_there_is_permanent(db: Db) -> None:
+async def test_updating_a_missing_item_fails_without_a_retry(db: Db) -> None:
     attempts = []
 
     async def update(tx: AsyncTransaction) -> None:
@@ -71,7 +71,7 @@ async def test_an_update_of_what_is_not_there_is_permanent(db: Db) -> None:
 
 @everywhere
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
-async def test_an_update_of_other_values_than_expected_is_permanent_and_names_them(
+async def test_an_update_with_wrong_expectations_fails_without_a_retry_and_names_the_differences(
     db: Db, beside: bool
 ) -> None:
     await arrange(db, Order(id="a", quantity=5))
@@ -86,7 +86,7 @@ async def test_an_update_of_other_values_than_expected_is_permanent_and_names_th
 
 
 @everywhere
-async def test_none_expects_and_makes_absence(db: Db) -> None:
+async def test_none_expects_an_absent_attribute_or_removes_it(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "note": None}, {"note": "x"})
@@ -102,7 +102,7 @@ async def test_none_expects_and_makes_absence(db: Db) -> None:
 
 
 @everywhere
-async def test_an_update_that_changes_nothing_is_checked_all_the_same(db: Db) -> None:
+async def test_an_update_that_changes_nothing_still_checks_its_expectations(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1}, {"quantity": 1})
@@ -112,7 +112,7 @@ async def test_an_update_that_changes_nothing_is_checked_all_the_same(db: Db) ->
 
 
 @everywhere
-async def test_an_update_fills_in_no_defaults_and_leaves_other_attributes(db: Db) -> None:
+async def test_an_update_writes_no_defaults_and_keeps_other_attributes(db: Db) -> None:
     key = Order.key("a")
     await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": "tea", "mood": "good"})})
     async with db.transaction() as tx:
@@ -125,7 +125,7 @@ async def test_an_update_fills_in_no_defaults_and_leaves_other_attributes(db: Db
 
 
 @in_memory
-async def test_an_update_gives_nothing_back_and_needs_no_other_required_values(db: Db) -> None:
+async def test_an_update_returns_none_and_needs_no_other_required_values(db: Db) -> None:
     await arrange(db, Profile(id="a", name="Ada", age=36))
     async with db.transaction() as tx:
         assert tx.update(Profile, {"id": "a", "age": 36}, {"age": 37}) is None
@@ -151,7 +151,7 @@ async def test_an_update_gives_nothing_back_and_needs_no_other_required_values(d
     ],
     ids=repr,
 )
-async def test_an_update_that_cannot_be_is_refused_at_once(
+async def test_an_invalid_update_is_refused_at_once(
     db: Db, expected: dict[str, Any], changes: dict[str, Any], error: type[Exception]
 ) -> None:
     async with db.transaction() as tx:
@@ -165,7 +165,7 @@ async def test_an_update_that_cannot_be_is_refused_at_once(
 
 @everywhere
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
-async def test_create_or_put_writes_the_whole_item_whatever_was_there(db: Db, beside: bool) -> None:
+async def test_create_or_put_replaces_the_whole_item_unconditionally(db: Db, beside: bool) -> None:
     for epoch, where in ((1, "home"), (2, None)):
         async with db.transaction() as tx:
             tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer"}, {"epoch": epoch, "where": where})
@@ -184,7 +184,7 @@ async def test_create_or_put_writes_the_whole_item_whatever_was_there(db: Db, be
 
 
 @everywhere
-async def test_create_or_put_removes_what_the_model_does_not_know(db: Db) -> None:
+async def test_create_or_put_removes_attributes_that_the_model_does_not_know(db: Db) -> None:
     key = Order.key("a")
     await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": "tea", "mood": "good"})})
     async with db.transaction() as tx:
@@ -196,7 +196,7 @@ async def test_create_or_put_removes_what_the_model_does_not_know(db: Db) -> Non
 
 @everywhere
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
-async def test_create_or_put_keeps_its_expectations(db: Db, beside: bool) -> None:
+async def test_create_or_put_creates_the_item_or_checks_its_expectations(db: Db, beside: bool) -> None:
     expected = {"user": "Bob", "feature": "refer", "epoch": 1}
 
     async def put(tx: AsyncTransaction, epoch: int) -> None:
@@ -214,8 +214,8 @@ async def test_create_or_put_keeps_its_expectations(db: Db, beside: bool) -> Non
 
 
 @everywhere
-async def test_what_create_or_put_expects_and_does_not_change_is_written_too(db: Db) -> None:
-    """Also where there was no item: beside another write nothing of it may be left out."""
+async def test_create_or_put_also_writes_expected_values_that_it_does_not_change(db: Db) -> None:
+    """The item is new and the commit has a second write, so the put must contain every value."""
     async with db.transaction() as tx:
         tx.create_or_put(LastUse, {"user": "Bob", "feature": "refer", "where": "home"}, {"epoch": 1})
         tx.create(Order, id="a")
@@ -224,7 +224,7 @@ async def test_what_create_or_put_expects_and_does_not_change_is_written_too(db:
 
 
 @in_memory
-async def test_create_or_put_fails_as_contention_in_one_attempt(db: Db) -> None:
+async def test_a_create_or_put_whose_expectations_fail_is_contention(db: Db) -> None:
     await arrange(db, LastUse(user="Bob", feature="refer", epoch=5))
     with expect_contention():
         async with db.transaction() as tx:
@@ -232,7 +232,7 @@ async def test_create_or_put_fails_as_contention_in_one_attempt(db: Db) -> None:
 
 
 @in_memory
-async def test_create_or_put_takes_its_key_from_either_side(db: Db) -> None:
+async def test_create_or_put_takes_its_key_from_either_argument(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create_or_put(LastUse, {}, {"user": "Bob", "feature": "a", "epoch": 1})
         tx.create_or_put(LastUse, {"user": "Bob"}, {"feature": "b", "epoch": 1})
@@ -256,7 +256,7 @@ async def test_create_or_put_takes_its_key_from_either_side(db: Db) -> None:
     ],
     ids=repr,
 )
-async def test_a_put_that_is_no_whole_item_is_refused_at_once(
+async def test_a_put_of_an_incomplete_or_invalid_item_is_refused_at_once(
     db: Db, expected: dict[str, Any], new: dict[str, Any]
 ) -> None:
     async with db.transaction() as tx:
@@ -284,7 +284,7 @@ async def test_several_blind_writes_are_one_write(db: Db) -> None:
     assert [item and item.quantity for item in found] == [2, 1, 1, None]
 
 
-# --- one role for each item -------------------------------------------------------------------------------
+# --- one role per item ------------------------------------------------------------------------------------
 
 
 def _update(tx: AsyncTransaction) -> None:
@@ -306,7 +306,7 @@ def _create(tx: AsyncTransaction) -> None:
 @in_memory
 @pytest.mark.parametrize("second", [_update, _put, _create, _delete])
 @pytest.mark.parametrize("first", [_update, _put, _delete])
-async def test_an_item_that_was_written_blindly_is_not_written_again(
+async def test_an_item_that_was_written_blindly_cannot_be_written_again(
     db: Db, first: Callable[[AsyncTransaction], None], second: Callable[[AsyncTransaction], None]
 ) -> None:
     await arrange(db, Order(id="a"))
@@ -318,7 +318,7 @@ async def test_an_item_that_was_written_blindly_is_not_written_again(
 
 @in_memory
 @pytest.mark.parametrize("write", [_update, _put])
-async def test_an_item_that_was_read_missed_or_created_is_not_written_blindly(
+async def test_an_item_that_was_read_or_created_cannot_be_written_blindly(
     db: Db, write: Callable[[AsyncTransaction], None]
 ) -> None:
     async with db.transaction() as tx:

@@ -1,4 +1,4 @@
-"""``field(casing=...)``: text that is stored, and asked for, in one case."""
+"""``field(casing=...)``: text is stored, and searched for, in one case."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Templated(Model, table="template_members", layout=Template(pk="M#{nick}", 
     nick: Key[str] = field(casing="upper")
 
 
-def test_a_value_is_kept_in_its_case() -> None:
+def test_an_instance_converts_values_to_the_case_of_the_field() -> None:
     member: Any = Member(club="Chess", nick="ADA", mail="Ada@Example.com")
     assert (member.club, member.nick, member.mail, member.country) == (
         "chess",
@@ -107,9 +107,9 @@ async def test_no_write_stores_another_case(db: Db) -> None:
 
 
 @everywhere
-async def test_what_is_stored_in_another_case_is_read_as_it_is(db: Db) -> None:
+async def test_a_value_stored_in_another_case_is_read_unchanged(db: Db) -> None:
     raw: dict[str, Any] = {"mail": {"S": "a@x"}, "city": {"S": "Bonn"}}
-    await db.get(Plain, "so that the table is there")
+    await db.get(Plain, "any key: the first use creates the table")
     await put_raw(db, Plain, raw)
     assert (await db.get_one(Plain, "a@x")).city == "Bonn"
     async with db.transaction() as tx:
@@ -119,7 +119,7 @@ async def test_what_is_stored_in_another_case_is_read_as_it_is(db: Db) -> None:
     assert (await db.get_one(Plain, "a@x")).city == "BONN"
 
 
-def test_declarations_that_cannot_work_are_refused() -> None:
+def test_invalid_declarations_are_refused() -> None:
     with pytest.raises(ModelDefinitionError, match="n: only text has a casing"):
 
         class Number(Model):

@@ -1,4 +1,4 @@
-"""``@computed``: stored fields that fit the fields they are computed from after every kind of write."""
+"""``@computed``: stored fields match the fields that they are computed from after every kind of write."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class Visit(Model, ttl="expires"):
         return self.at + timedelta(days=self.days)
 
 
-async def check(db: Db, key: Any) -> Any:
-    """The stored item has what its present fields amount to, and its indexes have it."""
+async def check_item(db: Db, key: Any) -> Any:
+    """Check that the stored item and its indexes have the values that its other fields compute to."""
     item = await db.get_one(key)
     raw = await db.raw(key)
     assert raw is not None
@@ -106,7 +106,7 @@ async def check(db: Db, key: Any) -> Any:
     return item
 
 
-def test_a_new_item_computes_its_fields_when_they_are_read() -> None:
+def test_an_instance_computes_its_fields_when_they_are_read() -> None:
     line: Any = Line(shop="a", number=1, price=3, quantity=2)
     assert (line.total, line.size) == (6, None)
     line.quantity = 4
@@ -126,7 +126,7 @@ def test_a_new_item_computes_its_fields_when_they_are_read() -> None:
     assert Line(**line.to_dict()).total == 12
 
 
-def test_json_has_computed_fields_and_clients_cannot_set_them() -> None:
+def test_json_output_has_computed_fields_and_json_input_cannot_set_them() -> None:
     adapter = TypeAdapter(Line)
     line = adapter.validate_json('{"shop": "a", "number": 1, "price": 3, "total": 99}')
     assert json.loads(adapter.dump_json(line))["total"] == 3
@@ -136,35 +136,35 @@ def test_json_has_computed_fields_and_clients_cannot_set_them() -> None:
 
 
 @everywhere
-async def test_every_kind_of_write_stores_the_value_that_fits(db: Db) -> None:
+async def test_every_kind_of_write_stores_the_right_value(db: Db) -> None:
     key = Line.key(shop="a", number=1)
     await db.create(Line(shop="a", number=1, price=3, quantity=2))
-    await check(db, key)
+    await check_item(db, key)
     async with db.transaction() as tx:
         line = await tx.get_one(key)
         line.quantity = 5
         line.tags.append("x")
         assert (line.total, line.size) == (15, "big")
-    assert (await check(db, key)).total == 15
+    assert (await check_item(db, key)).total == 15
     async with db.transaction() as tx:
         line = await tx.get_one(key)
         tx.increment(line, price=-1)
-    assert (await check(db, key)).total == 10
+    assert (await check_item(db, key)).total == 10
     await db.update(key, note="x")
     await db.update_all(Line, {"price": 4}, shop="a")
-    assert (await check(db, key)).total == 20
+    assert (await check_item(db, key)).total == 20
     await db.put(Line(shop="a", number=1, price=6))
-    assert (await check(db, key)).total == 6
+    assert (await check_item(db, key)).total == 6
     async with db.bulk(Line) as bulk:
         await bulk.put(Line(shop="a", number=1, price=7, tags=["x"]))
-    assert (await check(db, key)).size == "small"
+    assert (await check_item(db, key)).size == "small"
     async with db.transaction() as tx:
         tx.create_or_put(Line, {"shop": "a", "number": 1, "total": 7}, {"price": 9})
-    assert (await check(db, key)).total == 9
+    assert (await check_item(db, key)).total == 9
 
 
 @everywhere
-async def test_a_write_without_a_read_computes_what_it_can_and_is_refused_otherwise(db: Db) -> None:
+async def test_a_blind_write_needs_every_field_that_a_computed_one_is_computed_from(db: Db) -> None:
     key = Line.key(shop="a", number=1)
     await arrange(db, Line(shop="a", number=1, price=3, quantity=2))
     with pytest.raises(InvalidFieldError, match="quantity: a stored attribute is computed from it"):
@@ -182,22 +182,22 @@ async def test_a_write_without_a_read_computes_what_it_can_and_is_refused_otherw
     await db.update(key, col(Line.note).set("x"))
     known = (col(Line.quantity) == 2) & (col(Line.tags) == [])
     await db.update(key, col(Line.price).set(5), where=known)
-    assert (await check(db, key)).total == 10
+    assert (await check_item(db, key)).total == 10
     with pytest.raises(InvalidModelUpdateError):
         await db.update(key, col(Line.price).set(6), where=(col(Line.quantity) == 3) & (col(Line.tags) == []))
     await db.update(key, col(Line.price).set(7), col(Line.quantity).set(3), col(Line.tags).set(["y"]))
-    assert (await check(db, key)).total == 21
+    assert (await check_item(db, key)).total == 21
     async with db.transaction() as tx:
         tx.update(Line, {"shop": "a", "number": 1, "price": 7, "quantity": 3, "tags": ["y"]}, {"price": 1})
-    assert (await check(db, key)).size == "small"
+    assert (await check_item(db, key)).size == "small"
     new = Line.key(shop="a", number=2)
     values = {"price": 2, "quantity": 2, "tags": ["z"]}
     await db.update(new, col(Line.note).set("x"), create_if_missing=values)
-    assert (await check(db, new)).total == 4
+    assert (await check_item(db, new)).total == 4
 
 
 @everywhere
-async def test_conditions_and_queries_use_the_stored_value(db: Db) -> None:
+async def test_conditions_and_projections_use_the_stored_value(db: Db) -> None:
     await arrange(db, *(Line(shop="a", number=n, price=n) for n in range(1, 6)))
     rows = await db.query(Line, shop="a", where=col(Line.total) > 3).all()
     assert [row.number for row in rows] == [4, 5]
@@ -213,7 +213,7 @@ async def test_conditions_and_queries_use_the_stored_value(db: Db) -> None:
 
 
 @everywhere
-async def test_two_writers_of_different_sources_collide(db: Db) -> None:
+async def test_two_writers_of_different_source_fields_conflict(db: Db) -> None:
     key = Line.key(shop="a", number=1)
     await arrange(db, Line(shop="a", number=1))
     with expect_contention():
@@ -221,13 +221,13 @@ async def test_two_writers_of_different_sources_collide(db: Db) -> None:
             line = await tx.get_one(key)
             line.price = 5
             await db.update(key, quantity=7)
-    await check(db, key)
-    async with db.transaction() as tx:  # neither changes a source
+    await check_item(db, key)
+    async with db.transaction() as tx:  # the transaction changes no source field
         line = await tx.get_one(key)
         line.note = "x"
         await db.update(key, quantity=8)
-    assert (await check(db, key)).total == 8
-    with expect_contention():  # a computed value that was read is as old as its sources
+    assert (await check_item(db, key)).total == 8
+    with expect_contention():  # reading a computed value locks its source fields
         async with db.transaction() as tx:
             line = await tx.get_one(key)
             tx.create(Line, shop="b", number=line.total)
@@ -235,7 +235,7 @@ async def test_two_writers_of_different_sources_collide(db: Db) -> None:
 
 
 @everywhere
-async def test_older_items_compute_the_value_and_a_migration_stores_it(db: Db) -> None:
+async def test_a_wrong_stored_value_is_computed_on_reading_and_a_migration_stores_it(db: Db) -> None:
     key = Line.key(shop="a", number=1)
     await put_raw(
         db,
@@ -247,15 +247,15 @@ async def test_older_items_compute_the_value_and_a_migration_stores_it(db: Db) -
     )
     assert (await db.get_one(key)).total == 12
     assert (await db.migrate(Line)).changed == 1
-    await check(db, key)
+    await check_item(db, key)
     assert (await db.migrate(Line)).changed == 0
 
 
 @everywhere
-async def test_a_derived_model_can_compute_in_another_way(db: Db) -> None:
+async def test_a_derived_model_can_compute_a_field_differently(db: Db) -> None:
     key = Offer.key(shop="a", number=1)
     await arrange(db, Offer(shop="a", number=1, price=3, discount=1))
-    assert (await check(db, key)).total == 2
+    assert (await check_item(db, key)).total == 2
     with pytest.raises(InvalidModelUpdateError):  # Line cannot know how an Offer computes it
         await db.update(
             Line.key(shop="a", number=1),
@@ -264,11 +264,11 @@ async def test_a_derived_model_can_compute_in_another_way(db: Db) -> None:
             where=col(Line.tags) == [],
         )
     await db.update(key, price=7)
-    assert (await check(db, key)).total == 6
+    assert (await check_item(db, key)).total == 6
 
 
 @everywhere
-async def test_tables_of_other_programs_have_computed_fields_too(db: Db) -> None:
+async def test_plain_and_templated_tables_have_computed_fields_too(db: Db) -> None:
     await db.create(Place(id="a", city="Paris"))
     await db.update(Place.key("a"), col(Place.n).increment_by(1))
     await db.update(Place.key("a"), col(Place.city).set("ROME"))
@@ -280,7 +280,7 @@ async def test_tables_of_other_programs_have_computed_fields_too(db: Db) -> None
 
 
 @everywhere
-async def test_the_time_of_expiry_can_be_computed(db: Db) -> None:
+async def test_the_expiry_can_be_computed(db: Db) -> None:
     visit = await db.create(Visit(id="a"))
     assert visit.expires == visit.at + timedelta(days=1)
     db.clock.forward(3600)
@@ -295,7 +295,7 @@ async def test_the_time_of_expiry_can_be_computed(db: Db) -> None:
 
 
 @in_memory
-async def test_the_value_fits_after_any_sequence_of_writes(db: Db) -> None:
+async def test_the_stored_value_is_right_after_any_sequence_of_writes(db: Db) -> None:
     choose = random.Random(7)
     key = Line.key(shop="a", number=1)
     await db.create(Line(shop="a", number=1))
@@ -333,11 +333,11 @@ async def test_the_value_fits_after_any_sequence_of_writes(db: Db) -> None:
                         line.quantity = quantity
         except HoldallError:
             assert kind in (4, 6)
-        await check(db, key)
+        await check_item(db, key)
 
 
 @in_memory
-async def test_a_method_may_read_only_what_it_is_computed_from(db: Db) -> None:
+async def test_a_method_may_read_only_the_fields_that_its_decorator_names(db: Db) -> None:
     class Sly(Model):
         id: Key[str]
         a: int = 1
@@ -364,7 +364,7 @@ async def test_a_method_may_read_only_what_it_is_computed_from(db: Db) -> None:
     assert await db.get(Sly, "x") is None
 
 
-def test_declarations_that_cannot_work_are_refused() -> None:
+def test_invalid_declarations_are_refused() -> None:
     with pytest.raises(ModelDefinitionError, match="names of the fields"):
         computed()
     with pytest.raises(ModelDefinitionError, match="no return type"):

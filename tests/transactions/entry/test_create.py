@@ -1,4 +1,4 @@
-"""Creating items: what is checked at once, what is sent, and what happens if another process was faster."""
+"""Creating items: what is checked at once, what is sent, and what happens if another process creates the item first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdall.errors import (
 
 
 @everywhere
-async def test_a_created_item_comes_back_with_its_values(db: Db) -> None:
+async def test_a_created_item_is_read_back_with_its_values(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Order, id="a", product="tea", quantity=3, tags=["hot", "green"])
     order = await db.get_one(Order, "a")
@@ -39,7 +39,7 @@ async def test_a_created_item_comes_back_with_its_values(db: Db) -> None:
 
 
 @everywhere
-async def test_one_new_item_is_one_stamped_put_where_nothing_is(db: Db) -> None:
+async def test_one_new_item_is_one_stamped_put_on_condition_that_no_item_exists(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Order, id="a")
         assert db.list_sent() == []
@@ -50,7 +50,7 @@ async def test_one_new_item_is_one_stamped_put_where_nothing_is(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_of_nothing_but_its_key_is_put(db: Db) -> None:
+async def test_an_item_with_only_a_key_can_be_created(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Mark, id="a")
     assert db.kinds() == ["PutItem"]
@@ -68,7 +68,7 @@ async def test_several_new_items_are_one_transact_write(db: Db) -> None:
 
 
 @everywhere
-async def test_an_absent_optional_value_is_no_attribute(db: Db) -> None:
+async def test_an_optional_value_of_none_is_not_stored(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Order, id="a", note=None)
     stored = await db.raw(Order.key("a"))
@@ -76,11 +76,11 @@ async def test_an_absent_optional_value_is_no_attribute(db: Db) -> None:
     assert "note" not in stored
 
 
-# --- when there is one already ----------------------------------------------------------------------------
+# --- if the item already exists ---------------------------------------------------------------------------
 
 
 @everywhere
-async def test_creating_what_exists_is_permanent_and_is_not_tried_again(db: Db) -> None:
+async def test_creating_an_existing_item_fails_without_a_retry(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=5))
     attempts = []
 
@@ -95,7 +95,7 @@ async def test_creating_what_exists_is_permanent_and_is_not_tried_again(db: Db) 
 
 
 @everywhere
-async def test_beside_one_that_exists_nothing_is_created(db: Db) -> None:
+async def test_one_existing_item_makes_the_whole_transaction_fail(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
@@ -105,7 +105,7 @@ async def test_beside_one_that_exists_nothing_is_created(db: Db) -> None:
 
 
 @everywhere
-async def test_after_a_missed_get_somebody_who_was_faster_is_contention(db: Db) -> None:
+async def test_after_a_missed_get_a_faster_creator_is_contention(db: Db) -> None:
     seen: list[bool] = []
 
     async def find_or_create(tx: AsyncTransaction) -> Order:
@@ -135,7 +135,7 @@ async def test_create_after_a_missed_get_is_still_one_stamped_put(db: Db) -> Non
 
 
 @everywhere
-async def test_create_if_missing_makes_a_new_item_once(db: Db) -> None:
+async def test_create_if_missing_creates_an_item_once(db: Db) -> None:
     async def count(tx: AsyncTransaction) -> bool:
         order = await tx.get(Order, "a", create_if_missing=True)
         was_new = order.is_new
@@ -149,7 +149,7 @@ async def test_create_if_missing_makes_a_new_item_once(db: Db) -> None:
 
 
 @everywhere
-async def test_create_if_missing_meets_somebody_who_was_faster_as_contention(db: Db) -> None:
+async def test_after_create_if_missing_a_faster_creator_is_contention(db: Db) -> None:
     attempts: list[bool] = []
 
     async def count(tx: AsyncTransaction) -> None:
@@ -166,7 +166,7 @@ async def test_create_if_missing_meets_somebody_who_was_faster_as_contention(db:
 
 
 @in_memory
-async def test_create_if_missing_takes_the_values_of_the_new_item(db: Db) -> None:
+async def test_create_if_missing_accepts_the_values_of_the_new_item(db: Db) -> None:
     async with db.transaction() as tx:
         order = await tx.get(Order, "a", create_if_missing={"product": "tea", "quantity": 2})
         assert (order.is_new, order.product, order.quantity) == (True, "tea", 2)
@@ -176,14 +176,14 @@ async def test_create_if_missing_takes_the_values_of_the_new_item(db: Db) -> Non
 
 
 @in_memory
-async def test_an_unchanged_item_of_create_if_missing_is_created_too(db: Db) -> None:
+async def test_create_if_missing_creates_an_item_that_is_not_changed_afterwards(db: Db) -> None:
     async with db.transaction() as tx:
         await tx.get(Mark, "a", create_if_missing=True)
     assert db.kinds() == ["GetItem", "PutItem"]
 
 
 @in_memory
-async def test_what_create_if_missing_lacks_can_be_assigned_and_has_to_be(db: Db) -> None:
+async def test_required_values_that_create_if_missing_lacks_must_be_assigned(db: Db) -> None:
     ada, bob = str(uuid4()), str(uuid4())
     async with db.transaction() as tx:
         user = await tx.get(User, ada, create_if_missing=True)
@@ -215,9 +215,7 @@ async def test_what_create_if_missing_lacks_can_be_assigned_and_has_to_be(db: Db
     ],
     ids=repr,
 )
-async def test_a_value_that_does_not_fit_is_refused_at_once(
-    db: Db, values: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_value_is_refused_at_once(db: Db, values: dict[str, Any], field: str) -> None:
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError) as caught:
             tx.create(Order, **values)
@@ -226,21 +224,21 @@ async def test_a_value_that_does_not_fit_is_refused_at_once(
 
 
 @in_memory
-async def test_a_misspelt_name_is_refused_with_the_nearest(db: Db) -> None:
+async def test_the_error_for_a_misspelt_name_suggests_the_nearest_field(db: Db) -> None:
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError, match="did you mean 'quantity'"):
             tx.create(Order, id="a", quantitty=1)  # type: ignore[call-overload]
 
 
 @in_memory
-async def test_a_missing_required_value_is_named(db: Db) -> None:
+async def test_the_error_names_a_missing_required_value(db: Db) -> None:
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError, match=r"User\.name: the value is missing"):
             tx.create(User)  # type: ignore[call-overload]
 
 
 @in_memory
-async def test_a_model_without_a_key_has_a_random_uuid(db: Db) -> None:
+async def test_a_model_without_a_key_gets_a_random_uuid(db: Db) -> None:
     chosen = uuid4()
     async with db.transaction() as tx:
         ada, bob = tx.create(User, name="Ada"), tx.create(User, name="Bob")
@@ -266,7 +264,7 @@ async def test_a_detached_item_can_be_created(db: Db) -> None:
 
 
 @in_memory
-async def test_an_item_that_was_read_is_no_new_item(db: Db) -> None:
+async def test_an_item_that_was_read_cannot_be_created(db: Db) -> None:
     await arrange(db, Order(id="a"))
     order = await db.get_one(Order, "a")
     async with db.transaction() as tx:
@@ -275,7 +273,7 @@ async def test_an_item_that_was_read_is_no_new_item(db: Db) -> None:
 
 
 @in_memory
-async def test_one_item_cannot_be_created_twice_in_a_transaction(db: Db) -> None:
+async def test_an_item_cannot_be_created_twice_in_a_transaction(db: Db) -> None:
     async with db.transaction() as tx:
         order = tx.create(Order, id="a")
         with pytest.raises(ModelTrackedTwiceError, match="already created"):
@@ -285,7 +283,7 @@ async def test_one_item_cannot_be_created_twice_in_a_transaction(db: Db) -> None
 
 
 @in_memory
-async def test_an_item_is_frozen_when_its_transaction_has_ended(db: Db) -> None:
+async def test_an_item_is_frozen_after_its_transaction(db: Db) -> None:
     async with db.transaction() as tx:
         order = tx.create(Order, id="a")
     with pytest.raises(FrozenItemError, match="has ended"):
@@ -299,7 +297,7 @@ async def test_an_item_is_frozen_when_its_transaction_has_ended(db: Db) -> None:
 
 
 @in_memory
-async def test_instances_take_no_attributes_but_their_fields(db: Db) -> None:
+async def test_an_instance_accepts_only_its_fields_as_attributes(db: Db) -> None:
     async with db.transaction() as tx:
         order = tx.create(Order, id="a")
         with pytest.raises(InvalidFieldError, match="the model has no such field"):
@@ -311,7 +309,7 @@ async def test_instances_take_no_attributes_but_their_fields(db: Db) -> None:
 
 
 @in_memory
-async def test_an_item_that_is_changed_after_create_is_written_as_it_is_at_commit(db: Db) -> None:
+async def test_a_new_item_is_written_with_the_values_that_it_has_at_commit(db: Db) -> None:
     async with db.transaction() as tx:
         order = tx.create(Order, id="a")
         order.note = "soon"
@@ -321,7 +319,7 @@ async def test_an_item_that_is_changed_after_create_is_written_as_it_is_at_commi
 
 
 @in_memory
-async def test_an_item_that_is_spoilt_in_place_is_refused_at_commit(db: Db) -> None:
+async def test_a_value_made_invalid_in_place_is_refused_at_commit(db: Db) -> None:
     with expect_failure(InvalidFieldError, match=r"Order\.tags"):
         async with db.transaction() as tx:
             order = tx.create(Order, id="a")

@@ -1,4 +1,4 @@
-"""Defaults: given to new items, shown for old ones, and written only when the item is changed."""
+"""Defaults: new items store them; old items show them, and store them only when the field itself is changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Shelf(Model):
     level: SortKey[int] = field(default=0)
 
 
-async def old_page(db: Db, **values: Any) -> None:
+async def put_old_page(db: Db, **values: Any) -> None:
     key = Page.key("a")
     await put_raw(db, Page, {**raw_key(key), **encode_item({"id": "a", **values})})
 
@@ -68,7 +68,7 @@ async def test_defaults_are_not_shared_between_items(db: Db) -> None:
 
 
 @in_memory
-async def test_a_given_value_stands_in_for_the_default_also_none_where_none_may_be(db: Db) -> None:
+async def test_a_given_value_replaces_the_default_even_none_if_the_field_is_optional(db: Db) -> None:
     await arrange(db, Page(id="a", views=5, maybe=None))
     page = await db.get_one(Page, "a")
     assert (page.views, page.maybe) == (5, None)
@@ -80,7 +80,7 @@ async def test_a_given_value_stands_in_for_the_default_also_none_where_none_may_
 
 
 @in_memory
-async def test_defaults_inside_of_values_are_filled_in_when_they_are_given(db: Db) -> None:
+async def test_a_given_nested_value_is_stored_with_its_own_defaults(db: Db) -> None:
     await arrange(db, Page(id="a", style={"width": 2}))  # type: ignore[arg-type]
     stored = await db.raw(Page.key("a"))
     assert stored is not None
@@ -88,7 +88,7 @@ async def test_defaults_inside_of_values_are_filled_in_when_they_are_given(db: D
 
 
 @in_memory
-async def test_a_default_that_does_not_fit_is_found_when_the_class_is_defined(db: Db) -> None:
+async def test_an_invalid_default_is_refused_when_the_class_is_defined(db: Db) -> None:
     with pytest.raises(ModelDefinitionError, match=r"Bad\.n: its default does not fit"):
 
         class Bad(Model):
@@ -101,7 +101,7 @@ async def test_a_default_that_does_not_fit_is_found_when_the_class_is_defined(db
 
 @everywhere
 async def test_a_new_default_shows_on_an_old_item_and_is_not_written(db: Db) -> None:
-    await old_page(db, title="old")
+    await put_old_page(db, title="old")
     async with db.transaction() as tx:
         page = await tx.get_one(Page, "a")
         assert (page.views, page.public, page.style, page.tags) == (0, False, Style(), ["new"])
@@ -117,8 +117,8 @@ async def test_a_new_default_shows_on_an_old_item_and_is_not_written(db: Db) -> 
 
 
 @everywhere
-async def test_a_default_that_was_shown_is_locked_as_absent(db: Db) -> None:
-    await old_page(db)
+async def test_reading_a_default_locks_the_attribute_as_absent(db: Db) -> None:
+    await put_old_page(db)
     async with db.transaction() as tx:
         page = await tx.get_one(Page, "a")
         assert page.views == 0
@@ -132,7 +132,7 @@ async def test_a_default_that_was_shown_is_locked_as_absent(db: Db) -> None:
 
 @everywhere
 async def test_a_default_that_is_changed_is_written(db: Db) -> None:
-    await old_page(db)
+    await put_old_page(db)
     async with db.transaction() as tx:
         page = await tx.get_one(Page, "a")
         page.views += 1
@@ -143,7 +143,7 @@ async def test_a_default_that_is_changed_is_written(db: Db) -> None:
 
 @everywhere
 async def test_assigning_the_default_itself_writes_it(db: Db) -> None:
-    await old_page(db)
+    await put_old_page(db)
     async with db.transaction() as tx:
         (await tx.get_one(Page, "a")).views = 0
     stored = await db.raw(Page.key("a"))
@@ -152,14 +152,14 @@ async def test_assigning_the_default_itself_writes_it(db: Db) -> None:
 
 
 @in_memory
-async def test_an_optional_field_that_is_not_stored_is_none_whatever_its_default(db: Db) -> None:
-    await old_page(db)
+async def test_an_optional_field_that_is_not_stored_is_none_even_if_it_has_a_default(db: Db) -> None:
+    await put_old_page(db)
     assert (await db.get_one(Page, "a")).maybe is None
 
 
 @everywhere
-async def test_new_defaults_inside_of_stored_values_show_and_are_written_with_a_change(db: Db) -> None:
-    await old_page(db, style={"width": 3})
+async def test_new_defaults_inside_stored_values_show_and_are_written_with_a_change(db: Db) -> None:
+    await put_old_page(db, style={"width": 3})
     async with db.transaction() as tx:
         page = await tx.get_one(Page, "a")
         assert page.style == Style(colour="black", width=3)
@@ -176,7 +176,7 @@ async def test_new_defaults_inside_of_stored_values_show_and_are_written_with_a_
 
 @in_memory
 async def test_a_read_only_default_shows_too_and_cannot_be_changed(db: Db) -> None:
-    await old_page(db)
+    await put_old_page(db)
     async with db.transaction() as tx:
         page = await tx.get_one(Page, "a")
         assert page.first == 1
@@ -185,8 +185,8 @@ async def test_a_read_only_default_shows_too_and_cannot_be_changed(db: Db) -> No
 
 
 @in_memory
-async def test_a_blind_update_does_not_know_defaults(db: Db) -> None:
-    await old_page(db)
+async def test_a_blind_update_neither_expects_nor_writes_defaults(db: Db) -> None:
+    await put_old_page(db)
     async with db.transaction() as tx:
         tx.update(Page, {"id": "a", "title": None}, {"title": "x"})
     stored = await db.raw(Page.key("a"))
@@ -196,7 +196,7 @@ async def test_a_blind_update_does_not_know_defaults(db: Db) -> None:
 
 @in_memory
 async def test_read_only_transactions_show_defaults(db: Db) -> None:
-    await old_page(db)
+    await put_old_page(db)
     async with db.transaction(read_only=True) as tx:
         page = await tx.get_one(Page, "a")
         assert (page.views, page.tags, page.style) == (0, ["new"], Style())
@@ -207,7 +207,7 @@ async def test_read_only_transactions_show_defaults(db: Db) -> None:
 
 
 @everywhere
-async def test_defaults_of_sort_keys_apply_wherever_a_key_is_made(db: Db) -> None:
+async def test_defaults_of_sort_keys_apply_wherever_a_key_is_built(db: Db) -> None:
     await arrange(db, Shelf(room="a"), Shelf(room="a", kind="tools", level=2))
     assert Shelf.key(room="a") == Shelf.key("a") == Shelf.key(room="a", kind="books", level=0)
     for shelf in (await db.get(Shelf, "a"), await db.get(Shelf, room="a", level=0)):

@@ -1,4 +1,4 @@
-"""Deleting: what was read under its locks, a key without any, and what was just created not at all."""
+"""Deleting: an item that was read is deleted under its locks, a key without locks; a new item is never stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdall.errors import (
 
 
 @everywhere
-async def test_a_loaded_item_is_deleted_in_one_write_by_token(db: Db) -> None:
+async def test_a_loaded_item_is_deleted_in_one_write_with_a_token(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Order, "a"))
@@ -31,7 +31,7 @@ async def test_a_loaded_item_is_deleted_in_one_write_by_token(db: Db) -> None:
 
 
 @everywhere
-async def test_a_key_is_deleted_without_reading_and_whether_or_not_it_is_there(db: Db) -> None:
+async def test_a_key_is_deleted_without_a_read_even_if_no_item_exists(db: Db) -> None:
     await arrange(db, Order(id="a"))
     for _ in range(2):
         async with db.transaction() as tx:
@@ -41,7 +41,7 @@ async def test_a_key_is_deleted_without_reading_and_whether_or_not_it_is_there(d
 
 
 @everywhere
-async def test_several_are_deleted_at_once(db: Db) -> None:
+async def test_several_items_are_deleted_in_one_write(db: Db) -> None:
     await arrange(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
     async with db.transaction() as tx:
         tx.delete(*await tx.query(Line, order="a").all(), Order.key("a"))
@@ -55,7 +55,7 @@ async def test_several_are_deleted_at_once(db: Db) -> None:
 
 
 @everywhere
-async def test_a_field_that_was_read_and_has_changed_is_contention(db: Db) -> None:
+async def test_a_change_of_a_field_that_was_read_is_contention(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
     seen = []
 
@@ -73,7 +73,7 @@ async def test_a_field_that_was_read_and_has_changed_is_contention(db: Db) -> No
 
 
 @everywhere
-async def test_a_field_that_was_not_read_or_only_added_to_may_have_changed(db: Db) -> None:
+async def test_a_field_that_was_not_read_or_only_incremented_may_change_meanwhile(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
@@ -84,7 +84,7 @@ async def test_a_field_that_was_not_read_or_only_added_to_may_have_changed(db: D
 
 
 @everywhere
-async def test_a_loaded_item_that_vanished_is_contention(db: Db) -> None:
+async def test_the_deletion_of_a_loaded_item_by_another_transaction_is_contention(db: Db) -> None:
     await arrange(db, Order(id="a"))
     found = []
 
@@ -101,7 +101,7 @@ async def test_a_loaded_item_that_vanished_is_contention(db: Db) -> None:
 
 
 @everywhere
-async def test_by_key_an_item_of_the_transaction_is_deleted_under_its_locks(db: Db) -> None:
+async def test_deleting_the_key_of_a_loaded_item_keeps_its_locks(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -112,11 +112,11 @@ async def test_by_key_an_item_of_the_transaction_is_deleted_under_its_locks(db: 
     assert await db.get(Order, "a") is not None
 
 
-# --- created and deleted ----------------------------------------------------------------------------------
+# --- created and deleted in one transaction ---------------------------------------------------------------
 
 
 @everywhere
-async def test_an_item_that_is_created_and_deleted_is_never_there(db: Db) -> None:
+async def test_an_item_that_is_created_and_deleted_is_not_stored(db: Db) -> None:
     async with db.transaction() as tx:
         tx.delete(tx.create(Order, id="a"))
         tx.create(Order, id="b")
@@ -125,7 +125,7 @@ async def test_an_item_that_is_created_and_deleted_is_never_there(db: Db) -> Non
 
 
 @everywhere
-async def test_created_and_deleted_leaves_one_that_was_there_alone(db: Db) -> None:
+async def test_creating_and_deleting_an_item_does_not_delete_an_existing_one(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=5))
     with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
@@ -134,7 +134,7 @@ async def test_created_and_deleted_leaves_one_that_was_there_alone(db: Db) -> No
 
 
 @everywhere
-async def test_made_if_missing_and_deleted_leaves_one_that_came_meanwhile_alone(db: Db) -> None:
+async def test_create_if_missing_and_delete_does_not_delete_an_item_created_meanwhile(db: Db) -> None:
     with expect_contention():
         async with db.transaction() as tx:
             tx.delete(await tx.get(Order, "a", create_if_missing=True))
@@ -143,7 +143,7 @@ async def test_made_if_missing_and_deleted_leaves_one_that_came_meanwhile_alone(
     assert (await db.get_one(Order, "a")).quantity == 7
 
 
-# --- in the transaction -----------------------------------------------------------------------------------
+# --- inside the transaction -------------------------------------------------------------------------------
 
 
 @in_memory
@@ -162,7 +162,7 @@ async def test_a_deleted_item_is_missing_and_cannot_be_changed(db: Db) -> None:
 
 
 @in_memory
-async def test_a_query_leaves_out_what_the_transaction_has_deleted(db: Db) -> None:
+async def test_a_query_omits_items_that_the_transaction_deleted(db: Db) -> None:
     await arrange(db, Line(order="a", number=1), Line(order="a", number=2))
     async with db.transaction() as tx:
         first, second = await tx.query(Line, order="a").all()
@@ -171,7 +171,7 @@ async def test_a_query_leaves_out_what_the_transaction_has_deleted(db: Db) -> No
 
 
 @in_memory
-async def test_an_item_is_not_deleted_twice(db: Db) -> None:
+async def test_an_item_cannot_be_deleted_twice(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
@@ -185,7 +185,7 @@ async def test_an_item_is_not_deleted_twice(db: Db) -> None:
 
 
 @in_memory
-async def test_a_deleted_item_is_not_made_anew_in_the_same_transaction(db: Db) -> None:
+async def test_a_deleted_item_cannot_be_created_again_in_the_same_transaction(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Order, "a"))
@@ -197,7 +197,7 @@ async def test_a_deleted_item_is_not_made_anew_in_the_same_transaction(db: Db) -
 
 
 @in_memory
-async def test_what_was_missing_can_be_deleted_for_nothing(db: Db) -> None:
+async def test_deleting_an_item_that_the_transaction_found_missing_sends_nothing(db: Db) -> None:
     async with db.transaction() as tx:
         assert await tx.get(Order, "a") is None
         tx.delete(Order.key("a"))
@@ -205,7 +205,7 @@ async def test_what_was_missing_can_be_deleted_for_nothing(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_that_does_not_fit_its_model_can_be_deleted(db: Db) -> None:
+async def test_an_item_with_invalid_values_can_be_deleted(db: Db) -> None:
     key = Order.key("a")
     await put_raw(db, Order, {**raw_key(key), "quantity": {"S": "many"}})
     async with db.transaction() as tx:
@@ -222,7 +222,7 @@ async def test_only_items_and_keys_can_be_deleted(db: Db, target: Any) -> None:
 
 
 @in_memory
-async def test_an_item_of_nobody_or_of_another_transaction_is_not_deleted(db: Db) -> None:
+async def test_an_item_of_no_transaction_or_of_another_one_cannot_be_deleted(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx, db.transaction() as other:
         for order in (await db.get_one(Order, "a"), await other.get_one(Order, "a"), Order(id="b")):

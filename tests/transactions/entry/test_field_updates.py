@@ -1,4 +1,4 @@
-"""Updates of fields that need no read, blind and on loaded items; and conditions (``where=``) on blind writes."""
+"""Field updates that need no read, blind and on loaded items, and conditions (``where=``) on blind writes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def update(db: Db, key: Any, *updates: Any, **options: Any) -> None:
         tx.update(key, *updates, **options)
 
 
-# --- what they do -----------------------------------------------------------------------------------------
+# --- the updates ------------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -129,18 +129,18 @@ async def test_fields_are_changed_in_one_write_with_a_token_and_no_read(db: Db, 
 
 
 @everywhere
-async def test_members_of_sets_are_added_and_removed_by_the_store(db: Db) -> None:
+async def test_the_store_adds_and_removes_members_of_sets(db: Db) -> None:
     await arrange(db, Note(id="a", tags={"x", "y"}))
     await update(db, Note.key("a"), col(Note.tags).discard("x", "z"))
-    assert db.list_sent()[0].actions[0].update.actions == (Delete(path("tags"), db_value({"x", "z"})),)
+    assert db.list_sent()[0].actions[0].update.actions == (Delete(path("tags"), encode_set({"x", "z"})),)
     db.forget()
     await update(db, Note.key("a"), col(Note.tags).add("z"))
-    assert db.list_sent()[0].actions[0].update.actions == (Add(path("tags"), db_value({"z"})),)
+    assert db.list_sent()[0].actions[0].update.actions == (Add(path("tags"), encode_set({"z"})),)
     assert (await db.get_one(Note, "a")).tags == {"y", "z"}
 
 
 @everywhere
-async def test_an_empty_set_which_is_stored_as_a_list_is_added_to_and_removed_from(db: Db) -> None:
+async def test_members_are_added_to_and_removed_from_an_empty_set_which_is_stored_as_a_list(db: Db) -> None:
     await arrange(db, Note(id="a"))
     await update(db, Note.key("a"), col(Note.tags).discard("x"))
     assert (await db.get_one(Note, "a")).tags == set()
@@ -153,7 +153,7 @@ async def test_an_empty_set_which_is_stored_as_a_list_is_added_to_and_removed_fr
 
 
 @everywhere
-async def test_a_set_that_loses_its_last_member_is_empty_whatever_the_default_is(db: Db) -> None:
+async def test_a_set_that_loses_its_last_member_is_empty_even_if_its_default_is_not(db: Db) -> None:
     await arrange(db, Note(id="a", likes={1}, readers={"ada"}))
     await update(db, Note.key("a"), col(Note.likes).discard(1), col(Note.readers).discard("ada", "bob"))
     found = await db.get_one(Note, "a")
@@ -187,7 +187,7 @@ async def test_values_inside_a_field_are_set_incremented_and_removed(db: Db) -> 
 
 
 @everywhere
-async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_written(db: Db) -> None:
+async def test_an_update_that_the_stored_value_does_not_allow_is_refused_and_writes_nothing(db: Db) -> None:
     await arrange(db, Note(id="a", views=3, last=["a"], ranks={"x": 1, "y": 2}))
     for refused in (
         col(Note.address)["city"].set("Paris"),
@@ -209,14 +209,14 @@ async def test_what_does_not_fit_what_is_stored_is_refused_and_nothing_is_writte
     )
     found = await db.get_one(Note, "a")
     assert (found.ranks, found.steps) == ({"y": 2, "z": 3}, 5)
-    with expect_contention():  # a number whose type has other rules than limits is locked
+    with expect_contention():  # incrementing locks a number whose type has rules other than bounds
         async with db.transaction() as tx:
             (await tx.get_one(Note, "a")).field("steps").increment_by(5)
             await meanwhile(db, Note.key("a"), steps=10)
 
 
 @everywhere
-async def test_a_missing_item_is_not_created_unless_that_is_asked_for(db: Db) -> None:
+async def test_a_missing_item_is_created_only_with_create_if_missing(db: Db) -> None:
     await arrange(db, Note(id="other"))
     with expect_failure(InvalidModelUpdateError, r"Note\(id='a'\) does not exist"):
         await update(db, Note.key("a"), col(Note.views).increment_by(1))
@@ -234,7 +234,7 @@ async def test_a_missing_item_is_not_created_unless_that_is_asked_for(db: Db) ->
 
 @everywhere
 @both_layouts
-async def test_a_created_item_is_stored_as_create_stores_it(db: Db, note: Any) -> None:
+async def test_create_if_missing_stores_an_item_exactly_as_create_does(db: Db, note: Any) -> None:
     await arrange(db, note(id="a", text="t", tags={"x"}))
     await update(db, note.key("b"), col(note.tags).add("x"), create_if_missing={"text": "t"})
     created, upserted = await db.raw(note.key("a")), await db.raw(note.key("b"))
@@ -275,11 +275,11 @@ async def test_an_expired_item_counts_as_missing(db: Db) -> None:
     assert (found.city, found.count, found.until) == ("Nice", 1, None)
 
 
-# --- others at the same time ------------------------------------------------------------------------------
+# --- concurrent changes -----------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_two_that_add_to_one_set_do_not_collide(db: Db) -> None:
+async def test_additions_to_the_same_set_or_list_do_not_conflict(db: Db) -> None:
     await arrange(db, Note(id="a"))  # the set is empty, and stored as a list
     async with db.transaction() as tx:
         note = await tx.get_one(Note, "a")
@@ -307,7 +307,7 @@ async def test_a_missing_item_is_not_confused_with_its_namesake_in_another_table
 
 
 @everywhere
-async def test_a_missing_item_costs_one_more_request_and_counts_from_the_start(db: Db) -> None:
+async def test_creating_a_missing_item_costs_one_more_request_and_increments_from_the_default(db: Db) -> None:
     await arrange(db, Note(id="other"))
 
     async def count() -> None:
@@ -320,7 +320,7 @@ async def test_a_missing_item_costs_one_more_request_and_counts_from_the_start(d
 
 
 @everywhere
-async def test_other_fields_of_a_loaded_item_are_locked_as_ever(db: Db) -> None:
+async def test_an_update_does_not_unlock_other_fields_of_a_loaded_item(db: Db) -> None:
     await arrange(db, Note(id="a", tags={"t"}))
     with expect_contention():
         async with db.transaction() as tx:
@@ -337,7 +337,7 @@ async def test_a_change_in_place_or_by_assignment_locks_the_field(db: Db) -> Non
         note.field("tags").add("x")
         note.tags.add("y")
 
-    async def before(note: Note) -> None:
+    async def in_place_first(note: Note) -> None:
         note.tags.add("y")
         note.field("tags").add("x")
 
@@ -350,7 +350,7 @@ async def test_a_change_in_place_or_by_assignment_locks_the_field(db: Db) -> Non
         note.tags = {"y"}
         note.field("tags").add("x")
 
-    for number, change in enumerate([in_place, before, both_ways, assign]):
+    for number, change in enumerate([in_place, in_place_first, both_ways, assign]):
         key = Note.key(str(number))
         await arrange(db, Note(id=str(number), tags={"t"}))
         with expect_contention() as caught:
@@ -364,7 +364,7 @@ async def test_a_change_in_place_or_by_assignment_locks_the_field(db: Db) -> Non
 
 
 @everywhere
-async def test_a_list_that_another_transaction_filled_is_contention_and_the_next_attempt_says_why(
+async def test_appending_to_a_list_that_another_transaction_filled_fails_in_the_second_attempt(
     db: Db,
 ) -> None:
     await arrange(db, Note(id="a"))
@@ -382,7 +382,7 @@ async def test_a_list_that_another_transaction_filled_is_contention_and_the_next
 
 
 @in_memory
-async def test_a_handle_shows_what_it_changed_and_belongs_to_its_transaction(db: Db) -> None:
+async def test_a_field_handle_shows_its_changes_on_the_item_at_once(db: Db) -> None:
     await arrange(db, Note(id="a", log=["one"]))
     async with db.transaction() as tx:
         note = await tx.get_one(Note, "a")
@@ -406,7 +406,7 @@ async def test_a_handle_shows_what_it_changed_and_belongs_to_its_transaction(db:
     assert plain.log == ["x"]
 
 
-# --- once -------------------------------------------------------------------------------------------------
+# --- repeated requests ------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -460,7 +460,7 @@ async def test_where_is_a_condition_of_update_put_and_delete(db: Db) -> None:
 
 
 @everywhere
-async def test_a_condition_that_is_not_met_names_each_difference(db: Db) -> None:
+async def test_the_error_for_an_unmet_condition_names_each_difference(db: Db) -> None:
     await arrange(db, Note(id="a", views=3, tags={"x"}), Note(id="b"))
     where = (col(Note.views) > 3) & (col(Note.score) != None) & (col(Note.text) == "x")  # noqa: E711
     with expect_failure(InvalidModelUpdateError) as caught:
@@ -506,11 +506,11 @@ async def test_mistakes_are_refused_before_anything_is_sent(db: Db) -> None:
             tx.delete(note, where=col(Note.views) == 0)
 
 
-# --- what is derived --------------------------------------------------------------------------------------
+# --- derived attributes -----------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_field_that_something_is_derived_from_is_set_only_with_all_it_takes(db: Db) -> None:
+async def test_a_field_of_an_index_is_set_only_together_with_the_other_fields_of_the_index(db: Db) -> None:
     await arrange(db, Visit(id="a", country="fr", city="Lyon"), Person(id="p", mail="a@b"))
     key, moved = Visit.key("a"), col(Visit.city).set("Nice")
     async with db.transaction() as tx:
@@ -537,7 +537,7 @@ async def test_a_field_that_something_is_derived_from_is_set_only_with_all_it_ta
 
 
 @everywhere
-async def test_a_template_is_rendered_from_what_is_set_and_what_is_demanded(db: Db) -> None:
+async def test_a_template_is_rendered_from_new_values_and_expected_ones(db: Db) -> None:
     key = Order.key(customer="ada", number=1)
     await update(db, key, col(Order.lines).append("tea"), create_if_missing=True)
     with pytest.raises(InvalidFieldError, match=r"placed.*value is needed too"):
@@ -559,7 +559,7 @@ class Bird(Animal, indexes=[Index("by_legs", ["legs"])]):
 
 
 @everywhere
-async def test_an_item_of_a_derived_model_is_changed_only_if_its_own_indexes_stay_right(db: Db) -> None:
+async def test_an_update_through_another_model_is_refused_if_it_would_break_the_items_indexes(db: Db) -> None:
     await arrange(db, Bird(id="b", legs=2), Animal(id="a"))
     legs = col(Animal.legs)
     for refused in (legs.set(3), legs.increment_by(1)):
@@ -577,7 +577,7 @@ async def test_an_item_of_a_derived_model_is_changed_only_if_its_own_indexes_sta
 
 
 @everywhere
-async def test_a_unique_value_is_passed_on_and_taken(db: Db) -> None:
+async def test_an_update_releases_and_reserves_unique_values(db: Db) -> None:
     await arrange(db, Person(id="p", mail="a@b"))
     await update(db, Person.key("p"), col(Person.mail).set("x@y"), where=col(Person.mail) == "a@b")
     await update(db, Person.key("q"), col(Person.tags).add("t"), create_if_missing={"mail": "a@b"})
@@ -588,12 +588,12 @@ async def test_a_unique_value_is_passed_on_and_taken(db: Db) -> None:
 
 
 @in_memory
-async def test_an_update_that_changes_nothing_is_still_a_check(db: Db) -> None:
+async def test_an_update_that_changes_nothing_is_a_condition_check(db: Db) -> None:
     await arrange(db, Note(id="a", text="x"))
     await update(db, Note.key("a"), col(Note.text).set("x"), where=col(Note.text) == "x")
     (write,) = db.list_sent()
     assert isinstance(write.actions[0], ConditionCheck)
 
 
-def db_value(members: set[str]) -> Any:
+def encode_set(members: set[str]) -> Any:
     return value(members)

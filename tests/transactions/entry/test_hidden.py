@@ -39,8 +39,8 @@ class Session(Model):
 
 
 @contextmanager
-def refuse_in_silence(error: type[Exception] = HoldallError) -> Iterator[None]:
-    """The block fails, and neither the error nor any of its causes shows a secret."""
+def expect_error_without_secrets(error: type[Exception] = HoldallError) -> Iterator[None]:
+    """Expect the block to fail with an error that shows no secret, nor does any of its causes."""
     with pytest.raises(error) as caught:
         yield
     found: BaseException | None = caught.value
@@ -51,7 +51,7 @@ def refuse_in_silence(error: type[Exception] = HoldallError) -> Iterator[None]:
         found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
 
 
-def test_a_hidden_value_is_read_as_any_other_but_not_shown() -> None:
+def test_a_hidden_value_can_be_read_but_is_not_shown() -> None:
     login = Login(name="ada", digest=SECRET, codes=[SECRET])
     assert login.digest == SECRET
     assert login.to_dict() == {"name": "ada", "n": 0}
@@ -67,16 +67,16 @@ def test_a_hidden_value_is_read_as_any_other_but_not_shown() -> None:
     assert copy(login).digest == pickle.loads(pickle.dumps(login)).digest == SECRET
 
 
-def test_json_takes_hidden_values_and_does_not_return_them() -> None:
+def test_json_accepts_hidden_values_but_does_not_return_them() -> None:
     adapter = TypeAdapter(Login)
     login = adapter.validate_json(json.dumps({"name": "ada", "digest": SECRET}))
     assert login.digest == SECRET
     assert json.loads(adapter.dump_json(login)) == {"name": "ada", "n": 0}
     assert adapter.dump_python(login) == {"name": "ada", "n": 0}
     assert list(adapter.json_schema(mode="serialization")["properties"]) == ["name", "n"]
-    taken = adapter.json_schema()["properties"]
-    assert taken["digest"]["writeOnly"] is True
-    assert "writeOnly" not in taken["n"]
+    accepted = adapter.json_schema()["properties"]
+    assert accepted["digest"]["writeOnly"] is True
+    assert "writeOnly" not in accepted["n"]
 
 
 @everywhere
@@ -117,61 +117,61 @@ async def test_every_kind_of_write_stores_hidden_values(db: Db) -> None:
 
 
 @everywhere
-async def test_errors_of_transactions_show_no_hidden_value(db: Db) -> None:
+async def test_errors_of_transactions_show_no_hidden_values(db: Db) -> None:
     await arrange(db, Login(name="ada", digest=SECRET, token=OTHER), Login(name="bo", digest="x"))
-    with refuse_in_silence():
+    with expect_error_without_secrets():
         async with db.transaction() as tx:
             ada = await tx.get_one(Login, "ada")
             assert (ada.digest, ada.codes) == (SECRET, [])
             await db.update(Login.key("ada"), digest=OTHER, codes=[OTHER])
             ada.n = 1
-    with refuse_in_silence():  # found by an index, whose attribute contains the value
+    with expect_error_without_secrets():  # the query uses an index whose attribute contains the value
         async with db.transaction() as tx:
             (row,) = await tx.query(Login, index="by_digest", digest=OTHER, lock="rows").all()
             await db.update(Login.key("ada"), digest=SECRET)
             tx.create(Login, name=f"{row.name}2", digest="x")
-    with refuse_in_silence():
+    with expect_error_without_secrets():
         await db.create(Login(name="cy", digest="x", token=OTHER))
-    with refuse_in_silence():
+    with expect_error_without_secrets():
         async with db.transaction() as tx:
             tx.create(Login, name="cy", digest="x", token="same")
             tx.create(Login, name="di", digest="x", token="same")
     for where in (col(Login.digest) == OTHER, (col(Login.digest) == OTHER) | (col(Login.n) == 7)):
-        with refuse_in_silence():
+        with expect_error_without_secrets():
             await db.update(Login.key("ada"), col(Login.n).set(2), where=where)
-    with refuse_in_silence():
+    with expect_error_without_secrets():
         async with db.transaction() as tx:
             tx.update(Login, {"name": "ada", "digest": OTHER}, {"digest": "new"})
-    with refuse_in_silence():
+    with expect_error_without_secrets():
         await db.update(Login.key("ada"), col(Login.digest).set("x"), col(Login.digest).set(SECRET))
 
 
 @everywhere
-async def test_stored_values_that_do_not_fit_are_not_shown(db: Db) -> None:
+async def test_invalid_stored_values_are_not_shown(db: Db) -> None:
     key: dict[str, Any] = {"pk": {"S": "Login#ada"}, "sk": {"S": "#"}, "name": {"S": "ada"}}
     await put_raw(db, Login, {**key, "dg": {"L": [{"S": SECRET}]}, "old_codes": {"S": SECRET}})
     login = await db.get_one(Login, "ada")
     assert repr(login) == "Login(name='ada', n=0)"
     for name in ("digest", "codes"):
-        with refuse_in_silence(InvalidFieldError):
+        with expect_error_without_secrets(InvalidFieldError):
             getattr(login, name)
-    with refuse_in_silence():
+    with expect_error_without_secrets():
         await db.update(Login.key("ada"), col(Login.codes).append("x"))
 
 
 @in_memory
-async def test_values_that_do_not_fit_are_not_shown(db: Db) -> None:
+async def test_invalid_new_values_are_not_shown(db: Db) -> None:
     login: Any = Login(name="ada", digest="x")
-    with refuse_in_silence(InvalidFieldError):
+    with expect_error_without_secrets(InvalidFieldError):
         login.digest = [SECRET]
-    with refuse_in_silence(InvalidFieldError):
+    with expect_error_without_secrets(InvalidFieldError):
         Login(name="ada", digest={"x": SECRET})  # type: ignore[arg-type]
-    with refuse_in_silence(InvalidFieldError):
+    with expect_error_without_secrets(InvalidFieldError):
         login.assign({"digest": [SECRET], "codes": SECRET})
-    with refuse_in_silence(InvalidFieldError):
+    with expect_error_without_secrets(InvalidFieldError):
         col(Login.codes).append([SECRET])  # type: ignore[arg-type]
     login.codes.append([SECRET])
-    with refuse_in_silence(InvalidFieldError):
+    with expect_error_without_secrets(InvalidFieldError):
         await db.create(login)
     assert SECRET not in repr(col(Login.digest) == SECRET)
     assert SECRET not in repr(col(Login.codes).append(SECRET))
@@ -186,7 +186,7 @@ def test_a_derived_model_inherits_hidden_fields() -> None:
     assert repr(Shown(id="a")) == "Shown(id='a')"
 
 
-def test_what_messages_must_name_cannot_be_hidden() -> None:
+def test_keys_and_template_fields_cannot_be_hidden() -> None:
     with pytest.raises(ModelDefinitionError, match="key cannot be hidden"):
 
         class Wrong(Model):

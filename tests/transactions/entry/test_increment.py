@@ -1,4 +1,4 @@
-"""Incrementing: adding to a number without locking it, with the bounds of its type as the only condition."""
+"""Incrementing: adds to a number without locking it; the bounds of its type are the only condition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Plain(Model):
     note: str | None = None
 
 
-async def other_adds(db: Db, amount: int) -> None:
+async def add_meanwhile(db: Db, amount: int) -> None:
+    """Add to the number in another transaction."""
     async with db.transaction() as tx:
         (await tx.get_one(Plain, "a")).field("n").increment_by(amount)
 
@@ -57,7 +58,7 @@ async def other_adds(db: Db, amount: int) -> None:
 
 
 @everywhere
-async def test_an_increment_is_a_sum_by_token_that_demands_only_something_to_add_to(db: Db) -> None:
+async def test_an_increment_is_an_addition_on_condition_that_the_attribute_exists(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         (await tx.get_one(Plain, "a")).field("n").increment_by(2)
@@ -72,16 +73,16 @@ async def test_an_increment_is_a_sum_by_token_that_demands_only_something_to_add
 
 
 @everywhere
-async def test_what_others_add_meanwhile_is_kept(db: Db) -> None:
+async def test_an_increment_keeps_what_another_transaction_added_meanwhile(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         (await tx.get_one(Plain, "a")).field("n").increment_by(2)
-        await other_adds(db, 10)
+        await add_meanwhile(db, 10)
     assert (await db.get_one(Plain, "a")).n == 13
 
 
 @everywhere
-async def test_a_field_that_another_transaction_cleared_is_contention(db: Db) -> None:
+async def test_incrementing_a_field_that_another_transaction_cleared_is_contention(db: Db) -> None:
     await arrange(db, Stock(id="a", extra=1))
     attempts: list[int | None] = []
 
@@ -103,18 +104,18 @@ async def test_a_field_that_another_transaction_cleared_is_contention(db: Db) ->
 
 
 @everywhere
-async def test_a_field_that_was_read_before_is_not_locked_either(db: Db) -> None:
+async def test_an_incremented_field_is_not_locked_even_if_it_was_read_before(db: Db) -> None:
     await arrange(db, Plain(id="a", n=11))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         if plain.n > 10:
             plain.field("n").increment_by(1)
-        await other_adds(db, 100)
+        await add_meanwhile(db, 100)
     assert (await db.get_one(Plain, "a")).n == 112
 
 
 @everywhere
-async def test_other_fields_of_the_item_are_locked_as_ever(db: Db) -> None:
+async def test_an_increment_does_not_unlock_other_fields_of_the_item(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1, note="x"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -126,7 +127,7 @@ async def test_other_fields_of_the_item_are_locked_as_ever(db: Db) -> None:
 
 
 @everywhere
-async def test_beside_a_change_of_the_same_item_it_is_one_stamped_update(db: Db) -> None:
+async def test_an_increment_and_an_assignment_are_one_stamped_update(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
@@ -153,7 +154,7 @@ async def test_several_items_are_incremented_in_one_write(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_that_is_gone_is_not_made_by_adding_to_it(db: Db) -> None:
+async def test_an_increment_does_not_create_an_item_that_was_deleted_meanwhile(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     with expect_contention():
         async with db.transaction() as tx:
@@ -167,7 +168,7 @@ async def test_an_item_that_is_gone_is_not_made_by_adding_to_it(db: Db) -> None:
 
 
 @everywhere
-async def test_a_lower_bound_is_the_condition_of_taking_away(db: Db) -> None:
+async def test_a_decrement_is_conditional_on_the_lower_bound(db: Db) -> None:
     await arrange(db, Stock(id="a", left=3))
     attempts = []
 
@@ -185,7 +186,7 @@ async def test_a_lower_bound_is_the_condition_of_taking_away(db: Db) -> None:
 
 
 @everywhere
-async def test_an_upper_bound_is_the_condition_of_adding(db: Db) -> None:
+async def test_an_increment_is_conditional_on_the_upper_bound(db: Db) -> None:
     await arrange(db, Stock(id="a", left=8))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -197,7 +198,7 @@ async def test_an_upper_bound_is_the_condition_of_adding(db: Db) -> None:
 
 
 @everywhere
-async def test_room_that_is_left_is_enough(db: Db) -> None:
+async def test_an_increment_succeeds_after_another_change_if_the_sum_stays_within_bounds(db: Db) -> None:
     await arrange(db, Stock(id="a", left=3))
     async with db.transaction() as tx:
         stock = await tx.get_one(Stock, "a")
@@ -209,7 +210,7 @@ async def test_room_that_is_left_is_enough(db: Db) -> None:
 
 
 @in_memory
-async def test_the_default_has_to_leave_room_too_when_the_attribute_is_gone(db: Db) -> None:
+async def test_if_the_attribute_was_removed_meanwhile_the_default_must_stay_within_bounds_too(db: Db) -> None:
     await arrange(db, Stock(id="a", left=8))
     with expect_contention():
         async with db.transaction() as tx:
@@ -238,7 +239,7 @@ async def test_a_sum_out_of_bounds_is_refused_at_once(db: Db) -> None:
 
 
 @in_memory
-async def test_increments_add_up_and_show(db: Db) -> None:
+async def test_increments_add_up_and_are_visible_at_once(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
@@ -251,7 +252,7 @@ async def test_increments_add_up_and_show(db: Db) -> None:
 
 
 @in_memory
-async def test_increments_that_add_up_to_nothing_write_nothing(db: Db) -> None:
+async def test_increments_that_add_up_to_zero_write_nothing(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
@@ -263,7 +264,7 @@ async def test_increments_that_add_up_to_nothing_write_nothing(db: Db) -> None:
 
 
 @everywhere
-async def test_an_assignment_takes_the_place_of_increments_and_locks(db: Db) -> None:
+async def test_an_assignment_replaces_increments_and_locks_the_field(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
@@ -275,18 +276,18 @@ async def test_an_assignment_takes_the_place_of_increments_and_locks(db: Db) -> 
             plain = await tx.get_one(Plain, "a")
             plain.field("n").increment_by(5)
             plain.n = 200
-            await other_adds(db, 1)
+            await add_meanwhile(db, 1)
 
 
 @everywhere
-async def test_an_increment_after_an_assignment_is_an_assignment_of_the_sum(db: Db) -> None:
+async def test_an_increment_after_an_assignment_assigns_the_sum(db: Db) -> None:
     await arrange(db, Plain(id="a", n=1))
     with expect_contention():
         async with db.transaction() as tx:
             plain = await tx.get_one(Plain, "a")
             plain.n = 10
             plain.field("n").increment_by(5)
-            await other_adds(db, 1)
+            await add_meanwhile(db, 1)
     async with db.transaction() as tx:
         plain = await tx.get_one(Plain, "a")
         plain.n = 10
@@ -295,7 +296,7 @@ async def test_an_increment_after_an_assignment_is_an_assignment_of_the_sum(db: 
 
 
 @in_memory
-async def test_on_a_new_item_it_is_part_of_its_creation(db: Db) -> None:
+async def test_an_increment_of_a_new_item_is_part_of_its_creation(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Plain, id="a", n=1).field("n").increment_by(4)
         made = await tx.get(Stock, "a", create_if_missing=True)
@@ -305,7 +306,7 @@ async def test_on_a_new_item_it_is_part_of_its_creation(db: Db) -> None:
 
 
 @in_memory
-async def test_a_unique_field_is_locked_when_it_is_added_to(db: Db) -> None:
+async def test_incrementing_a_unique_field_locks_it(db: Db) -> None:
     await arrange(db, Stock(id="a", serial=1))
     with expect_contention():
         async with db.transaction() as tx:
@@ -314,11 +315,11 @@ async def test_a_unique_field_is_locked_when_it_is_added_to(db: Db) -> None:
             await meanwhile(db, stock.key, serial=5)
 
 
-# --- from what is stored ----------------------------------------------------------------------------------
+# --- stored values ----------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_an_attribute_that_is_not_stored_counts_from_its_default(db: Db) -> None:
+async def test_a_missing_attribute_is_incremented_from_its_default(db: Db) -> None:
     key = Stock.key("a")
     await put_raw(db, Stock, {**raw_key(key), "id": {"S": "a"}})
     for _ in range(2):
@@ -339,7 +340,7 @@ async def test_decimals_and_floats_add_up_exactly_in_the_store(db: Db) -> None:
     assert (stock.weight, stock.price) == (0.8, Decimal("1.25"))
 
 
-# --- what cannot be ---------------------------------------------------------------------------------------
+# --- mistakes ---------------------------------------------------------------------------------------------
 
 
 @in_memory
@@ -357,7 +358,7 @@ async def test_decimals_and_floats_add_up_exactly_in_the_store(db: Db) -> None:
     ],
     ids=repr,
 )
-async def test_what_cannot_be_added_is_refused_at_once(db: Db, name: str, amount: Any) -> None:
+async def test_an_invalid_increment_is_refused_at_once(db: Db, name: str, amount: Any) -> None:
     await arrange(db, Stock(id="a"))
     async with db.transaction() as tx:
         stock = await tx.get_one(Stock, "a")
@@ -368,7 +369,7 @@ async def test_what_cannot_be_added_is_refused_at_once(db: Db, name: str, amount
 
 
 @in_memory
-async def test_a_required_number_that_is_not_stored_cannot_be_added_to(db: Db) -> None:
+async def test_a_required_number_that_is_not_stored_cannot_be_incremented(db: Db) -> None:
     key = Plain.key("a")
     await put_raw(db, Plain, {**raw_key(key), **encode_item({"id": "a"})})
     async with db.transaction() as tx:
@@ -377,16 +378,16 @@ async def test_a_required_number_that_is_not_stored_cannot_be_added_to(db: Db) -
 
 
 @in_memory
-async def test_only_items_of_a_transaction_can_be_incremented_unless_they_are_detached(db: Db) -> None:
+async def test_a_frozen_item_cannot_be_incremented_but_a_detached_one_can(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with pytest.raises(FrozenItemError):
         (await db.get_one(Order, "a")).field("quantity").increment_by(1)
-    loose = Order(id="b")
-    loose.field("quantity").increment_by(1)
-    assert loose.quantity == 2
+    detached = Order(id="b")
+    detached.field("quantity").increment_by(1)
+    assert detached.quantity == 2
 
 
-# --- by the transaction -----------------------------------------------------------------------------------
+# --- tx.increment -----------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -402,7 +403,7 @@ async def test_a_transaction_increments_several_numbers_without_locking_them(db:
 
 
 @in_memory
-async def test_a_transaction_increments_an_item_that_it_made(db: Db) -> None:
+async def test_a_transaction_increments_an_item_that_it_created(db: Db) -> None:
     async with db.transaction() as tx:
         tx.increment(tx.create(Stock, id="a"), left=2)
     assert (await db.get_one(Stock, "a")).left == 7
@@ -422,7 +423,7 @@ async def test_a_transaction_increments_an_item_that_it_made(db: Db) -> None:
     ],
     ids=repr,
 )
-async def test_what_cannot_be_incremented_is_refused_and_changes_nothing(
+async def test_an_invalid_increment_by_the_transaction_is_refused_and_changes_nothing(
     db: Db, amounts: dict[str, Any], error: type[Exception], why: str
 ) -> None:
     await arrange(db, Stock(id="a"))
@@ -434,7 +435,7 @@ async def test_what_cannot_be_incremented_is_refused_and_changes_nothing(
 
 
 @in_memory
-async def test_an_item_of_another_transaction_is_not_incremented(db: Db) -> None:
+async def test_only_items_of_this_transaction_can_be_incremented(db: Db) -> None:
     await arrange(db, Stock(id="a"))
     frozen = await db.get_one(Stock, "a")
     async with db.transaction() as tx:

@@ -1,4 +1,4 @@
-"""``field(read_only=True)``: set when the item is created, and by no kind of write afterwards."""
+"""``field(read_only=True)``: set when the item is created; no write changes it afterwards."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Templated(Model, table="deeds", layout=Template(pk="D#{id}", sk="{part}"))
     owner: str = field(read_only=True)
 
 
-Way = Callable[[Db, Any], Awaitable[Any]]
+Write = Callable[[Db, Any], Awaitable[Any]]
 
 
 async def assign(db: Db, key: Any) -> None:
@@ -104,7 +104,7 @@ async def update_each(db: Db, key: Any) -> None:
     await db.update_all(Deed, lambda deed: deed.assign({"owner": "bo"}), id="a")
 
 
-WAYS = (
+WRITES = (
     assign,
     change_in_place,
     update_unread,
@@ -119,17 +119,17 @@ WAYS = (
 
 
 @everywhere
-async def test_no_kind_of_write_changes_it(db: Db) -> None:
+async def test_no_kind_of_write_changes_a_read_only_field(db: Db) -> None:
     await arrange(db, Deed(id="a", owner="ada", seal="x"))
     before = await db.raw(Deed.key("a"))
-    for way in WAYS:
+    for write in WRITES:
         with pytest.raises(HoldallError):
-            await way(db, Deed.key("a"))
+            await write(db, Deed.key("a"))
         assert await db.raw(Deed.key("a")) == before
 
 
 @everywhere
-async def test_a_put_that_keeps_it_is_allowed(db: Db) -> None:
+async def test_a_put_that_keeps_the_stored_values_is_allowed(db: Db) -> None:
     await db.put(Deed(id="a", owner="ada", seal="x", tags=["t"]))
     await db.put(Deed(id="a", owner="ada", seal="x", tags=["t"], n=1))
     deed = await db.get_one(Deed, "a")
@@ -141,13 +141,13 @@ async def test_a_put_that_keeps_it_is_allowed(db: Db) -> None:
     with pytest.raises(InvalidModelUpdateError) as caught:
         await db.put(Deed(id="a", owner="ada", seal="y", tags=["t"]))
     assert "seal is read-only: the put has another value than the stored one\n" in str(caught.value)
-    async with db.transaction() as tx:  # another item, if the old one is deleted first
+    async with db.transaction() as tx:  # after a deletion, the put creates a new item
         tx.delete(await tx.get_one(Deed, "a"))
     await db.put(Deed(id="a", owner="bo"))
 
 
 @everywhere
-async def test_a_put_can_set_what_was_never_stored(db: Db) -> None:
+async def test_a_put_can_set_a_read_only_field_that_was_never_stored(db: Db) -> None:
     await put_raw(db, Deed, {"pk": {"S": "Deed#a"}, "sk": {"S": "#"}, "id": {"S": "a"}, "o": {"S": "ada"}})
     await db.put(Deed(id="a", owner="ada", seal="x"))
     found = await db.get_one(Deed, "a")
@@ -155,7 +155,7 @@ async def test_a_put_can_set_what_was_never_stored(db: Db) -> None:
 
 
 @everywhere
-async def test_a_put_of_a_related_model_keeps_it_too(db: Db) -> None:
+async def test_a_put_of_a_related_model_cannot_drop_a_read_only_value(db: Db) -> None:
     await arrange(db, Plot(id="a", owner="ada", number=7))
     for other in (Deed(id="a", owner="ada"), Lease(id="a", owner="ada", until=1)):
         with pytest.raises(InvalidModelUpdateError, match="number is read-only"):
@@ -164,7 +164,7 @@ async def test_a_put_of_a_related_model_keeps_it_too(db: Db) -> None:
 
 
 @everywhere
-async def test_an_expired_item_is_replaced(db: Db) -> None:
+async def test_a_put_can_replace_the_read_only_values_of_an_expired_item(db: Db) -> None:
     soon, later = db.clock.now().replace(year=2029), db.clock.now().replace(year=2031)
     await db.put(Expiring(id="a", owner="ada", until=soon))
     with pytest.raises(InvalidModelUpdateError, match="read-only"):
@@ -175,7 +175,7 @@ async def test_an_expired_item_is_replaced(db: Db) -> None:
 
 
 @everywhere
-async def test_it_is_kept_in_tables_of_other_programs_and_under_former_names(db: Db) -> None:
+async def test_read_only_fields_are_kept_in_templated_tables_and_under_aliases(db: Db) -> None:
     await db.put(Templated(id="a", part="b", owner="ada"))
     with pytest.raises(InvalidModelUpdateError, match="read-only"):
         await db.put(Templated(id="a", part="b", owner="bo"))
@@ -186,7 +186,7 @@ async def test_it_is_kept_in_tables_of_other_programs_and_under_former_names(db:
     assert (await db.get_one(Renamed, "a")).owner == "ada"
 
 
-def test_an_item_whose_content_is_stored_elsewhere_keeps_it() -> None:
+def test_an_archived_item_keeps_its_read_only_field() -> None:
     with Database("memory:") as db:
         key = Will.key("a")
         db.create(Will(id="a", owner="ada"))
@@ -198,8 +198,8 @@ def test_an_item_whose_content_is_stored_elsewhere_keeps_it() -> None:
 
 
 @in_memory
-async def test_two_that_put_at_once_agree(db: Db) -> None:
-    """The condition is part of the commit, so what was stored meanwhile counts."""
+async def test_a_put_fails_if_another_process_stored_another_value_meanwhile(db: Db) -> None:
+    """The condition is part of the commit, so it also sees a value stored after the transaction began."""
     with expect_failure(InvalidModelUpdateError, match="read-only"):
         async with db.transaction() as tx:
             tx.create_or_put(Deed, {"id": "a"}, {"owner": "bo"})
@@ -207,7 +207,7 @@ async def test_two_that_put_at_once_agree(db: Db) -> None:
     assert (await db.get_one(Deed, "a")).owner == "ada"
 
 
-def test_it_can_be_given_only_to_a_new_item() -> None:
+def test_a_read_only_field_of_an_instance_cannot_be_assigned() -> None:
     deed: Any = Deed(id="a", owner="ada")
     with pytest.raises(InvalidFieldError, match="it is read-only"):
         deed.owner = "bo"

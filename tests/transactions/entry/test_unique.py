@@ -1,4 +1,4 @@
-"""Unique fields: no two items of a model have the same value, by a guard item in the same write."""
+"""Unique fields: a guard item in the same write keeps two items of a model from having the same value."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Member(Model):
 
 
 class Guest(Model):
-    """With a unique field of the same name, whose values are its own."""
+    """A second model with a unique field of the same name: its values do not conflict with those of Member."""
 
     id: Key[str]
     email: str = field(unique=True)
 
 
-async def emails(db: Db, *ids: str) -> list[str | None]:
+async def read_emails(db: Db, *ids: str) -> list[str | None]:
     return [
         None if member is None else member.email
         for member in await db.get_all([Member.key(id) for id in ids])
@@ -51,7 +51,7 @@ async def test_an_item_and_its_guard_are_created_in_one_write(db: Db) -> None:
 
 
 @everywhere
-async def test_a_value_that_another_has_is_refused_for_good(db: Db) -> None:
+async def test_a_taken_value_is_refused_without_a_retry(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"))
     attempts = []
 
@@ -69,7 +69,7 @@ async def test_a_value_that_another_has_is_refused_for_good(db: Db) -> None:
 
 
 @everywhere
-async def test_a_value_is_free_again_when_its_item_lets_it_go(db: Db) -> None:
+async def test_a_value_is_free_again_after_its_item_changes_or_is_deleted(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x", badge=1), Member(id="b"))
     await meanwhile(db, Member.key("a"), email="b@x")
     await meanwhile(db, Member.key("b"), email="a@x")
@@ -77,11 +77,11 @@ async def test_a_value_is_free_again_when_its_item_lets_it_go(db: Db) -> None:
         tx.delete(await tx.get_one(Member, "a"))
     async with db.transaction() as tx:
         tx.create(Member, id="c", email="b@x", badge=1)
-    assert await emails(db, "a", "b", "c") == [None, "a@x", "b@x"]
+    assert await read_emails(db, "a", "b", "c") == [None, "a@x", "b@x"]
 
 
 @everywhere
-async def test_a_change_to_a_value_that_another_has_is_refused(db: Db) -> None:
+async def test_a_change_to_a_taken_value_is_refused(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
     with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
@@ -97,7 +97,7 @@ async def test_values_can_be_swapped_in_one_transaction(db: Db) -> None:
     async with db.transaction() as tx:
         one, two = await tx.get_one(Member, "a"), await tx.get_one(Member, "b")
         one.email, two.email = two.email, one.email
-    assert await emails(db, "a", "b") == ["b@x", "a@x"]
+    assert await read_emails(db, "a", "b") == ["b@x", "a@x"]
     for taken in ("a@x", "b@x"):
         with expect_failure(UniqueViolationError):
             async with db.transaction() as tx:
@@ -110,19 +110,19 @@ async def test_a_value_can_pass_from_a_deleted_item_to_a_new_one(db: Db) -> None
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Member, "a"))
         tx.create(Member, id="b", email="a@x")
-    assert await emails(db, "a", "b") == [None, "a@x"]
+    assert await read_emails(db, "a", "b") == [None, "a@x"]
     with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
             tx.create(Member, id="c", email="a@x")
 
 
 @everywhere
-async def test_none_is_nobodys(db: Db) -> None:
+async def test_several_items_can_have_none(db: Db) -> None:
     await arrange(db, Member(id="a"), Member(id="b"), Member(id="c", email="c@x"))
     await meanwhile(db, Member.key("c"), email=None)
     async with db.transaction() as tx:
         tx.create(Member, id="d", email="c@x")
-    assert await emails(db, "c", "d") == [None, "c@x"]
+    assert await read_emails(db, "c", "d") == [None, "c@x"]
 
 
 @everywhere
@@ -135,11 +135,11 @@ async def test_a_blind_update_keeps_values_unique_too(db: Db) -> None:
         tx.update(Member, {"id": "b", "email": "b@x"}, {"email": "c@x"})
     async with db.transaction() as tx:
         tx.create(Member, id="c", email="b@x")
-    assert await emails(db, "b", "c") == ["c@x", "b@x"]
+    assert await read_emails(db, "b", "c") == ["c@x", "b@x"]
 
 
 @everywhere
-async def test_another_field_is_changed_without_the_guard(db: Db) -> None:
+async def test_a_change_of_another_field_does_not_write_the_guard(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         member = await tx.get_one(Member, "a")
@@ -150,7 +150,7 @@ async def test_another_field_is_changed_without_the_guard(db: Db) -> None:
 
 
 @everywhere
-async def test_a_change_is_one_write_of_three(db: Db) -> None:
+async def test_a_change_writes_the_item_and_both_guards_at_once(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         (await tx.get_one(Member, "a")).email = "b@x"
@@ -160,17 +160,17 @@ async def test_a_change_is_one_write_of_three(db: Db) -> None:
 
 
 @everywhere
-async def test_a_deletion_that_did_not_read_the_value_lets_go_of_the_right_one(db: Db) -> None:
+async def test_a_deletion_is_contention_if_the_value_changed_meanwhile(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"))
     with expect_contention():
         async with db.transaction() as tx:
             tx.delete(await tx.get_one(Member, "a"))
             await meanwhile(db, Member.key("a"), email="b@x")
-    assert await emails(db, "a") == ["b@x"]
+    assert await read_emails(db, "a") == ["b@x"]
 
 
 @in_memory
-async def test_two_of_one_transaction_cannot_have_the_same(db: Db) -> None:
+async def test_two_new_items_of_a_transaction_cannot_have_the_same_value(db: Db) -> None:
     with expect_failure(UniqueViolationError, "both have 'a@x'"):
         async with db.transaction() as tx:
             tx.create(Member, id="a", email="a@x")
@@ -179,7 +179,7 @@ async def test_two_of_one_transaction_cannot_have_the_same(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_that_exists_and_a_value_that_is_taken_are_told_together(db: Db) -> None:
+async def test_an_existing_item_and_a_taken_value_are_reported_together(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"), Member(id="b", email="b@x"))
     with expect_failure(TransactionErrors) as caught:
         async with db.transaction() as tx:
@@ -191,13 +191,13 @@ async def test_an_item_that_exists_and_a_value_that_is_taken_are_told_together(d
 
 
 @in_memory
-async def test_models_and_fields_have_values_of_their_own(db: Db) -> None:
+async def test_values_of_different_models_and_fields_do_not_conflict(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"), Guest(id="a", email="a@x"), Member(id="5", badge=5))
     await arrange(db, Member(id="b", email="5"))
 
 
 @in_memory
-async def test_what_does_not_know_the_old_value_is_refused(db: Db) -> None:
+async def test_blind_puts_and_deletions_are_refused_because_they_do_not_know_the_old_value(db: Db) -> None:
     await arrange(db, Member(id="a", email="a@x"))
     async with db.transaction() as tx:
         with pytest.raises(InvalidRequestError, match="has a unique field"):
@@ -218,7 +218,7 @@ async def test_what_does_not_know_the_old_value_is_refused(db: Db) -> None:
     ],
     ids=repr,
 )
-async def test_what_cannot_be_unique_is_found_when_the_class_is_defined(
+async def test_a_field_that_cannot_be_unique_is_refused_when_the_class_is_defined(
     db: Db, annotation: Any, keywords: dict[str, Any], problem: str
 ) -> None:
     body = {

@@ -37,7 +37,7 @@ async def read_stored(db: Db) -> dict[str, Any]:
 
 
 @everywhere
-async def test_every_write_of_an_item_that_was_read_counts(db: Db) -> None:
+async def test_every_write_of_a_loaded_item_increments_the_version(db: Db) -> None:
     await arrange(db, Account(id="a"))
     assert (await read_stored(db))["ver"] == "1"
     for cents in (5, 6):
@@ -50,7 +50,9 @@ async def test_every_write_of_an_item_that_was_read_counts(db: Db) -> None:
 
 
 @everywhere
-async def test_a_write_requires_the_version_that_was_read_even_if_its_fields_are_unchanged(db: Db) -> None:
+async def test_a_write_requires_the_version_that_was_read_even_if_the_fields_it_used_are_unchanged(
+    db: Db,
+) -> None:
     await arrange(db, Account(id="a"))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -65,7 +67,7 @@ async def test_a_write_requires_the_version_that_was_read_even_if_its_fields_are
 
 
 @everywhere
-async def test_a_write_that_only_adds_is_counted_without_a_check(db: Db) -> None:
+async def test_a_write_that_only_adds_increments_the_version_without_checking_it(db: Db) -> None:
     await arrange(db, Account(id="a"))
     async with db.transaction() as tx:
         account = await tx.get_one(KEY)
@@ -89,10 +91,10 @@ async def test_an_item_without_a_version_gets_one(db: Db) -> None:
             account = await tx.get_one(KEY)
             assert account.version == 0
             account.cents = 2
-            theirs = Update(
+            other_write = Update(
                 (Set(Path(("cents",)), Value({"N": "9"})), Add(Path(("ver",)), Value({"N": "1"})))
             )
-            await db.send(UpdateItem(db.table_of(Account), encode_item({"id": "a"}), theirs))
+            await db.send(UpdateItem(db.table_of(Account), encode_item({"id": "a"}), other_write))
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).cents += 1
     found = await read_stored(db)
@@ -100,7 +102,7 @@ async def test_an_item_without_a_version_gets_one(db: Db) -> None:
 
 
 @everywhere
-async def test_null_is_no_version(db: Db) -> None:
+async def test_a_stored_null_is_version_0(db: Db) -> None:
     await db.get(KEY)
     await put_raw(db, Account, encode_item({"id": "a", "cents": 1, "ver": None}))
     async with db.transaction() as tx:
@@ -115,7 +117,7 @@ async def test_null_is_no_version(db: Db) -> None:
 
 
 @everywhere
-async def test_a_blind_put_must_know_the_version(db: Db) -> None:
+async def test_a_blind_put_must_state_the_version(db: Db) -> None:
     await arrange(db, Account(id="a"))
     with pytest.raises(InvalidRequestError, match="could undo another program's write"):
         async with db.transaction() as tx:
@@ -134,7 +136,7 @@ async def test_a_blind_put_must_know_the_version(db: Db) -> None:
 
 
 @in_memory
-async def test_only_holdall_counts(db: Db) -> None:
+async def test_only_holdall_sets_the_version(db: Db) -> None:
     await arrange(db, Account(id="a"))
     async with db.transaction() as tx:
         account = await tx.get_one(KEY)

@@ -1,4 +1,4 @@
-"""Changing items: when a value is checked, what is written of it, and what is left alone."""
+"""Changing items: when a value is checked, what is written, and what stays untouched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Person(Model):
     badges: list[str] = field(default_factory=list, read_only=True)
 
 
-def person(**values: Any) -> Person:
+def new_person(**values: Any) -> Person:
     return Person(**{"id": "a", "name": "Ada", "address": {"street": "Main"}, **values})
 
 
@@ -78,7 +78,7 @@ async def test_none_removes_an_optional_attribute(db: Db) -> None:
 
 
 @in_memory
-async def test_none_in_place_of_none_is_not_sent(db: Db) -> None:
+async def test_assigning_none_to_an_absent_value_sends_nothing(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
@@ -88,7 +88,7 @@ async def test_none_in_place_of_none_is_not_sent(db: Db) -> None:
 
 @everywhere
 async def test_a_change_deep_inside_a_value_is_written(db: Db) -> None:
-    await arrange(db, person(scores={"go": [1]}))
+    await arrange(db, new_person(scores={"go": [1]}))
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         ada.scores["go"].append(2)
@@ -100,7 +100,7 @@ async def test_a_change_deep_inside_a_value_is_written(db: Db) -> None:
 
 
 @everywhere
-async def test_attributes_that_the_model_does_not_know_are_left_alone(db: Db) -> None:
+async def test_attributes_that_the_model_does_not_know_are_kept(db: Db) -> None:
     key = Order.key("a")
     await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": "tea", "mood": "good"})})
     async with db.transaction() as tx:
@@ -112,7 +112,7 @@ async def test_attributes_that_the_model_does_not_know_are_left_alone(db: Db) ->
 
 
 @everywhere
-async def test_reserved_words_and_odd_names_are_names_like_any_other(db: Db) -> None:
+async def test_attributes_can_have_reserved_words_and_odd_names(db: Db) -> None:
     class Odd(Model):
         id: Key[str]
         status: int = 0
@@ -128,7 +128,7 @@ async def test_reserved_words_and_odd_names_are_names_like_any_other(db: Db) -> 
     assert (stored["status"], stored["value-of:it"], stored["table"]) == ({"N": "1"}, {"N": "2"}, {"S": "u"})
 
 
-# --- when it is checked -----------------------------------------------------------------------------------
+# --- when a value is checked ------------------------------------------------------------------------------
 
 
 @in_memory
@@ -146,21 +146,21 @@ async def test_reserved_words_and_odd_names_are_names_like_any_other(db: Db) -> 
     ],
     ids=repr,
 )
-async def test_a_value_that_does_not_fit_changes_nothing(db: Db, name: str, value: Any) -> None:
-    await arrange(db, person(scores={"go": [1]}))
+async def test_an_invalid_value_changes_nothing(db: Db, name: str, value: Any) -> None:
+    await arrange(db, new_person(scores={"go": [1]}))
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         with pytest.raises(InvalidFieldError) as caught:
             setattr(ada, name, value)
         assert caught.value.field == name
         assert not ada.field(name).accessed
-        assert ada.to_dict() == person(scores={"go": [1]}).to_dict()
+        assert ada.to_dict() == new_person(scores={"go": [1]}).to_dict()
     assert db.kinds() == ["GetItem"]
 
 
 @in_memory
-async def test_a_refused_value_leaves_the_one_assigned_before(db: Db) -> None:
-    await arrange(db, person())
+async def test_a_refused_value_keeps_the_one_assigned_before(db: Db) -> None:
+    await arrange(db, new_person())
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         ada.name = "Eve"
@@ -170,8 +170,8 @@ async def test_a_refused_value_leaves_the_one_assigned_before(db: Db) -> None:
 
 
 @in_memory
-async def test_what_is_spoilt_in_place_is_found_at_commit_or_by_hand(db: Db) -> None:
-    await arrange(db, person())
+async def test_a_value_made_invalid_in_place_is_refused_at_commit_or_by_validate(db: Db) -> None:
+    await arrange(db, new_person())
     with expect_failure(InvalidFieldError, r"Person\.address: lines"):
         async with db.transaction() as tx:
             ada = await tx.get_one(Person, "a")
@@ -184,14 +184,14 @@ async def test_what_is_spoilt_in_place_is_found_at_commit_or_by_hand(db: Db) -> 
 
 
 @in_memory
-async def test_a_read_only_field_is_given_at_creation_and_never_again(db: Db) -> None:
-    await arrange(db, person(born=1815))
+async def test_a_read_only_field_is_set_at_creation_and_never_again(db: Db) -> None:
+    await arrange(db, new_person(born=1815))
     async with db.transaction() as tx:
         ada = await tx.get_one(Person, "a")
         for value in (1816, 1815, None):
             with pytest.raises(InvalidFieldError, match="it is read-only"):
                 ada.born = value
-        new = tx.create(person(id="b"))
+        new = tx.create(new_person(id="b"))
         with pytest.raises(InvalidFieldError, match="it is read-only"):
             new.born = 1816
     assert (await db.get_one(Person, "a")).born == 1815
@@ -199,7 +199,7 @@ async def test_a_read_only_field_is_given_at_creation_and_never_again(db: Db) ->
 
 @in_memory
 async def test_a_read_only_list_cannot_be_changed_in_place_either(db: Db) -> None:
-    await arrange(db, person(badges=["first"]))
+    await arrange(db, new_person(badges=["first"]))
     with expect_failure(InvalidFieldError, r"Person\.badges: it is read-only, but was changed in place"):
         async with db.transaction() as tx:
             ada = await tx.get_one(Person, "a")
@@ -255,7 +255,7 @@ async def test_keys_cannot_be_changed(db: Db) -> None:
 
 
 @everywhere
-async def test_a_stored_value_that_does_not_fit_any_more_fails_only_when_it_is_touched(db: Db) -> None:
+async def test_an_invalid_stored_value_fails_only_when_it_is_read(db: Db) -> None:
     key = Order.key("a")
     bad = {**raw_key(key), **encode_item({"id": "a", "product": 5, "quantity": 3})}
     await put_raw(db, Order, bad)
@@ -275,7 +275,7 @@ async def test_a_stored_value_that_does_not_fit_any_more_fails_only_when_it_is_t
 
 
 @in_memory
-async def test_a_required_value_that_is_not_stored_fails_when_it_is_touched_and_can_be_assigned(
+async def test_a_missing_required_value_fails_when_it_is_read_and_can_be_assigned(
     db: Db,
 ) -> None:
     key = Person.key("a")
@@ -289,7 +289,7 @@ async def test_a_required_value_that_is_not_stored_fails_when_it_is_touched_and_
 
 
 @everywhere
-async def test_a_stored_null_is_none_and_is_removed_by_none(db: Db) -> None:
+async def test_a_stored_null_is_none_and_assigning_none_removes_it(db: Db) -> None:
     key = Order.key("a")
     await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": "tea", "note": None})})
     async with db.transaction() as tx:

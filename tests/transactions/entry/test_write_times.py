@@ -1,4 +1,4 @@
-"""``field(now=...)``: times that Holdall keeps, whatever kind of write it is."""
+"""``field(now=...)``: Holdall sets these times in every kind of write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Plain(Model, table="plain_notes", layout="plain"):
 
 
 class Late(Model):
-    """A model that got its times when there were items already."""
+    """A model that got its time fields after items had been stored."""
 
     id: Key[str]
     text: str = ""
@@ -88,27 +88,24 @@ async def test_a_new_item_gets_both_times_of_the_commit(db: Db) -> None:
 
 
 @everywhere
-async def test_every_write_of_a_loaded_item_sets_the_time_and_nothing_else_does(db: Db) -> None:
+async def test_every_write_of_a_loaded_item_sets_the_time_but_a_read_does_not(db: Db) -> None:
     await arrange(db, Note(id="a"))
     start = db.clock.now()
 
-    async def change(tx: Any) -> Any:
-        return await tx.get_one(Note, "a")
-
     db.clock.forward(10)
     async with db.transaction() as tx:
-        note = await change(tx)
+        note = await tx.get_one(Note, "a")
         assert note.text == ""
     await check_times(db, "a", start, start)
-    for place in range(4):
+    for kind_of_write in range(4):
         db.clock.forward(10)
         async with db.transaction() as tx:
-            note = await change(tx)
-            if place == 0:
+            note = await tx.get_one(Note, "a")
+            if kind_of_write == 0:
                 note.text = "x"
-            elif place == 1:
+            elif kind_of_write == 1:
                 note.field("n").increment_by(2)
-            elif place == 2:
+            elif kind_of_write == 2:
                 note.field("tags").add("x")
             else:
                 note.tags.add("y")
@@ -119,7 +116,7 @@ async def test_every_write_of_a_loaded_item_sets_the_time_and_nothing_else_does(
 
 
 @everywhere
-async def test_writes_of_unread_items_set_the_time_too(db: Db) -> None:
+async def test_blind_writes_set_the_time_too(db: Db) -> None:
     await arrange(db, Note(id="a"))
     start = db.clock.now()
     db.clock.forward(10)
@@ -140,7 +137,7 @@ async def test_writes_of_unread_items_set_the_time_too(db: Db) -> None:
 
 
 @everywhere
-async def test_a_put_keeps_the_time_of_creation_that_it_is_given(db: Db) -> None:
+async def test_a_put_stores_the_creation_time_of_its_instance(db: Db) -> None:
     await arrange(db, Note(id="a"))
     start = db.clock.now()
     db.clock.forward(10)
@@ -161,7 +158,7 @@ async def test_batches_set_both_times(db: Db) -> None:
 
 
 @everywhere
-async def test_writers_that_only_share_the_time_do_not_collide(db: Db) -> None:
+async def test_writers_that_share_only_the_update_time_do_not_conflict(db: Db) -> None:
     await arrange(db, Note(id="a"))
     async with db.transaction() as tx:
         note = await tx.get_one(Note, "a")
@@ -211,7 +208,7 @@ async def test_a_retry_stores_the_time_of_the_attempt_that_succeeds(db: Db) -> N
 
 
 @everywhere
-async def test_an_instance_that_could_not_be_created_has_no_times(db: Db) -> None:
+async def test_an_instance_whose_creation_failed_has_no_times(db: Db) -> None:
     await arrange(db, Note(id="a"))
     note = Note(id="a", text="x")
     with expect_failure(ModelAlreadyExistsError):
@@ -221,7 +218,7 @@ async def test_an_instance_that_could_not_be_created_has_no_times(db: Db) -> Non
 
 
 @everywhere
-async def test_an_index_by_the_time_follows_every_write(db: Db) -> None:
+async def test_an_index_on_the_update_time_follows_every_write(db: Db) -> None:
     rounds = random.Random(7)
     await arrange(db, *(Task(id=str(number)) for number in range(3)))
     expected = {str(number): ("open", db.clock.now()) for number in range(3)}
@@ -251,7 +248,7 @@ async def test_an_index_by_the_time_follows_every_write(db: Db) -> None:
 
 
 @everywhere
-async def test_a_writer_cannot_put_an_item_back_where_the_index_had_it(db: Db) -> None:
+async def test_a_write_cannot_restore_the_old_index_keys_of_an_item_that_moved_meanwhile(db: Db) -> None:
     await arrange(db, Task(id="a"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -261,7 +258,7 @@ async def test_a_writer_cannot_put_an_item_back_where_the_index_had_it(db: Db) -
 
 
 @in_memory
-async def test_an_unread_write_needs_the_other_fields_of_an_index_by_the_time(db: Db) -> None:
+async def test_a_blind_write_needs_the_other_fields_of_an_index_on_the_update_time(db: Db) -> None:
     await arrange(db, Task(id="a"))
     async with db.transaction() as tx:
         with pytest.raises(InvalidFieldError, match="its value is needed too"):
@@ -270,7 +267,7 @@ async def test_an_unread_write_needs_the_other_fields_of_an_index_by_the_time(db
 
 
 @everywhere
-async def test_numbers_are_seconds_in_a_table_of_others(db: Db) -> None:
+async def test_numeric_times_are_seconds_since_the_epoch(db: Db) -> None:
     await arrange(db, Plain(id="a"))
     start = int(db.clock.now().timestamp())
     db.clock.forward(10)
@@ -281,7 +278,7 @@ async def test_numbers_are_seconds_in_a_table_of_others(db: Db) -> None:
 
 
 @everywhere
-async def test_items_from_before_get_the_time_with_their_next_write(db: Db) -> None:
+async def test_items_stored_before_the_fields_existed_get_the_time_with_their_next_write(db: Db) -> None:
     raw = {"pk": {"S": "Late#a"}, "sk": {"S": "#"}, "id": {"S": "a"}, "text": {"S": ""}, "n": {"N": "0"}}
     await put_raw(db, Late, raw)
     item = await db.get_one(Late, "a")
@@ -301,7 +298,7 @@ async def test_items_from_before_get_the_time_with_their_next_write(db: Db) -> N
 
 
 @everywhere
-async def test_an_unread_write_by_the_key_of_a_base_model_does_not_miss_a_time(db: Db) -> None:
+async def test_a_blind_write_through_a_base_model_is_refused_if_the_derived_model_has_a_time(db: Db) -> None:
     await arrange(db, Dated(id="a"), Page(id="b"))
     await change_unread(db, Page.key("b"), col(Page.n).increment_by(1))
     with expect_failure(InvalidModelUpdateError):
@@ -323,7 +320,7 @@ async def test_the_caller_cannot_change_a_time(db: Db) -> None:
         col(Note.updated_at).set(datetime.now(UTC))
 
 
-def test_clients_can_neither_set_nor_need_to_send_the_times() -> None:
+def test_json_input_needs_no_times_and_cannot_set_them() -> None:
     from pydantic import TypeAdapter
 
     adapter = TypeAdapter(Note)
@@ -347,12 +344,12 @@ def test_clients_can_neither_set_nor_need_to_send_the_times() -> None:
     ],
     ids=["text", "word", "factory", "default", "unique", "key"],
 )
-def test_what_cannot_be_a_time(annotation: Any, options: Any, problem: str) -> None:
+def test_invalid_time_fields_are_refused(annotation: Any, options: Any, problem: str) -> None:
     with pytest.raises(ModelDefinitionError, match=problem):
         type("Wrong", (Model,), {"__annotations__": {"at": annotation}, "at": field(**options)})
 
 
-def test_an_item_cannot_expire_by_the_time_of_its_write() -> None:
+def test_a_time_of_update_cannot_be_the_expiry() -> None:
     with pytest.raises(ModelDefinitionError, match="would expire at once"):
 
         class Wrong(Model, ttl="at"):
