@@ -1,4 +1,4 @@
-"""Changes to all items that a query finds: in chunks, each item once, whatever comes in between."""
+"""Changes to all items that a query finds: in chunks, each item once, even if a run fails or other processes write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ticket(Model, table="Tickets"):
     sold: bool = False
 
 
-def heavier(parcel: Parcel) -> None:
+def add_weight(parcel: Parcel) -> None:
     parcel.weight += 100
 
 
@@ -58,48 +58,48 @@ def fail_at_four(parcel: Parcel) -> None:
     parcel.weight += 100
 
 
-async def parcels(db: Db, count: int) -> None:
+async def put_parcels(db: Db, count: int) -> None:
     await db.bulk(Parcel).put_all(Parcel(town="a", number=n, weight=n) for n in range(count))
     await db.bulk(Parcel).put_all([Parcel(town="b", number=1)])
     db.forget()
 
 
-async def weights(db: Db) -> list[int]:
+async def read_weights(db: Db) -> list[int]:
     return [parcel.weight for parcel in await db.query(Parcel, town="a").all()]
 
 
-def writes(db: Db) -> list[Any]:
+def list_writes(db: Db) -> list[Any]:
     return [request for request in db.list_sent() if request.writes]
 
 
 @everywhere
-async def test_fields_are_set_in_all_items_that_match(db: Db) -> None:
-    await parcels(db, 12)
+async def test_fields_are_set_in_all_matching_items(db: Db) -> None:
+    await put_parcels(db, 12)
     report = await db.update_all(
         Parcel, {"state": "gone"}, town="a", sort=Parcel.number < 10, where=col(Parcel.weight) >= 3, chunk=3
     )
     assert report == ChangeReport(10, 7, 7)
-    assert [len(request.actions) for request in writes(db)[:2]] == [3, 3]
-    assert all(isinstance(request, TransactWrite) for request in writes(db)[:2])
+    assert [len(request.actions) for request in list_writes(db)[:2]] == [3, 3]
+    assert all(isinstance(request, TransactWrite) for request in list_writes(db)[:2])
     found = await db.query(Parcel, index="by_state", state="gone").all()
     assert [parcel.number for parcel in found] == list(range(3, 10))
     assert (await db.get_one(Parcel, {"town": "b", "number": 1})).state == "here"
     again = await db.update_all(Parcel, {"state": "gone"}, index="by_state", state="gone")
-    assert again == ChangeReport(7, 7, 0)  # nothing was left to be changed
+    assert again == ChangeReport(7, 7, 0)  # all items already had the value
 
 
 @everywhere
 async def test_a_function_changes_each_item_that_an_index_finds(db: Db) -> None:
-    await parcels(db, 8)
+    await put_parcels(db, 8)
 
-    def send(parcel: Parcel) -> None:
+    def change_odd_parcel(parcel: Parcel) -> None:
         if parcel.number % 2:
             parcel.state = "gone"
             parcel.weight += 100
 
-    report = await db.update_all(Parcel, send, index="by_state", state="here", chunk=3)
+    report = await db.update_all(Parcel, change_odd_parcel, index="by_state", state="here", chunk=3)
     assert report == ChangeReport(9, 9, 5)
-    assert await weights(db) == [0, 101, 2, 103, 4, 105, 6, 107]
+    assert await read_weights(db) == [0, 101, 2, 103, 4, 105, 6, 107]
     assert [p.weight for p in await db.query(Parcel, index="by_state", state="gone").all()] == [
         100,
         101,
@@ -116,25 +116,25 @@ async def test_items_are_deleted_with_their_guards(db: Db) -> None:
             tx.create(Member, club="a", number=number, mail=f"m{number}")
     assert await db.delete_all(Member, club="a", sort=Member.number >= 2) == ChangeReport(5, 5, 5)
     async with db.transaction() as tx:
-        tx.create(Member, club="b", number=1, mail="m6")  # free again
+        tx.create(Member, club="b", number=1, mail="m6")  # the deletion released the value
     with pytest.raises(UniqueViolationError):
         await db.update_all(Member, {"mail": "m0"}, club="b")
     assert await db.query(Member, club="a").count() == 2
 
 
 @in_memory
-async def test_a_chunk_that_is_too_large_for_a_transaction_is_split(db: Db) -> None:
+async def test_a_chunk_that_is_too_large_for_one_transaction_is_split(db: Db) -> None:
     for start in (0, 40):
         async with db.transaction() as tx:
             for number in range(start, start + 40):
                 tx.create(Member, club="a", number=number, mail=f"m{number}")
     db.forget()
     assert await db.delete_all(Member, club="a", chunk=80) == ChangeReport(80, 80, 80)
-    assert [len(request.actions) for request in writes(db)] == [80, 80]
+    assert [len(request.actions) for request in list_writes(db)] == [80, 80]
 
 
 @everywhere
-async def test_a_scan_has_to_be_asked_for_and_covers_all_partitions(db: Db) -> None:
+async def test_a_change_to_all_partitions_needs_scan_true(db: Db) -> None:
     await db.bulk(Ticket).put_all(Ticket(show=show, seat=seat) for show in "abc" for seat in range(5))
     with pytest.raises(
         InvalidOptionsError, match="no partition key was given, so this would concern every Ticket"
@@ -145,7 +145,7 @@ async def test_a_scan_has_to_be_asked_for_and_covers_all_partitions(db: Db) -> N
         {"sold": True},
         scan=True,
         segments=2,
-        where=col(Ticket.sold) != True,  # noqa: E712 - it makes a condition
+        where=col(Ticket.sold) != True,  # noqa: E712 - builds a condition
         checkpoint="x",
     )
     assert report == ChangeReport(15, 15, 15)
@@ -156,7 +156,7 @@ async def test_a_scan_has_to_be_asked_for_and_covers_all_partitions(db: Db) -> N
 
 @in_memory
 async def test_a_rate_limits_how_many_items_are_written_per_second(db: Db) -> None:
-    await parcels(db, 10)
+    await put_parcels(db, 10)
     begin = db.clock.now()
     await db.update_all(Parcel, {"state": "gone"}, town="a", chunk=5, rate=10)
     assert (db.clock.now() - begin).total_seconds() == pytest.approx(0.5)
@@ -174,17 +174,17 @@ async def test_hooks_are_called(db: Db) -> None:
 
 
 class Stopped(Exception):
-    """The process dies."""
+    """Stands for the death of the process."""
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("segments", [0, 2])
 @pytest.mark.parametrize("count", range(5) if TORTURE else [0, 2])
 @in_memory
-async def test_a_run_that_dies_at_a_write_is_resumed_and_changes_no_item_twice(
+async def test_a_run_that_died_at_a_write_is_resumed_and_changes_no_item_twice(
     db: Db, when: str, segments: int, count: int
 ) -> None:
-    await parcels(db, 10)
+    await put_parcels(db, 10)
     left = count
 
     def die(request: Request[Any]) -> None:
@@ -196,21 +196,22 @@ async def test_a_run_that_dies_at_a_write_is_resumed_and_changes_no_item_twice(
 
     setattr(db.recorder, when, die)
     options: Any = {"scan": True, "segments": segments} if segments else {"town": "a"}
-    options |= {"chunk": 3, "checkpoint": "heavier"}
+    options |= {"chunk": 3, "checkpoint": "add_weight"}
     with pytest.raises(Stopped):
-        await db.update_all(Parcel, heavier, **options)
+        await db.update_all(Parcel, add_weight, **options)
     setattr(db.recorder, when, lambda request: None)
-    report = await db.update_all(Parcel, heavier, **options)
+    report = await db.update_all(Parcel, add_weight, **options)
     items = 11 if segments else 10
     assert (report.found, report.changed) == (items, items)
-    assert await weights(db) == [100 + n for n in range(10)]
-    assert await db.update_all(Parcel, heavier, **options) == report  # it is finished
-    assert await weights(db) == [100 + n for n in range(10)]
+    assert await read_weights(db) == [100 + n for n in range(10)]
+    # a finished run only returns its report
+    assert await db.update_all(Parcel, add_weight, **options) == report
+    assert await read_weights(db) == [100 + n for n in range(10)]
 
 
-def interfere(db: Db, *rivals: UpdateItem) -> None:
-    """Another process writes just before the first commit."""
-    waiting = list(rivals)
+def interfere(db: Db, *updates: UpdateItem) -> None:
+    """Send another process's updates just before the first commit."""
+    waiting = list(updates)
 
     def before(request: Request[Any]) -> None:
         while waiting and request.writes:
@@ -224,59 +225,59 @@ def set_raw(db: Db, key: Any, name: str, value: Any) -> UpdateItem:
 
 
 @in_memory
-async def test_a_row_that_another_writer_changes_meanwhile_is_read_again(db: Db) -> None:
-    await parcels(db, 6)
+async def test_a_row_that_another_process_changes_meanwhile_is_read_again(db: Db) -> None:
+    await put_parcels(db, 6)
     one, other = (raw_key(Parcel.key(town="a", number=number)) for number in (2, 3))
     interfere(db, set_raw(db, one, "state", {"S": "gone"}), set_raw(db, other, "weight", {"N": "50"}))
-    report = await db.update_all(Parcel, heavier, town="a", where=col(Parcel.state) == "here")
+    report = await db.update_all(Parcel, add_weight, town="a", where=col(Parcel.state) == "here")
     assert report == ChangeReport(6, 5, 5)
-    assert await weights(db) == [100, 101, 2, 150, 104, 105]
+    assert await read_weights(db) == [100, 101, 2, 150, 104, 105]
 
 
 @in_memory
-async def test_two_processes_cannot_work_on_one_run(db: Db) -> None:
-    await parcels(db, 6)
+async def test_two_processes_cannot_work_on_the_same_run(db: Db) -> None:
+    await put_parcels(db, 6)
     with pytest.raises(KeyError):
         await db.update_all(Parcel, fail_at_four, town="a", chunk=2, checkpoint="x")
     record = {"pk": {"S": "holdall#Bulk#x"}, "sk": {"S": "0"}}
     interfere(db, set_raw(db, record, "mark", {"S": "another"}))
     with pytest.raises(InvalidRequestError, match="another process is working on the run 'x'"):
-        await db.update_all(Parcel, heavier, town="a", checkpoint="x", chunk=2)
-    assert await weights(db) == [100, 101, 102, 103, 4, 5]
+        await db.update_all(Parcel, add_weight, town="a", checkpoint="x", chunk=2)
+    assert await read_weights(db) == [100, 101, 102, 103, 4, 5]
 
 
 @in_memory
-async def test_a_checkpoint_belongs_to_one_run(db: Db) -> None:
-    await parcels(db, 4)
-    first = await db.update_all(Parcel, heavier, town="a", checkpoint="x")
+async def test_a_checkpoint_cannot_be_used_by_a_run_with_other_arguments(db: Db) -> None:
+    await put_parcels(db, 4)
+    first = await db.update_all(Parcel, add_weight, town="a", checkpoint="x")
     with pytest.raises(InvalidOptionsError, match="'x' belongs to a run with other arguments"):
-        await db.update_all(Parcel, heavier, town="b", checkpoint="x")
-    assert await db.update_all(Parcel, heavier, town="a", checkpoint="x", restart=True) == first
-    assert await weights(db) == [200, 201, 202, 203]
+        await db.update_all(Parcel, add_weight, town="b", checkpoint="x")
+    assert await db.update_all(Parcel, add_weight, town="a", checkpoint="x", restart=True) == first
+    assert await read_weights(db) == [200, 201, 202, 203]
 
 
 @in_memory
-async def test_errors_end_a_run_and_leave_what_was_done(db: Db) -> None:
-    await parcels(db, 6)
+async def test_an_error_ends_a_run_and_the_chunks_before_it_stay_committed(db: Db) -> None:
+    await put_parcels(db, 6)
 
     with pytest.raises(KeyError):
         await db.update_all(Parcel, fail_at_four, town="a", chunk=2, checkpoint="x")
-    assert await weights(db) == [100, 101, 102, 103, 4, 5]
-    assert (await db.update_all(Parcel, heavier, town="a", chunk=2, checkpoint="x")).changed == 6
-    assert await weights(db) == [100, 101, 102, 103, 104, 105]
+    assert await read_weights(db) == [100, 101, 102, 103, 4, 5]
+    assert (await db.update_all(Parcel, add_weight, town="a", chunk=2, checkpoint="x")).changed == 6
+    assert await read_weights(db) == [100, 101, 102, 103, 104, 105]
 
 
 @in_memory
-async def test_an_item_that_would_be_found_again_is_refused(db: Db) -> None:
-    await parcels(db, 3)
+async def test_a_change_that_makes_the_query_find_the_item_again_is_refused(db: Db) -> None:
+    await put_parcels(db, 3)
     with pytest.raises(InvalidFieldError, match="would find the changed item again"):
-        await db.update_all(Parcel, heavier, index="by_state", state="here")
-    assert await weights(db) == [0, 1, 2]
+        await db.update_all(Parcel, add_weight, index="by_state", state="here")
+    assert await read_weights(db) == [0, 1, 2]
     assert (await db.update_all(Parcel, {"weight": 7}, index="by_state", state="here")).changed == 4
 
 
 @blocking
-async def test_mistakes_are_found_before_anything_is_sent(db: Db) -> None:
+async def test_mistakes_are_refused_before_anything_is_sent(db: Db) -> None:
     for options, problem in [
         ({"chunk": 0}, "chunk must be a whole number from 1 to 99"),
         ({"checkpoint": ""}, "checkpoint must be a name"),
@@ -316,7 +317,7 @@ class Letter(Model, archive=Archive(timestamp="sent_at", after_days=30)):
     sent_at: datetime
 
 
-def test_files_and_archived_items_stay_right() -> None:
+def test_attachments_are_purged_and_archived_items_are_changed_too() -> None:
     with Database("memory:", files="memory:") as db:
         with db.transaction() as tx:
             for number in range(3):
@@ -327,7 +328,7 @@ def test_files_and_archived_items_stay_right() -> None:
         assert len([file.key for file in db.files.list()]) == 1
         db.archive.run(Letter)
         assert len([file.key for file in db.files.list()]) == 4
-        one = col(Letter.text).begins_with("1")  # a content that the table does not have
+        one = col(Letter.text).begins_with("1")  # the archived text is not in the table
         assert db.update_all(Letter, {"text": "new"}, sender="ada", where=one) == ChangeReport(3, 1, 1)
         assert [letter.text for letter in db.query(Letter, sender="ada")] == ["0" * 50, "new", "2" * 50]
         assert db.delete_all(Letter, scan=True).changed == 3

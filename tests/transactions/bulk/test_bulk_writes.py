@@ -1,4 +1,4 @@
-"""Puts and deletes in batches: what is stored is what transactions store, nothing waits for long, nothing is lost."""
+"""Puts and deletes in batches: the same stored items as from transactions, few pending writes, no lost writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from holdall.transactions import BulkReport
 
 
 class Visit(Model, ttl="until", indexes=[Index("by_day", key=["day"], sort_key=["minute"], slot=1)]):
-    """With attributes of an index, and of its expiry."""
+    """A model with an index and an expiry, which need attributes of their own."""
 
     guest: Key[str]
     number: SortKey[int]
@@ -39,13 +39,13 @@ class Visit(Model, ttl="until", indexes=[Index("by_day", key=["day"], sort_key=[
 
 
 class Stay(Visit):
-    """A visit that is longer."""
+    """A derived model."""
 
     nights: int = 1
 
 
 class Ticket(Model, table="Tickets"):
-    """In a table of its own."""
+    """A model with its own table."""
 
     number: Key[int]
     seat: str = "any"
@@ -54,7 +54,7 @@ class Ticket(Model, table="Tickets"):
 class Crate(
     Model, table="crates", layout=Template(pk="C#{id}", gsi1=("W#{weight:04d}", "{sent}"), type="entity")
 ):
-    """In a table that another program laid out."""
+    """A model in a table with another program's layout."""
 
     id: Key[str]
     weight: int
@@ -71,7 +71,7 @@ class Noted(Model):
     name: Key[str]
 
     def before_commit(self, tx: Any) -> None:
-        """Refuses blind writes."""
+        """A hook, which makes blind writes impossible."""
 
 
 class Pictured(Model):
@@ -85,7 +85,7 @@ class Stored(Model, archive=Archive(timestamp="placed_at", after_days=30)):
 
 
 class Parcel(Model):
-    """Refused because of the model that is derived from it: a key does not tell them apart."""
+    """Refused because of its derived model: a key does not show which of the two models an item has."""
 
     number: Key[int]
 
@@ -94,36 +94,36 @@ class Insured(Parcel):
     policy: str = field(unique=True)
 
 
-def lines(count: int) -> list[Line]:
+def make_lines(count: int) -> list[Line]:
     return [Line(order="a", number=number, text=f"line {number}") for number in range(count)]
 
 
-def batches(db: Db) -> list[int]:
+def list_batches(db: Db) -> list[int]:
     return [len(each.actions) for each in db.list_sent() if isinstance(each, BatchWrite)]
 
 
-def without_stamp(item: Any) -> Any:
+def remove_stamp(item: Any) -> Any:
     return {name: value for name, value in item.items() if name != "_w"}
 
 
 @everywhere
 async def test_items_are_written_and_deleted_in_batches_of_25(db: Db) -> None:
     async with db.bulk(Line) as bulk:
-        for line in lines(60):
+        for line in make_lines(60):
             await bulk.put(line)
-    assert batches(db) == [25, 25, 10]
+    assert list_batches(db) == [25, 25, 10]
     assert bulk.report == BulkReport(60, 0)
     assert [line.text for line in await db.query(Line, order="a").all()] == [f"line {n}" for n in range(60)]
     async with db.bulk(Line) as bulk:
-        for line in lines(30):
+        for line in make_lines(30):
             await bulk.delete(line)
-        await bulk.delete(Line.key(order="a", number=99))  # there is no such item
+        await bulk.delete(Line.key(order="a", number=99))  # no such item exists
     assert bulk.report == BulkReport(0, 31)
     assert [line.number for line in await db.query(Line, order="a").all()] == list(range(30, 60))
 
 
 @everywhere
-async def test_a_table_of_another_program_gets_keys_and_index_texts_as_from_a_transaction(db: Db) -> None:
+async def test_batches_write_templated_items_exactly_as_transactions_do(db: Db) -> None:
     values: dict[str, Any] = {"weight": 7, "sent": datetime(2026, 1, 1, tzinfo=UTC)}
     await db.bulk(Crate).put_all([Crate(id="a", **values)])
     async with db.transaction() as tx:
@@ -137,7 +137,7 @@ async def test_a_table_of_another_program_gets_keys_and_index_texts_as_from_a_tr
 
 
 @everywhere
-async def test_what_is_stored_is_what_a_transaction_stores(db: Db) -> None:
+async def test_batches_store_items_exactly_as_transactions_do(db: Db) -> None:
     until = datetime(2099, 1, 1, tzinfo=UTC)
     values: list[tuple[type[Visit], dict[str, Any]]] = [
         (Visit, {"guest": "Ädä", "number": 1, "minute": 5, "until": until, "tags": ["é", "b"]}),
@@ -149,14 +149,14 @@ async def test_what_is_stored_is_what_a_transaction_stores(db: Db) -> None:
         await db.bulk(Visit).put_all([item])
         bulk = await db.raw(item.key)
         async with db.transaction() as tx:
-            (await tx.get_one(item.key)).is_new  # noqa: B018 - it is found
+            (await tx.get_one(item.key)).is_new  # noqa: B018 - the item exists
             tx.delete(item.key)
         async with db.transaction() as tx:
             tx.create(model(**each))
         created = await db.raw(item.key)
         assert bulk is not None
         assert created is not None
-        assert without_stamp(bulk) == without_stamp(created)
+        assert remove_stamp(bulk) == remove_stamp(created)
         assert bulk.keys() == created.keys()
     async with db.bulk(Ticket) as bulk_of_tickets:
         await bulk_of_tickets.put(Ticket(number=7))
@@ -164,7 +164,7 @@ async def test_what_is_stored_is_what_a_transaction_stores(db: Db) -> None:
 
 
 @in_memory
-async def test_of_two_writes_of_one_key_the_later_wins(db: Db) -> None:
+async def test_the_last_of_several_writes_to_a_key_wins(db: Db) -> None:
     await put_raw(db, Order, {"pk": {"S": "Order#b"}, "sk": {"S": "#"}, "id": {"S": "b"}})
     async with db.bulk(Order) as bulk:
         await bulk.put(Order(id="a"))
@@ -172,14 +172,14 @@ async def test_of_two_writes_of_one_key_the_later_wins(db: Db) -> None:
         await bulk.delete(Order.key("b"))
         await bulk.put(Order(id="b", quantity=2))
         await bulk.put(Order(id="b", quantity=3))
-    assert batches(db) == [2]
+    assert list_batches(db) == [2]
     assert await db.get(Order, "a") is None
     assert (await db.get_one(Order, "b")).quantity == 3
 
 
 @in_memory
-async def test_each_write_leaves_a_stamp_of_its_own(db: Db) -> None:
-    """Or a transaction whose reply was lost might not notice that its item was written again."""
+async def test_each_write_has_a_different_stamp(db: Db) -> None:
+    """Otherwise a transaction whose reply was lost might not notice that its item was written again."""
     stamps = set()
     for _ in range(3):
         await db.bulk(Order).put_all([Order(id="a")])
@@ -190,7 +190,7 @@ async def test_each_write_leaves_a_stamp_of_its_own(db: Db) -> None:
 
 
 @in_memory
-async def test_an_item_is_as_it_was_when_it_was_put(db: Db) -> None:
+async def test_later_changes_to_an_instance_do_not_change_its_put(db: Db) -> None:
     order = Order(id="a", tags=["x"])
     async with db.bulk(Order) as bulk:
         await bulk.put(order)
@@ -199,36 +199,36 @@ async def test_an_item_is_as_it_was_when_it_was_put(db: Db) -> None:
 
 
 @in_memory
-async def test_few_writes_wait_however_many_there_are(db: Db) -> None:
-    taken: list[int] = []
+async def test_only_few_items_are_pending_at_any_time(db: Db) -> None:
+    pending: list[int] = []
 
-    def many() -> Iterator[Line]:
-        for line in lines(205):
-            taken.append(len(taken) - sum(batches(db)))
+    def generate_lines() -> Iterator[Line]:
+        for line in make_lines(205):
+            pending.append(len(pending) - sum(list_batches(db)))
             yield line
 
-    told: list[BulkReport] = []
-    report = await db.bulk(Line, concurrency=2, progress=told.append).put_all(many())
+    reports: list[BulkReport] = []
+    report = await db.bulk(Line, concurrency=2, progress=reports.append).put_all(generate_lines())
     assert report == BulkReport(205, 0)
-    assert max(taken) < 50
-    assert told == [BulkReport(each, 0) for each in (50, 100, 150, 200, 205)]
+    assert max(pending) < 50
+    assert reports == [BulkReport(each, 0) for each in (50, 100, 150, 200, 205)]
     assert await db.query(Line, order="a").count() == 205
 
 
 @awaiting
-async def test_an_async_iterable_is_taken_too(db: Db) -> None:
-    async def many() -> AsyncIterator[Line]:
-        for line in lines(30):
+async def test_put_all_and_delete_all_accept_async_iterables(db: Db) -> None:
+    async def generate_lines() -> AsyncIterator[Line]:
+        for line in make_lines(30):
             yield line
 
-    assert await db.bulk(Line).put_all(many()) == BulkReport(30, 0)
+    assert await db.bulk(Line).put_all(generate_lines()) == BulkReport(30, 0)
     assert await db.bulk(Line).delete_all(db.query(Line, order="a")) == BulkReport(0, 30)
     assert await db.query(Line, order="a").count() == 0
 
 
 @in_memory
-async def test_a_batch_is_tried_again_while_the_store_is_overloaded(db: Db) -> None:
-    await db.get(Order, "nobody")
+async def test_a_batch_is_retried_while_the_store_throttles(db: Db) -> None:
+    await db.get(Order, "any key: the first use creates the table")
     db.recorder.refusals = [ThrottledError("too much"), ThrottledError("too much")]
     began = db.clock.now()
     assert await db.bulk(Order).put_all([Order(id="a")]) == BulkReport(1, 0)
@@ -237,31 +237,31 @@ async def test_a_batch_is_tried_again_while_the_store_is_overloaded(db: Db) -> N
 
 
 @in_memory
-async def test_a_batch_that_fails_ends_the_bulk_even_if_the_caller_goes_on(db: Db) -> None:
+async def test_a_failed_batch_ends_the_bulk_even_if_the_caller_catches_the_error(db: Db) -> None:
     await db.get(Line, {"order": "a", "number": 0})
     db.recorder.refusals = [ThrottledError("too much")] * 4
     bulk = db.bulk(Line)
 
-    async def go_on() -> None:
+    async def ignore_the_error() -> None:
         async with bulk:
             with pytest.raises(ThrottledError):
-                await bulk.put_all(lines(25))
+                await bulk.put_all(make_lines(25))
             with pytest.raises(InvalidRequestError, match="an earlier batch of this bulk failed: too much"):
                 await bulk.put(Line(order="a", number=99))
 
     with pytest.raises(ThrottledError):
-        await go_on()
+        await ignore_the_error()
     assert bulk.report == BulkReport(0, 0)
     assert await db.query(Line, order="a").count() == 0
 
 
 @in_memory
-async def test_an_error_in_the_block_or_in_put_all_drops_what_waits(db: Db) -> None:
+async def test_an_error_in_the_block_or_in_put_all_drops_pending_writes(db: Db) -> None:
     bulk = db.bulk(Line)
 
     async def fail() -> None:
         async with bulk:
-            for line in lines(30):
+            for line in make_lines(30):
                 await bulk.put(line)
             raise KeyError
 
@@ -270,7 +270,7 @@ async def test_an_error_in_the_block_or_in_put_all_drops_what_waits(db: Db) -> N
     assert bulk.report == BulkReport(25, 0)
     assert await db.query(Line, order="a").count() == 25
     with pytest.raises(InvalidRequestError, match="does not belong in a bulk of Line"):
-        await bulk.put_all([*lines(40)[30:], None])  # type: ignore[list-item]
+        await bulk.put_all([*make_lines(40)[30:], None])  # type: ignore[list-item]
     assert await bulk.put_all([]) == BulkReport(25, 0)
 
 
@@ -289,7 +289,7 @@ async def test_an_invalid_item_is_refused_when_it_is_put(db: Db) -> None:
 
 
 @in_memory
-async def test_only_new_items_of_the_model_are_taken(db: Db) -> None:
+async def test_only_new_items_of_the_model_are_accepted(db: Db) -> None:
     await db.bulk(Order).put_all([Order(id="a")])
     stored: Any = await db.get_one(Order, "a")
     async with db.bulk(Order) as bulk:
@@ -314,7 +314,7 @@ async def test_only_new_items_of_the_model_are_taken(db: Db) -> None:
         (Parcel, "its field 'policy' is unique"),
     ],
 )
-def test_a_model_that_batches_cannot_keep_right_is_refused(model: type[Model], why: str) -> None:
+def test_a_model_that_needs_transactions_is_refused(model: type[Model], why: str) -> None:
     with Database("memory:") as db:
         for each in (db, db.aio):
             with pytest.raises(InvalidRequestError, match=f"cannot be written in batches: .*{why}"):
@@ -322,12 +322,12 @@ def test_a_model_that_batches_cannot_keep_right_is_refused(model: type[Model], w
 
 
 @blocking
-async def test_mistakes_are_found_at_once(db: Db) -> None:
+async def test_mistakes_are_refused_at_once(db: Db) -> None:
     bulk: Any = db.bulk(Line)
     with pytest.raises(InvalidRequestError, match="put was called outside a with block"):
-        await bulk.put(lines(1)[0])
+        await bulk.put(make_lines(1)[0])
     with pytest.raises(InvalidRequestError, match="delete was called outside a with block"):
-        await bulk.delete(lines(1)[0])
+        await bulk.delete(make_lines(1)[0])
     for concurrency in (0, 65, True, "4"):
         with pytest.raises(InvalidOptionsError, match="concurrency must be a whole number from 1 to 64"):
             db.bulk(Line, concurrency=concurrency)  # type: ignore[arg-type]
@@ -336,7 +336,7 @@ async def test_mistakes_are_found_at_once(db: Db) -> None:
 
 
 _keys = st.integers(0, 7)
-_acts = st.lists(
+_writes = st.lists(
     st.one_of(
         st.tuples(
             st.just("put"), _keys, st.sampled_from(["monday", "sunday"]), st.none() | st.integers(0, 9)
@@ -347,20 +347,20 @@ _acts = st.lists(
 )
 
 
-@hypothesis_given(_acts, st.sampled_from(COLOURS))
-def test_random_writes_leave_what_a_dict_would_have(acts: list[Any], colour: Any) -> None:
+@hypothesis_given(_writes, st.sampled_from(COLOURS))
+def test_random_writes_store_what_a_dict_would_contain(writes: list[Any], colour: Any) -> None:
     expected: dict[int, tuple[str, int | None]] = {}
 
     async def write(db: Db) -> None:
         async with db.bulk(Visit) as bulk:
-            for act in acts:
-                if act[0] == "put":
-                    _, number, day, minute = act
+            for each in writes:
+                if each[0] == "put":
+                    _, number, day, minute = each
                     await bulk.put(Visit(guest="a", number=number, day=day, minute=minute))
                     expected[number] = (day, minute)
                 else:
-                    await bulk.delete(Visit.key(guest="a", number=act[1]))
-                    expected.pop(act[1], None)
+                    await bulk.delete(Visit.key(guest="a", number=each[1]))
+                    expected.pop(each[1], None)
         found = await db.query(Visit, guest="a").all()
         assert {each.number: (each.day, each.minute) for each in found} == expected
         indexed = await db.query(Visit, index="by_day", day="monday").all()

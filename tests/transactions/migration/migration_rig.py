@@ -1,6 +1,6 @@
-"""What the tests of migrations share: versions of one model on one store, small pages, and others who get in the way.
+"""Helpers of the migration tests: versions of a model on one store, small pages, and writes by other processes.
 
-Tests run as those of behaviours do: ``async def test(db)`` in both colours, `everywhere` or `in_memory`.
+Tests are written like tests of behaviour: ``async def test(db)`` in both colours, `everywhere` or `in_memory`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A shop before and after: products and orders in other programs' layouts, and in the database's table."""
+"""The models of a shop before and after a move: in other programs' layouts, and in the database's table."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Order(Model, ttl="until", indexes=[Index("by_status", key=["status"])]):
     status: str = "open"
     tags: set[str] = field(default_factory=set)
     until: datetime | None = None
-    id: str = field(default_factory=lambda: "a new one")
+    id: str = field(default_factory=lambda: "a default id")
 
 
 class OldCrate(Model, table="Crates", name="Crate"):
