@@ -31,8 +31,8 @@ from holdall.core.port import Backend
 __all__ = [
     "Db",
     "Layer",
-    "Meddler",
-    "Pages",
+    "RivalWriter",
+    "SmallPages",
     "awaiting",
     "blocking",
     "expect_contention",
@@ -41,7 +41,7 @@ __all__ = [
     "expect_failure",
     "arrange",
     "in_memory",
-    "in_order",
+    "order_item",
     "is_item_write",
     "add_layer",
     "meanwhile",
@@ -49,7 +49,7 @@ __all__ = [
     "put_raw",
     "raw_key",
     "scan_model",
-    "small_pages",
+    "use_small_pages",
     "fetch_item",
     "update_raw",
     "version",
@@ -61,24 +61,24 @@ L = TypeVar("L", bound="Layer")
 
 
 def version(model: type[M]) -> type[M]:
-    """A version of a model: classes of one model's name, in one module, pass for one class that was defined anew."""
+    """Mark a class as a version of a model, so that classes with one model name in one module pass for one class."""
     model.__qualname__ = model._schema.name
     return model
 
 
 async def create_tables(db: Db, *models: type[Model]) -> None:
-    """Have tables with all that these models need. Some stores take long to add an index to a table that is there."""
+    """Create the tables and indexes of these models. Some stores take long to add an index to an existing table."""
     if isinstance(db, BlockingDb):
         db.sync.table.create(models=models)
     else:
         await db.table.create(models=models)
 
 
-# --- looking ----------------------------------------------------------------------------------------------
+# --- reading what is stored -------------------------------------------------------------------------------
 
 
 async def scan_model(db: Db, model: type[M], **options: Any) -> list[M]:
-    """All items of a model, found by a scan, in the order of their keys."""
+    """Scan all items of a model, and sort them by key."""
     if isinstance(db, BlockingDb):
         found = db.sync.scan(model, **options).all()
     else:
@@ -87,35 +87,35 @@ async def scan_model(db: Db, model: type[M], **options: Any) -> list[M]:
 
 
 async def read_all(db: Db, model: type[Model]) -> list[Item]:
-    """All that is stored in a model's table, whosever it is, without the stamps of writes."""
+    """Read all items in a model's table, those of other models too, without the stamps of writes."""
     found: list[Item] = []
     scan: Scan | None = Scan(db.table_of(model), consistent=True)
     while scan is not None:
         page = await db.send(scan)
         db.recorder.requests.pop()
-        found += [_without_stamp(item) for item in page.items]
+        found += [_remove_stamp(item) for item in page.items]
         scan = None if page.last_key is None else replace(scan, start_after=page.last_key)
-    return sorted(found, key=in_order)
+    return sorted(found, key=order_item)
 
 
-def in_order(item: Item) -> str:
-    """What items are sorted by, to be compared with others."""
+def order_item(item: Item) -> str:
+    """Return a sort key, so that lists of items can be compared."""
     return repr(sorted(item.items()))
 
 
 async def fetch_item(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
-    """The item under a key as it is stored, without the stamp of its last write."""
+    """Fetch the item as it is stored, without the stamp of its last write."""
     item = await db.raw(key)
     assert item is not None
-    return _without_stamp(item)
+    return _remove_stamp(item)
 
 
-def _without_stamp(item: Item) -> dict[str, Any]:
+def _remove_stamp(item: Item) -> dict[str, Any]:
     return {name: attribute for name, attribute in item.items() if name != "_w"}
 
 
 def update_raw(db: Db, key: ModelKey[Any], **attributes: Any) -> UpdateItem:
-    """Another process's request to change attributes of an item, in DynamoDB's JSON form; None removes one."""
+    """Build another process's request to change attributes, given in DynamoDB's JSON form; None removes one."""
     actions = [
         Remove(Path((name,))) if attribute is None else Set(Path((name,)), Value(attribute))
         for name, attribute in attributes.items()
@@ -127,20 +127,20 @@ def update_raw(db: Db, key: ModelKey[Any], **attributes: Any) -> UpdateItem:
 
 
 def is_item_write(request: Request[Any]) -> bool:
-    """Whether it writes an item of a model, rather than the place that a run has come to."""
+    """Whether the request writes an item of a model, and not the position of a run."""
     if isinstance(request, PutItem):
         return not request.item.get("pk", {}).get("S", "").startswith("holdall#Migration#")
     return isinstance(request, UpdateItem | TransactWrite)
 
 
 class Layer:
-    """A backend around a backend: `arrange` decides what it does with a request."""
+    """A backend around another: `arrange` decides which requests it sends."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
 
     def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
-        """What is sent in place of a request; its reply is that of the last."""
+        """Return the requests to send in place of a request; the caller gets the reply of the last one."""
         return [request]
 
     def send_blocking(self, request: Request[R]) -> R:
@@ -159,7 +159,7 @@ class Layer:
         self.inner.close()
 
 
-class Pages(Layer):
+class SmallPages(Layer):
     """A store whose pages hold few items."""
 
     size = 1
@@ -168,8 +168,8 @@ class Pages(Layer):
         return [replace(request, limit=self.size) if isinstance(request, Scan) else request]
 
 
-class Meddler(Layer):
-    """A store in which another process is faster: it sends another request before each of the next writes."""
+class RivalWriter(Layer):
+    """A store in which another process writes first: it sends another request before each of the next writes."""
 
     def __init__(self, inner: Backend) -> None:
         super().__init__(inner)
@@ -191,6 +191,6 @@ def add_layer(db: Db, kind: type[L]) -> L:
     return layer
 
 
-def small_pages(db: Db, size: int) -> None:
-    """Let every scan give this many items at a time."""
-    add_layer(db, Pages).size = size
+def use_small_pages(db: Db, size: int) -> None:
+    """Limit every page of a scan to this many items."""
+    add_layer(db, SmallPages).size = size

@@ -11,7 +11,7 @@ __all__ = ["FirstThing", "OldThing", "Thing", "convert_thing", "initial_size"]
 
 
 class FirstThing(Model, name="Thing"):
-    """As it began."""
+    """The first version."""
 
     id: Key[int]
     size: int
@@ -19,7 +19,7 @@ class FirstThing(Model, name="Thing"):
 
 
 class OldThing(Model, name="Thing"):
-    """As programs know it that still run: two fields were added."""
+    """The second version, which some running programs still use: it added two fields."""
 
     id: Key[int]
     size: int
@@ -29,12 +29,12 @@ class OldThing(Model, name="Thing"):
 
 
 def mark_item(item: dict[str, Any]) -> dict[str, Any]:
-    """Shows how often it was called for an item."""
+    """Record in the item that the conversion was called."""
     return {**item, "marks": [*item.get("marks", []), "converted"], "size": item["size"] * 2}
 
 
 class Thing(Model, name="Thing", migrations=[mark_item], indexes=[Index("by_tag", ["tag"], ["id"])]):
-    """As it is now: a field was renamed, another one converted, and there is an index."""
+    """The current version: it renames a field, converts another one, and adds an index."""
 
     id: Key[int]
     size: int
@@ -45,14 +45,14 @@ class Thing(Model, name="Thing", migrations=[mark_item], indexes=[Index("by_tag"
 
 
 def initial_size(number: int) -> int:
-    """The size that a thing is made with."""
+    """Return the size with which a thing is created."""
     return number + 1
 
 
 def convert_thing(number: int) -> Item:
-    """A thing that only the migration has written, without its stamp."""
+    """Return the stored form of a thing that only the migration has changed, without its stamp."""
     key: ModelKey[Any] = Thing.key(number)
     pk, sk = key.encoded
     values = {"id": number, "size": initial_size(number) * 2, "quantity": number, "marks": ["converted"]}
-    ours = {"pk": pk, "sk": sk, "_type": "Thing", "_v": 1}
-    return encode_item({**ours, **values})
+    attributes = {"pk": pk, "sk": sk, "_type": "Thing", "_v": 1}
+    return encode_item({**attributes, **values})

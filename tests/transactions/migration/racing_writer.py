@@ -1,7 +1,7 @@
-"""A program that changes things while others migrate them, as its version of the model knows them.
+"""A program that changes things while another process migrates them, with an old or the new version of the model.
 
-``racing_writer.py URL VERSION SEED ROUNDS ITEMS`` works in a process of its own, once it is given a line, and says, as
-JSON, how much it has added to the hits and to the quantity of each. `Work` is the same for threads and tasks.
+``racing_writer.py URL VERSION SEED ROUNDS ITEMS`` starts when it reads a line from stdin, and finally prints, as JSON,
+how much it has added to the hits and to the quantity of each thing. `Work` does the same in threads and tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TAGS = [None, "red", "green", "blue"]
 
 
 class Work:
-    """What a writer does, drawn at random, and what came of it: ``hits`` and ``quantities`` by thing."""
+    """A writer's random changes, and the sums of those that were committed: ``hits`` and ``quantities`` by thing."""
 
     def __init__(self, version: str, seed: object, rounds: int, items: int) -> None:
         self.model: Any = {"old": OldThing, "new": Thing}[version]
@@ -32,14 +32,14 @@ class Work:
         self._items = items
 
     def __iter__(self) -> Any:
-        """Numbers of things, each with an amount, whether it is assigned, a tag and a number to add it to as well."""
+        """Yield the number of a thing, an amount, whether to assign it, a tag, and the number of a second thing."""
         choice = self._choice
         for _ in range(self._rounds):
             number, other = choice.sample(range(self._items), 2)
             yield number, choice.randrange(1, 5), choice.random() < 0.5, choice.choice(TAGS), other
 
     def change(self, thing: Any, amount: int, assigned: bool, tag: str | None) -> None:
-        """Add to the hits, one way or the other, and give a tag."""
+        """Add to the hits, either by an assignment, together with a tag, or by an increment."""
         if assigned:
             thing.hits += amount
             thing.tag = tag
@@ -47,19 +47,19 @@ class Work:
             thing.field("hits").increment_by(amount)
 
     def order(self, thing: Any, amount: int) -> None:
-        """Add to the quantity, which only new programs know by that name."""
+        """Add to the quantity; only new programs know the field by that name."""
         if self.model is Thing:
             thing.field("quantity").increment_by(amount)
 
     def note(self, number: int, amount: int, other: int) -> None:
-        """It is committed."""
+        """Record the amounts after the commit."""
         self.hits[number] += amount
         self.hits[other] += 1
         if self.model is Thing:
             self.quantities[number] += amount
 
     def run(self, db: Database) -> None:
-        """Do it all: each time two things in one transaction."""
+        """Make all changes, each to two things in one transaction."""
         for number, amount, assigned, tag, other in self:
 
             def body(
@@ -79,7 +79,7 @@ class Work:
             self.note(number, amount, other)
 
     async def run_awaiting(self, db: AsyncDatabase) -> None:
-        """The same, as a task."""
+        """Make all changes in an async task."""
         for number, amount, assigned, tag, other in self:
 
             async def body(

@@ -1,4 +1,4 @@
-"""Bulk runs: what they report, how they are taken up again, how fast they may be, and what they leave alone."""
+"""Bulk runs: what they report, how they are resumed, how fast they write, and what they leave untouched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from migration_rig import (
     Db,
     Layer,
-    Meddler,
+    RivalWriter,
     add_layer,
     arrange,
     awaiting,
@@ -17,13 +17,13 @@ from migration_rig import (
     everywhere,
     fetch_item,
     in_memory,
-    in_order,
     is_item_write,
+    order_item,
     put_raw,
     raw_key,
     read_all,
-    small_pages,
     update_raw,
+    use_small_pages,
     version,
 )
 from toy_hydrator import Squeezer, is_squeezed, squeeze
@@ -37,7 +37,7 @@ Values = dict[str, Any]
 
 
 def mark_item(item: Values) -> Values:
-    """Shows how often it was called for an item."""
+    """Record in the item that the conversion was called."""
     return {**item, "marks": [*item.get("marks", []), "converted"], "size": item["size"] * 2}
 
 
@@ -69,47 +69,45 @@ class Own(Model, name="Own", table="Own", indexes=[Index("by_size", ["size", "wi
 
 
 class Other(Model):
-    """Another application's, in the same table."""
+    """Another application's model in the same table."""
 
     id: Key[int]
 
 
-async def old_things(db: Db, count: int) -> None:
+async def arrange_old_things(db: Db, count: int) -> None:
     await arrange(db, *(OldThing(id=number, size=number) for number in range(count)))
 
 
-async def old_owns(db: Db, count: int) -> None:
+async def arrange_old_owns(db: Db, count: int) -> None:
     await arrange(db, *(OldOwn(id=number, length=number) for number in range(count)))
 
 
 def expect_converted(number: int) -> dict[str, Any]:
-    """A thing as it is stored in the end."""
+    """Return the expected stored form of a thing after a run."""
     values = {"id": number, "size": number * 2, "marks": ["converted"]}
     index = {"gsi1_pk": f"Thing#by_size#{number * 2}", "gsi1_sk": "#"}
-    mine = {"_type": {"S": "Thing"}, "_v": {"N": "1"}}
-    return {**raw_key(Thing.key(number)), **mine, **encode_item({**values, **index})}
+    attributes = {"_type": {"S": "Thing"}, "_v": {"N": "1"}}
+    return {**raw_key(Thing.key(number)), **attributes, **encode_item({**values, **index})}
 
 
 def expect_moved(number: int) -> dict[str, Any]:
-    """One of its own table in the end."""
+    """Return the expected stored form, after a run, of an item in its own table."""
     joined = {"_c_size_width": f"{number}\x001"}
     return {**raw_key(Own.key(number)), **encode_item({"size": number, "width": 1, **joined})}
 
 
-# --- what a run does ----------------------------------------------------------------------------------------
+# --- the work of a run ------------------------------------------------------------------------------------
 
 
 @everywhere
 @pytest.mark.parametrize("segments", [1, 3, 20])
-async def test_a_run_brings_every_item_up_to_date_once_and_leaves_nothing_behind(
-    db: Db, segments: int
-) -> None:
-    await old_things(db, 12)
+async def test_a_run_converts_every_item_once_and_leaves_no_other_items_behind(db: Db, segments: int) -> None:
+    await arrange_old_things(db, 12)
     await arrange(db, Other(id=1))
     report = await db.migrate(Thing, segments=segments)
     assert (report.found, report.changed, report.failed, report.problems) == (12, 12, 0, ())
     other = {**raw_key(Other.key(1)), **encode_item({"_type": "Other", "id": 1})}
-    wanted = sorted([*(expect_converted(number) for number in range(12)), other], key=in_order)
+    wanted = sorted([*(expect_converted(number) for number in range(12)), other], key=order_item)
     assert await read_all(db, Thing) == wanted
     again = await db.migrate(Thing, segments=segments)
     assert (again.found, again.changed, again.failed) == (12, 0, 0)
@@ -118,17 +116,17 @@ async def test_a_run_brings_every_item_up_to_date_once_and_leaves_nothing_behind
 
 @everywhere
 @pytest.mark.parametrize("segments", [1, 3])
-async def test_in_a_table_of_its_own_as_well(db: Db, segments: int) -> None:
-    await old_owns(db, 12)
+async def test_a_run_converts_items_in_a_table_of_their_own(db: Db, segments: int) -> None:
+    await arrange_old_owns(db, 12)
     report = await db.migrate(Own, segments=segments)
     assert (report.found, report.changed, report.failed) == (12, 12, 0)
-    assert await read_all(db, Own) == sorted((expect_moved(number) for number in range(12)), key=in_order)
+    assert await read_all(db, Own) == sorted((expect_moved(number) for number in range(12)), key=order_item)
     assert (await db.migrate(Own)).changed == 0
 
 
 @everywhere
-async def test_a_dry_run_writes_nothing_and_tells_what_the_run_will_do(db: Db) -> None:
-    await old_things(db, 5)
+async def test_a_dry_run_writes_nothing_and_reports_what_the_run_will_do(db: Db) -> None:
+    await arrange_old_things(db, 5)
     await arrange(db, Thing(id=7, size=7), OldThing(id=8, size=8))
     await put_raw(db, Thing, {**raw_key(Thing.key(9)), **encode_item({"id": 9, "size": "nine"})})
     before = await read_all(db, Thing)
@@ -142,19 +140,19 @@ async def test_a_dry_run_writes_nothing_and_tells_what_the_run_will_do(db: Db) -
 
 
 @in_memory
-async def test_what_was_deleted_between_the_look_and_the_write_stays_deleted(db: Db) -> None:
-    await old_things(db, 1)
-    add_layer(db, Meddler).requests = [DeleteItem(db.table_of(Thing), raw_key(Thing.key(0)))]
+async def test_an_item_deleted_between_the_read_and_the_write_of_a_run_stays_deleted(db: Db) -> None:
+    await arrange_old_things(db, 1)
+    add_layer(db, RivalWriter).requests = [DeleteItem(db.table_of(Thing), raw_key(Thing.key(0)))]
     report = await db.migrate(Thing)
     assert (report.changed, report.failed) == (0, 0)
     assert await db.raw(Thing.key(0)) is None
 
 
 @everywhere
-async def test_what_was_changed_between_the_look_and_the_write_is_read_anew(db: Db) -> None:
-    await old_things(db, 1)
+async def test_an_item_changed_between_the_read_and_the_write_of_a_run_is_read_again(db: Db) -> None:
+    await arrange_old_things(db, 1)
     change = update_raw(db, Thing.key(0), size={"N": "5"}, note={"S": "kept"})
-    add_layer(db, Meddler).requests = [change, change]
+    add_layer(db, RivalWriter).requests = [change, change]
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (1, 1, 0)
     assert await fetch_item(db, Thing.key(0)) == {
@@ -165,19 +163,21 @@ async def test_what_was_changed_between_the_look_and_the_write_is_read_anew(db: 
 
 
 @in_memory
-async def test_an_item_that_others_change_each_time_is_told_by_name_and_stops_nothing_else(db: Db) -> None:
-    await old_things(db, 3)
-    others = add_layer(db, Restless)
-    others.key = raw_key(Thing.key(1))
-    others.update = lambda n: update_raw(db, Thing.key(1), size={"N": str(n)})
+async def test_an_item_that_another_process_changes_before_every_write_is_reported_and_the_rest_converted(
+    db: Db,
+) -> None:
+    await arrange_old_things(db, 3)
+    rival = add_layer(db, ConstantRival)
+    rival.key = raw_key(Thing.key(1))
+    rival.update = lambda n: update_raw(db, Thing.key(1), size={"N": str(n)})
     report = await db.migrate(Thing)
     assert (report.found, report.changed, report.failed) == (3, 2, 1)
     assert "Thing#1" in report.problems[0]
     assert await fetch_item(db, Thing.key(2)) == expect_converted(2)
 
 
-class Restless(Layer):
-    """A store in which another process changes an item before each write of it."""
+class ConstantRival(Layer):
+    """A store in which another process changes one item before each write of it."""
 
     key: Any = None
     update: Any = None
@@ -191,8 +191,8 @@ class Restless(Layer):
 
 
 @in_memory
-async def test_items_that_fail_are_counted_and_the_first_are_told_and_the_others_are_done(db: Db) -> None:
-    await old_things(db, 40)
+async def test_failed_items_are_counted_the_first_20_are_reported_and_the_rest_is_converted(db: Db) -> None:
+    await arrange_old_things(db, 40)
     for number in range(0, 40, 2):
         await db.send(update_raw(db, Thing.key(number), size=None))
     await db.send(update_raw(db, Thing.key(39), size=None))
@@ -208,9 +208,9 @@ async def test_items_that_fail_are_counted_and_the_first_are_told_and_the_others
 
 
 @everywhere
-async def test_an_item_that_is_too_large_once_it_is_up_to_date_is_told_and_stops_nothing_else(db: Db) -> None:
-    await old_things(db, 2)
-    await old_owns(db, 2)
+async def test_an_item_that_is_too_large_after_conversion_is_reported_and_the_rest_converted(db: Db) -> None:
+    await arrange_old_things(db, 2)
+    await arrange_old_owns(db, 2)
     large = {"S": "x" * 409_500}
     await db.send(update_raw(db, Thing.key(0), large=large))
     await db.send(update_raw(db, Own.key(0), large={"S": "x" * 409_570}))
@@ -221,8 +221,8 @@ async def test_an_item_that_is_too_large_once_it_is_up_to_date_is_told_and_stops
 
 
 @blocking
-async def test_what_a_hydrator_keeps_elsewhere_is_left_there(db: Db) -> None:
-    """It is brought up to date when it is read; a run does not fetch everything back."""
+async def test_a_run_leaves_items_that_a_hydrator_stores_elsewhere(db: Db) -> None:
+    """They are converted when they are read; a run does not fetch them back."""
     await arrange(db, OldLetter(writer="ada", size=1), OldLetter(writer="bob", size=2))
     key = Letter.key("ada")
     squeeze(db.sync, key)
@@ -249,14 +249,13 @@ class Letter(Model, name="Letter", migrations=[mark_item], archive=squeezer):
     marks: list[str] = field(default_factory=list)
 
 
-# --- being taken up again -------------------------------------------------------------------------------------
+# --- resuming ---------------------------------------------------------------------------------------------
 
 
 class Failing(Layer):
-    """A store that is not there any more from a certain write on, or right after it."""
+    """A store that becomes unavailable after a number of writes."""
 
     left = -1
-    after = False
 
     def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         if request.writes and self.left >= 0:
@@ -268,14 +267,14 @@ class Failing(Layer):
 
 @in_memory
 @pytest.mark.parametrize("segments", [1, 2])
-async def test_wherever_a_run_breaks_off_the_next_finishes_it_and_converts_nothing_twice(
+async def test_a_run_that_breaks_off_at_any_write_is_finished_by_the_next_without_converting_twice(
     db: Db, segments: int
 ) -> None:
-    small_pages(db, 2)
+    use_small_pages(db, 2)
     store = add_layer(db, Failing)
-    await old_things(db, 5)
+    await arrange_old_things(db, 5)
     for left in range(20):
-        store.left = left  # each time a little farther
+        store.left = left  # each run gets a little further
         try:
             report = await db.migrate(Thing, segments=segments)
             break
@@ -285,17 +284,17 @@ async def test_wherever_a_run_breaks_off_the_next_finishes_it_and_converts_nothi
     assert left >= 3
     assert (report.found, report.failed) == (5, 0)
     assert await read_all(db, Thing) == sorted(
-        (expect_converted(number) for number in range(5)), key=in_order
+        (expect_converted(number) for number in range(5)), key=order_item
     )
 
 
 @everywhere
-async def test_a_run_goes_on_where_it_was_stopped_and_reports_the_whole(db: Db) -> None:
-    small_pages(db, 3)
+async def test_a_run_resumes_where_it_was_stopped_and_reports_all_items(db: Db) -> None:
+    use_small_pages(db, 3)
     store = add_layer(db, Failing)
-    await old_things(db, 9)
+    await arrange_old_things(db, 9)
     await db.send(update_raw(db, Thing.key(4), size=None))
-    store.left = 6  # two items or three of the second page are not done, nor its place kept
+    store.left = 6  # the run stops within the second page, before it stores its position
     with pytest.raises(ServiceUnavailableError):
         await db.migrate(Thing)
     store.left = -1
@@ -306,23 +305,25 @@ async def test_a_run_goes_on_where_it_was_stopped_and_reports_the_whole(db: Db) 
     assert (report.found, report.failed) == (9, 1)
     assert "Thing#4" in report.problems[0]
     things = [item for item in await read_all(db, Thing) if item["id"] != {"N": "4"}]
-    assert things == sorted((expect_converted(number) for number in range(9) if number != 4), key=in_order)
+    assert things == sorted((expect_converted(number) for number in range(9) if number != 4), key=order_item)
 
 
 @in_memory
-async def test_a_run_that_is_restarted_begins_anew(db: Db) -> None:
+async def test_a_restarted_run_starts_from_the_beginning(db: Db) -> None:
     await stop_in_the_middle(db)
     await db.migrate(Thing, restart=True)
-    assert first_scan(db).start_after is None
+    assert get_first_scan(db).start_after is None
 
 
 @in_memory
-async def test_a_run_over_other_segments_begins_anew_and_forgets_the_places_of_the_old(db: Db) -> None:
+async def test_a_run_with_other_segments_starts_from_the_beginning_and_deletes_the_old_positions(
+    db: Db,
+) -> None:
     await stop_in_the_middle(db)
     await db.migrate(Thing, segments=2)
-    assert first_scan(db).start_after is None
+    assert get_first_scan(db).start_after is None
     assert await read_all(db, Thing) == sorted(
-        (expect_converted(number) for number in range(9)), key=in_order
+        (expect_converted(number) for number in range(9)), key=order_item
     )
 
 
@@ -361,11 +362,11 @@ class Expiring(
 
 @in_memory
 @pytest.mark.parametrize("model", [Renamed, Reindexed, Longer, Expiring])
-async def test_a_run_to_another_definition_begins_anew(db: Db, model: type[Model]) -> None:
-    """What the run before it had passed was not brought up to date with this one."""
+async def test_a_run_with_another_definition_starts_from_the_beginning(db: Db, model: type[Model]) -> None:
+    """The items that the previous run passed do not match the new definition."""
     await stop_in_the_middle(db)
     report = await db.migrate(model)
-    assert first_scan(db).start_after is None
+    assert get_first_scan(db).start_after is None
     assert report.found == 9
     assert len(await read_all(db, Thing)) == 9
 
@@ -376,31 +377,31 @@ class Family(Model):
 
 
 @in_memory
-async def test_a_run_to_another_definition_of_a_derived_model_begins_anew_too(db: Db) -> None:
-    def heir(**options: Any) -> type[Family]:
+async def test_a_run_with_another_definition_of_a_derived_model_starts_from_the_beginning_too(db: Db) -> None:
+    def define_heir(**options: Any) -> type[Family]:
         @version
         class Heir(Family, name="Heir", **options):
             kind = "heir"
 
         return Heir
 
-    first = heir()
+    first = define_heir()
     await arrange(db, *(first(id=number) for number in range(9)))
-    small_pages(db, 3)
+    use_small_pages(db, 3)
     store = add_layer(db, Failing)
     store.left = 1
     with pytest.raises(ServiceUnavailableError):
         await db.migrate(Family)
     store.left = -1
-    second = heir(migrations=[lambda item: item])
+    second = define_heir(migrations=[lambda item: item])
     assert (await db.migrate(Family)).changed == 9
     assert first.__name__ == second.__name__
 
 
 async def stop_in_the_middle(db: Db) -> None:
-    """After the first of three pages; requests are counted from here."""
-    await old_things(db, 9)
-    small_pages(db, 3)
+    """Stop a run after the first of three pages, and count requests from here."""
+    await arrange_old_things(db, 9)
+    use_small_pages(db, 3)
     store = add_layer(db, Failing)
     store.left = 5
     with pytest.raises(ServiceUnavailableError):
@@ -409,43 +410,43 @@ async def stop_in_the_middle(db: Db) -> None:
     db.forget()
 
 
-def first_scan(db: Db) -> Any:
+def get_first_scan(db: Db) -> Any:
     return next(request for request in db.list_sent() if type(request).__name__ == "Scan")
 
 
 @in_memory
-async def test_a_dry_run_looks_at_everything_whatever_was_done_before(db: Db) -> None:
+async def test_a_dry_run_reads_everything_even_if_a_run_was_stopped(db: Db) -> None:
     await stop_in_the_middle(db)
     report = await db.migrate(Thing, dry_run=True)
     assert (report.found, report.changed) == (9, 5)
     await db.migrate(Thing)
     assert await read_all(db, Thing) == sorted(
-        (expect_converted(number) for number in range(9)), key=in_order
+        (expect_converted(number) for number in range(9)), key=order_item
     )
 
 
 @everywhere
 async def test_a_lost_reply_leaves_every_item_converted_once(db: Db) -> None:
-    """What a run was told nothing of is found done, or not done, by the next."""
+    """After a lost reply, the next run finds out whether the write happened."""
     from holdall.errors import OutcomeUnknown, ServiceUnavailableError
 
-    await old_things(db, 3)
-    await old_owns(db, 3)
+    await arrange_old_things(db, 3)
+    await arrange_old_owns(db, 3)
     for model in (Thing, Own):
         for fault in (Fault.LOST_AFTER, Fault.LOST_BEFORE):
             db.faults.inject(*[None] * (2 + (model is Thing)), fault)
             try:
                 await db.migrate(model, restart=True)
-            except (OutcomeUnknown, ServiceUnavailableError):  # the latter of a batch, which keeps a place
+            except (OutcomeUnknown, ServiceUnavailableError):  # the latter from the write of a position
                 continue
         await db.migrate(model, restart=True)
     assert await read_all(db, Thing) == sorted(
-        (expect_converted(number) for number in range(3)), key=in_order
+        (expect_converted(number) for number in range(3)), key=order_item
     )
-    assert await read_all(db, Own) == sorted((expect_moved(number) for number in range(3)), key=in_order)
+    assert await read_all(db, Own) == sorted((expect_moved(number) for number in range(3)), key=order_item)
 
 
-def test_without_the_one_table_there_are_no_places_and_a_run_works_all_the_same() -> None:
+def test_without_the_shared_table_a_run_works_but_stores_no_positions() -> None:
     with Database("memory:") as db:
         with db.transaction() as tx:
             tx.create(OldOwn, id=1, length=5)
@@ -457,12 +458,12 @@ def test_without_the_one_table_there_are_no_places_and_a_run_works_all_the_same(
             assert not unmanaged.table.exists()
 
 
-# --- pace -----------------------------------------------------------------------------------------------------
+# --- pace -------------------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_no_more_items_are_written_in_a_second_than_the_rate_says(db: Db) -> None:
-    await old_things(db, 10)
+async def test_the_rate_limits_how_many_items_are_written_per_second(db: Db) -> None:
+    await arrange_old_things(db, 10)
     begin = db.clock.now()
     await db.migrate(Thing, rate=2)
     assert (db.clock.now() - begin).total_seconds() == pytest.approx(4.5, abs=0.51)
@@ -471,14 +472,14 @@ async def test_no_more_items_are_written_in_a_second_than_the_rate_says(db: Db) 
 
 @awaiting
 async def test_segments_share_the_rate(db: Db) -> None:
-    await old_things(db, 40)
+    await arrange_old_things(db, 40)
     begin = db.clock.now()
     await db.migrate(Thing, rate=10, segments=4)
     assert (db.clock.now() - begin).total_seconds() >= 2.5
 
 
 class Slow(Layer):
-    """A store on which it takes a minute to look at a page."""
+    """A store that takes a minute to read a page."""
 
     clock: Any = None
 
@@ -489,8 +490,8 @@ class Slow(Layer):
 
 
 @in_memory
-async def test_time_in_which_nothing_was_written_is_not_made_up_for(db: Db) -> None:
-    await old_things(db, 10)
+async def test_a_run_does_not_catch_up_after_slow_reads(db: Db) -> None:
+    await arrange_old_things(db, 10)
     add_layer(db, Slow).clock = db.clock
     await db.migrate(Thing, rate=2)
     assert sum(db.clock.waits) == pytest.approx(4.5, abs=0.51)
@@ -498,7 +499,7 @@ async def test_time_in_which_nothing_was_written_is_not_made_up_for(db: Db) -> N
 
 @in_memory
 async def test_only_writes_are_paced(db: Db) -> None:
-    await old_things(db, 10)
+    await arrange_old_things(db, 10)
     await db.migrate(Thing, rate=0.001, dry_run=True)
     assert db.clock.waits == []
     await db.migrate(Thing)
@@ -506,36 +507,36 @@ async def test_only_writes_are_paced(db: Db) -> None:
     assert db.clock.waits == []
 
 
-# --- progress -------------------------------------------------------------------------------------------------
+# --- progress ---------------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_progress_is_told_after_each_page_and_last_as_the_result(db: Db) -> None:
-    await old_things(db, 7)
-    small_pages(db, 3)
-    told: list[Any] = []
-    report = await db.migrate(Thing, dry_run=True, progress=told.append)
-    assert [each.scanned for each in told] == [3, 6, 7]
-    assert [each.changed for each in told] == [3, 6, 7]
-    assert told[-1] == report
+async def test_progress_is_reported_after_each_page_and_the_last_report_is_the_result(db: Db) -> None:
+    await arrange_old_things(db, 7)
+    use_small_pages(db, 3)
+    reports: list[Any] = []
+    report = await db.migrate(Thing, dry_run=True, progress=reports.append)
+    assert [each.scanned for each in reports] == [3, 6, 7]
+    assert [each.changed for each in reports] == [3, 6, 7]
+    assert reports[-1] == report
 
 
 @awaiting
-async def test_progress_may_be_awaited(db: Db) -> None:
-    await old_things(db, 3)
-    told: list[Any] = []
+async def test_progress_can_be_async(db: Db) -> None:
+    await arrange_old_things(db, 3)
+    reports: list[Any] = []
 
     async def progress(report: Any) -> None:
-        told.append(report)
+        reports.append(report)
 
     report = await db.migrate(Thing, segments=2, progress=progress)
-    assert told[-1] == report
+    assert reports[-1] == report
 
 
 @in_memory
-async def test_a_run_whose_progress_fails_stops_there_and_can_be_taken_up(db: Db) -> None:
-    await old_things(db, 6)
-    small_pages(db, 2)
+async def test_a_run_whose_progress_function_fails_stops_there_and_can_be_resumed(db: Db) -> None:
+    await arrange_old_things(db, 6)
+    use_small_pages(db, 2)
 
     def progress(report: Any) -> None:
         if report.scanned == 4:
@@ -546,11 +547,11 @@ async def test_a_run_whose_progress_fails_stops_there_and_can_be_taken_up(db: Db
     report = await db.migrate(Thing)
     assert report.found == 6
     assert await read_all(db, Thing) == sorted(
-        (expect_converted(number) for number in range(6)), key=in_order
+        (expect_converted(number) for number in range(6)), key=order_item
     )
 
 
-# --- options --------------------------------------------------------------------------------------------------
+# --- options ----------------------------------------------------------------------------------------------
 
 
 class Abstract(Model, abstract=True):
@@ -572,9 +573,7 @@ class Abstract(Model, abstract=True):
         (Thing.key(1), {}, "is neither a model nor a key"),
     ],
 )
-async def test_options_that_make_no_sense_are_refused(
-    db: Db, model: Any, options: dict[str, Any], problem: str
-) -> None:
+async def test_invalid_options_are_refused(db: Db, model: Any, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidOptionsError, match=problem):
         await db.migrate(model, **options)
     assert db.list_sent() == []

@@ -1,4 +1,4 @@
-"""Conversions: an item that an older version of the model wrote goes through those it has not been through yet."""
+"""Conversions: an item that an older version of the model wrote goes through those that it has not been through yet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from holdall.models.migrations import Migrations
 
 Values = dict[str, Any]
 
-# --- an order through the years -----------------------------------------------------------------------------
+# --- three versions of an order ---------------------------------------------------------------------------
 
 
 def to_cents(item: Values) -> Values:
@@ -92,16 +92,16 @@ CONVERTED = {
 }
 
 
-async def one_old(db: Db, **values: Any) -> None:
+async def arrange_old(db: Db, **values: Any) -> None:
     await arrange(db, Order0(customer="ada", number=1, **{"euros": 1.5, **values}))
 
 
-# --- reading ------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_every_way_of_reading_converts(db: Db) -> None:
-    await one_old(db)
+async def test_every_kind_of_read_converts(db: Db) -> None:
+    await arrange_old(db)
     rows: list[Any] = [
         await db.get(KEY),
         *await db.get_all([KEY]),
@@ -119,7 +119,7 @@ async def test_every_way_of_reading_converts(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_goes_through_the_conversions_that_it_has_not_been_through(db: Db) -> None:
+async def test_an_item_goes_through_only_the_conversions_that_it_has_not_been_through(db: Db) -> None:
     await arrange(db, Order0(customer="ada", number=0, euros=1.5))
     await arrange(db, Order1(customer="ada", number=1, cents=151, history=["made"]))
     await arrange(db, Order(customer="ada", number=2, cents=152, currency="USD"))
@@ -133,7 +133,7 @@ async def test_an_item_goes_through_the_conversions_that_it_has_not_been_through
 
 @in_memory
 async def test_reading_writes_nothing(db: Db) -> None:
-    await one_old(db)
+    await arrange_old(db)
     before = await db.raw(KEY)
     async with db.transaction() as tx:
         assert (await tx.get_one(KEY)).cents == 150
@@ -142,7 +142,7 @@ async def test_reading_writes_nothing(db: Db) -> None:
 
 
 @in_memory
-async def test_a_new_item_is_of_this_version(db: Db) -> None:
+async def test_a_new_item_has_the_current_version(db: Db) -> None:
     await arrange(db, Order(customer="ada", number=1, cents=5, currency="EUR"))
     assert (await fetch_item(db, KEY))["_v"] == {"N": "2"}
     assert (await db.get_one(KEY)).history == []
@@ -151,35 +151,37 @@ async def test_a_new_item_is_of_this_version(db: Db) -> None:
 seen: list[Values] = []
 
 
-def look(item: Values) -> Values:
+def record_values(item: Values) -> Values:
     seen.append(item)
     return {}
 
 
 @version
-class Blank(Model, name="Blank", migrations=[look], ttl="until", indexes=[Index("by_note", ["note"])]):
+class Blank(
+    Model, name="Blank", migrations=[record_values], ttl="until", indexes=[Index("by_note", ["note"])]
+):
     id: Key[str]
     note: str | None = None
     until: int | None = None
 
 
 @in_memory
-async def test_a_conversion_sees_values_by_their_stored_names_and_nothing_of_ours(db: Db) -> None:
+async def test_a_conversion_gets_values_by_their_stored_names_without_holdalls_attributes(db: Db) -> None:
     seen.clear()
-    ours = {"_w": {"S": "w"}, "_ttl": {"N": "9999999999"}, "gsi1_pk": {"S": "p"}, "gsi1_sk": {"S": "s"}}
+    holdalls = {"_w": {"S": "w"}, "_ttl": {"N": "9999999999"}, "gsi1_pk": {"S": "p"}, "gsi1_sk": {"S": "s"}}
     values = {"id": "a", "text": "x", "n": 5, "tags": {"b"}, "data": b"d", "deep": {"list": [1, 1.5, None]}}
-    await put_raw(db, Blank, {**raw_key(Blank.key("a")), **ours, **encode_item(values)})
+    await put_raw(db, Blank, {**raw_key(Blank.key("a")), **holdalls, **encode_item(values)})
     with pytest.raises(InvalidFieldError, match=r"Blank\.id: .*Blank#a"):
         await db.query(Blank, id="a").all()
     assert seen == [values]
 
 
-# --- writing ------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_write_stores_the_item_as_converted_and_it_is_not_converted_again(db: Db) -> None:
-    await one_old(db)
+async def test_a_write_stores_the_converted_item_which_is_not_converted_again(db: Db) -> None:
+    await arrange_old(db)
     await meanwhile(db, KEY, note="x")
     assert await fetch_item(db, KEY) == {**CONVERTED, "note": {"S": "x"}}
     await meanwhile(db, KEY, note=None)
@@ -188,8 +190,8 @@ async def test_a_write_stores_the_item_as_converted_and_it_is_not_converted_agai
 
 
 @everywhere
-async def test_an_increment_adds_to_what_the_conversion_made(db: Db) -> None:
-    await one_old(db)
+async def test_an_increment_adds_to_the_converted_value(db: Db) -> None:
+    await arrange_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).field("cents").increment_by(5)
     async with db.transaction() as tx:
@@ -198,8 +200,8 @@ async def test_an_increment_adds_to_what_the_conversion_made(db: Db) -> None:
 
 
 @in_memory
-async def test_a_field_that_shows_its_default_does_not_get_in_the_way(db: Db) -> None:
-    await one_old(db)
+async def test_a_field_that_shows_its_default_can_be_incremented(db: Db) -> None:
+    await arrange_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).field("views").increment_by(1)
     assert await fetch_item(db, KEY) == {**CONVERTED, "views": {"N": "1"}}
@@ -207,7 +209,7 @@ async def test_a_field_that_shows_its_default_does_not_get_in_the_way(db: Db) ->
 
 @everywhere
 async def test_an_old_item_can_be_deleted(db: Db) -> None:
-    await one_old(db)
+    await arrange_old(db)
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(KEY))
     assert await db.raw(KEY) is None
@@ -237,7 +239,7 @@ class Words(Model, name="Words", migrations=[append_new]):
 
 
 @in_memory
-async def test_a_conversion_may_change_values_in_place(db: Db) -> None:
+async def test_a_conversion_can_change_values_in_place(db: Db) -> None:
     await arrange(db, Words0(id="a", words=["old"], deep={"n": 1}, set={"a", "b"}))
     words = await db.get_one(Words, "a")
     assert (words.words, words.deep, words.set) == (["old", "new"], {"n": 2}, {"b"})
@@ -246,12 +248,12 @@ async def test_a_conversion_may_change_values_in_place(db: Db) -> None:
     assert (words.words, words.deep, words.set) == (["old", "new"], {"n": 2}, {"b"})
 
 
-# --- locks --------------------------------------------------------------------------------------------------
+# --- locks and contention ---------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_what_another_program_changes_meanwhile_is_contention(db: Db) -> None:
-    await one_old(db)
+async def test_a_change_by_another_program_is_contention(db: Db) -> None:
+    await arrange_old(db)
     with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).cents += 1
@@ -261,8 +263,10 @@ async def test_what_another_program_changes_meanwhile_is_contention(db: Db) -> N
 
 @everywhere
 @pytest.mark.parametrize("added", [{"note": {"S": "new"}}, {"views": {"N": "3"}}, {"history": {"L": []}}])
-async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db, added: dict[str, Any]) -> None:
-    await one_old(db)
+async def test_an_attribute_that_another_program_adds_meanwhile_is_contention(
+    db: Db, added: dict[str, Any]
+) -> None:
+    await arrange_old(db)
     with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).cents += 1
@@ -271,8 +275,8 @@ async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db, added: di
 
 
 @everywhere
-async def test_one_that_was_faster_in_converting_is_contention(db: Db) -> None:
-    await one_old(db)
+async def test_a_conversion_by_another_process_is_contention(db: Db) -> None:
+    await arrange_old(db)
     with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).note = "mine"
@@ -281,7 +285,7 @@ async def test_one_that_was_faster_in_converting_is_contention(db: Db) -> None:
 
 
 @in_memory
-async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db) -> None:
+async def test_an_old_item_that_was_only_read_is_locked_as_it_was_stored(db: Db) -> None:
     await arrange(db, Order0(customer="ada", number=1, euros=1.5))
     await arrange(db, Order(customer="bob", number=1, cents=1, currency="EUR"))
     with expect_contention():
@@ -292,7 +296,7 @@ async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db
 
 
 @in_memory
-async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
+async def test_rows_whose_fields_were_not_read_are_not_locked(db: Db) -> None:
     await arrange(db, *(Order0(customer="ada", number=n, euros=n) for n in range(3)))
     async with db.transaction() as tx:
         rows = [row async for row in tx.query(Order, customer="ada")]
@@ -301,13 +305,13 @@ async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
     assert [row.cents for row in await db.query(Order, customer="ada").all()] == [0, 900, 200]
 
 
-# --- blind writes -------------------------------------------------------------------------------------------
+# --- blind writes -----------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_blind_update_of_an_item_that_is_still_to_be_converted_is_refused(db: Db) -> None:
-    """Also where its expectations hold: its new values would be converted again."""
-    await one_old(db)
+async def test_a_blind_update_of_an_unconverted_item_is_refused(db: Db) -> None:
+    """Even if its expectations hold, because its new values would be converted again."""
+    await arrange_old(db)
     where = {"customer": "ada", "number": 1}
     with expect_failure(InvalidModelUpdateError, "_v is absent"):
         async with db.transaction() as tx:
@@ -329,7 +333,7 @@ async def test_a_blind_update_of_an_item_of_a_newer_version_is_refused(db: Db) -
             tx.update(Order1, {"customer": "ada", "number": 1, "cents": 5}, {"cents": 6})
 
 
-def hundredfold(item: Values) -> Values:
+def multiply_by_100(item: Values) -> Values:
     return {**item, "price": item["price"] * 100}
 
 
@@ -340,13 +344,13 @@ class Price0(Model, name="Price"):
 
 
 @version
-class Price(Model, name="Price", migrations=[hundredfold]):
+class Price(Model, name="Price", migrations=[multiply_by_100]):
     id: Key[str]
     price: int
 
 
 @everywhere
-async def test_create_or_put_does_not_take_an_old_value_for_the_one_that_it_expects(db: Db) -> None:
+async def test_create_or_put_does_not_mistake_an_unconverted_value_for_the_expected_one(db: Db) -> None:
     await arrange(db, Price0(id="a", price=5))
     with expect_contention():
         async with db.transaction() as tx:
@@ -359,14 +363,14 @@ async def test_create_or_put_does_not_take_an_old_value_for_the_one_that_it_expe
 
 
 @in_memory
-async def test_create_or_put_that_expects_nothing_replaces_an_old_item(db: Db) -> None:
+async def test_create_or_put_without_expectations_replaces_an_old_item(db: Db) -> None:
     await arrange(db, Price0(id="a", price=5))
     async with db.transaction() as tx:
         tx.create_or_put(Price, {}, {"id": "a", "price": 6})
     assert (await db.get_one(Price, "a")).price == 6
 
 
-# --- newer versions -----------------------------------------------------------------------------------------
+# --- newer versions ---------------------------------------------------------------------------------------
 
 
 def reuse(item: Values) -> Values:
@@ -396,7 +400,7 @@ class Renaming(Model, name="Order", migrations=[to_cents, with_currency]):
 
 
 @everywhere
-async def test_an_item_of_a_newer_version_is_read_as_it_is_and_stays_of_that_version(db: Db) -> None:
+async def test_an_item_of_a_newer_version_is_not_converted_and_keeps_its_version(db: Db) -> None:
     await arrange(db, Order3(customer="ada", number=1, cents=5, currency="USD"))
     for model in (Order1, Order, Renaming):
         key: ModelKey[Any] = model.key(customer="ada", number=1)
@@ -414,13 +418,13 @@ squeezer = Squeezer()
 
 
 @version
-class Letter1(Model, name="Letter", migrations=[hundredfold], archive=squeezer):
+class Letter1(Model, name="Letter", migrations=[multiply_by_100], archive=squeezer):
     writer: Key[str]
     price: int
 
 
 @version
-class Letter2(Model, name="Letter", migrations=[hundredfold, hundredfold], archive=squeezer):
+class Letter2(Model, name="Letter", migrations=[multiply_by_100, multiply_by_100], archive=squeezer):
     writer: Key[str]
     price: int
 
@@ -442,7 +446,7 @@ class Letter0(Model, name="Letter", archive=squeezer):
 
 
 @blocking
-async def test_an_item_that_a_hydrator_fetches_is_converted_and_written_so(db: Db) -> None:
+async def test_an_item_that_a_hydrator_fetches_is_converted_and_then_stored_whole(db: Db) -> None:
     await arrange(db, Letter0(writer="ada", price=5))
     key = Letter2.key("ada")
     squeeze(db.sync, key)
@@ -452,7 +456,7 @@ async def test_an_item_that_a_hydrator_fetches_is_converted_and_written_so(db: D
     assert (await db.get_one(key)).price == 7
 
 
-# --- what follows from fields -------------------------------------------------------------------------------
+# --- derived attributes -----------------------------------------------------------------------------------
 
 
 def rename_and_date(item: Values) -> Values:
@@ -479,7 +483,7 @@ class Talk(
 
 
 @everywhere
-async def test_index_attributes_and_expiry_follow_what_conversions_made(db: Db) -> None:
+async def test_index_attributes_and_expiry_are_derived_from_converted_values(db: Db) -> None:
     await create_tables(db, Talk)
     days = (datetime.now(UTC) + timedelta(days=10)).timestamp() // 86400
     await put_raw(
@@ -501,10 +505,10 @@ async def test_index_attributes_and_expiry_follow_what_conversions_made(db: Db) 
     assert await db.query(Talk, index="by_topic", topic="COFFEE").all() == []
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------
 
 
-def model_with(conversion: Any) -> type[Model]:
+def define_model(conversion: Any) -> type[Model]:
     @version
     class Price(Model, name="Price", migrations=[conversion]):
         id: Key[str]
@@ -518,7 +522,7 @@ def raise_lookup_error(item: Values) -> Values:
     raise LookupError("no such thing")
 
 
-def forgetful(item: Values) -> None:
+def return_nothing(item: Values) -> None:
     item["price"] = 1
 
 
@@ -534,7 +538,7 @@ async def await_nothing(item: Values) -> Values:
             raise_lookup_error,
             "the conversion raise_lookup_error failed for the item Price#a.*LookupError: no such",
         ),
-        (forgetful, "the conversion forgetful returned NoneType for the item Price#a"),
+        (return_nothing, "the conversion return_nothing returned NoneType for the item Price#a"),
         (await_nothing, "the conversion await_nothing returned coroutine for the item Price#a"),
         (lambda item: {**item, "price": float("nan")}, r"Price\.price: .*Price#a"),
         (lambda item: {**item, "price": object()}, r"Price\.price: .*Price#a"),
@@ -543,10 +547,10 @@ async def await_nothing(item: Values) -> Values:
         (lambda item: {**item, "mail": "ada"}, r"Price\.mail: a conversion changed it .*Price#a"),
     ],
 )
-async def test_a_conversion_that_goes_wrong_is_told_with_the_item_and_changes_nothing(
+async def test_a_failing_conversion_is_reported_with_the_item_and_changes_nothing(
     db: Db, conversion: Any, problem: str
 ) -> None:
-    model = model_with(conversion)
+    model = define_model(conversion)
     await arrange(db, Price0(id="a", price=5))
     before = await fetch_item(db, Price0.key("a"))
     with pytest.raises(InvalidRequestError, match=problem):
@@ -560,7 +564,7 @@ async def test_a_conversion_that_goes_wrong_is_told_with_the_item_and_changes_no
 
 @in_memory
 @pytest.mark.parametrize("mark", [{"S": "one"}, {"N": "1.5"}])
-async def test_a_count_of_conversions_that_is_none_is_told(db: Db, mark: dict[str, str]) -> None:
+async def test_an_invalid_version_attribute_is_reported(db: Db, mark: dict[str, str]) -> None:
     await arrange(db, Price0(id="a", price=5), Price0(id="b", price=5))
     await db.send(update_raw(db, Price.key("a"), _v=mark))
     with pytest.raises(InvalidRequestError, match="_v of the item Price#a"):
@@ -570,9 +574,9 @@ async def test_a_count_of_conversions_that_is_none_is_told(db: Db, mark: dict[st
 
 
 @in_memory
-async def test_what_a_conversion_made_has_to_fit_before_it_is_stored(db: Db) -> None:
-    """Once it is, nothing would convert it again. An assignment repairs it."""
-    model: Any = model_with(lambda item: {**item, "price": "five"})
+async def test_a_converted_value_must_be_valid_to_be_stored(db: Db) -> None:
+    """Once stored, it would not be converted again. An assignment repairs it."""
+    model: Any = define_model(lambda item: {**item, "price": "five"})
     await arrange(db, Price0(id="a", price=5))
     with pytest.raises(InvalidFieldError, match=r"Price\.price: .*five"):
         (await db.get_one(model, "a")).price  # noqa: B018
@@ -587,8 +591,8 @@ async def test_what_a_conversion_made_has_to_fit_before_it_is_stored(db: Db) -> 
 
 
 @in_memory
-async def test_what_a_conversion_forgot_to_make_is_told(db: Db) -> None:
-    model = model_with(lambda item: {name: value for name, value in item.items() if name != "price"})
+async def test_a_value_that_a_conversion_does_not_return_is_reported(db: Db) -> None:
+    model = define_model(lambda item: {name: value for name, value in item.items() if name != "price"})
     await arrange(db, Price0(id="a", price=5))
     report = await db.migrate(model)
     assert (report.changed, report.failed) == (0, 1)
@@ -596,7 +600,7 @@ async def test_what_a_conversion_forgot_to_make_is_told(db: Db) -> None:
     assert (await fetch_item(db, Price0.key("a")))["price"] == {"N": "5"}
 
 
-def test_conversions_are_functions_and_not_for_tables_of_a_models_own() -> None:
+def test_conversions_must_be_a_list_of_functions_of_a_model_in_the_shared_table() -> None:
     with pytest.raises(ModelDefinitionError, match="which is not callable"):
 
         class Wrong(Model, migrations=["to_cents"]):  # type: ignore[list-item]
@@ -613,7 +617,7 @@ def test_conversions_are_functions_and_not_for_tables_of_a_models_own() -> None:
             pass
 
 
-# --- together with renames and inheritance --------------------------------------------------------------------
+# --- renames and inheritance ------------------------------------------------------------------------------
 
 
 def double(item: Values) -> Values:
@@ -641,15 +645,15 @@ async def test_conversions_see_renamed_values_under_their_new_names(db: Db) -> N
     assert (await db.get_one(Parcel, "a")).quantity == 7
 
 
-def basic(item: Values) -> Values:
+def add_1(item: Values) -> Values:
     return {**item, "size": item["size"] + 1}
 
 
-def special(item: Values) -> Values:
+def add_10(item: Values) -> Values:
     return {**item, "size": item["size"] + 10}
 
 
-class Base(Model, migrations=[basic]):
+class Base(Model, migrations=[add_1]):
     id: Key[str]
     kind: SortKey[str] = field(default="base")
     size: int
@@ -659,12 +663,12 @@ class Heir(Base):
     kind = "heir"
 
 
-class Rebel(Base, migrations=[special, special]):
+class Rebel(Base, migrations=[add_10, add_10]):
     kind = "rebel"
 
 
 @in_memory
-async def test_a_derived_model_has_the_conversions_of_its_base_unless_it_has_its_own(db: Db) -> None:
+async def test_a_derived_model_inherits_the_conversions_of_its_base_unless_it_has_its_own(db: Db) -> None:
     for model in (Base, Heir, Rebel):
         key = model.key("a")
         values = {"id": "a", "kind": key.components["kind"], "size": 0}
@@ -681,7 +685,7 @@ async def test_a_derived_model_has_the_conversions_of_its_base_unless_it_has_its
     assert [row.size for row in await db.query(Base, id="a").all()] == [1, 1, 20]
 
 
-# --- exactness ------------------------------------------------------------------------------------------------
+# --- exactness --------------------------------------------------------------------------------------------
 
 numbers = st.one_of(st.integers(), st.decimals(allow_nan=False, allow_infinity=False, places=10)).map(str)
 texts = st.text(max_size=5)
@@ -705,7 +709,7 @@ items = st.dictionaries(st.from_regex(r"[a-z]{1,4}", fullmatch=True), attributes
 
 
 @examples(items, st.integers(0, 3))
-def test_what_conversions_do_not_touch_stays_exactly_as_it_is_stored(item: Item, done: int) -> None:
+def test_values_that_conversions_do_not_touch_stay_exactly_as_stored(item: Item, done: int) -> None:
     def same(values: Values) -> Values:
         return values
 
@@ -721,7 +725,7 @@ def test_what_conversions_do_not_touch_stays_exactly_as_it_is_stored(item: Item,
 
 
 @examples(items, st.integers(0, 4))
-def test_each_conversion_is_called_once_in_order_from_where_the_item_is(item: Item, done: int) -> None:
+def test_the_remaining_conversions_of_an_item_are_each_called_once_in_order(item: Item, done: int) -> None:
     called: list[int] = []
 
     def number_conversion(place: int) -> Any:

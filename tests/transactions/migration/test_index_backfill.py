@@ -1,4 +1,4 @@
-"""A new index on old rows: they come into it by a bulk run, with what is stored then, and only those that belong."""
+"""A new index on old items: a bulk run adds those that belong in it, with the values that are stored at that time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from migration_rig import (
     Db,
-    Meddler,
+    RivalWriter,
     add_layer,
     arrange,
     create_tables,
@@ -73,59 +73,61 @@ both_layouts = pytest.mark.parametrize(
 )
 
 
-async def towns(db: Db, town: Town_, country: str = "x", city: str = "y") -> list[str]:
+async def list_towns(db: Db, town: Town_, country: str = "x", city: str = "y") -> list[str]:
     return [row.id for row in await db.query(town, index="by_place", country=country, city=city).all()]
 
 
 @everywhere
 @both_layouts
-async def test_old_rows_come_into_a_new_index_in_its_order(db: Db, old: Town_, town: Town_) -> None:
+async def test_a_run_adds_old_items_to_a_new_index_in_its_order(db: Db, old: Town_, town: Town_) -> None:
     await create_tables(db, town)
     await arrange(db, *(old(id=name, people=people) for name, people in (("a", 10), ("b", 9), ("c", -1))))
     await arrange(db, old(id="elsewhere", city="z"), old(id="nowhere", city=None))
-    assert await towns(db, town) == []
+    assert await list_towns(db, town) == []
     report = await db.migrate(town)
     assert (report.found, report.changed, report.failed) == (5, 4, 0)
-    assert await towns(db, town) == ["c", "b", "a"]
-    assert await towns(db, town, city="z") == ["elsewhere"]
+    assert await list_towns(db, town) == ["c", "b", "a"]
+    assert await list_towns(db, town, city="z") == ["elsewhere"]
     again = await db.migrate(town)
     assert (again.found, again.changed) == (5, 0)
 
 
 @everywhere
 @both_layouts
-async def test_fields_stay_as_they_are(db: Db, old: Town_, town: Town_) -> None:
+async def test_a_run_changes_only_the_index_attributes(db: Db, old: Town_, town: Town_) -> None:
     await arrange(db, old(id="a", people=42))
     before = await fetch_item(db, old.key("a"))
     await db.migrate(town)
     index = {"gsi1_pk": {"S": "Town#by_place#x#y"}, "gsi1_sk": {"S": "p50242"}}
-    made = index if town is Town else encode_item({"_c_city_country": "y\x00x"})
-    assert await fetch_item(db, town.key("a")) == {**before, **made}
+    added = index if town is Town else encode_item({"_c_city_country": "y\x00x"})
+    assert await fetch_item(db, town.key("a")) == {**before, **added}
 
 
 @everywhere
 @both_layouts
-async def test_what_an_old_program_changed_since_is_put_right_by_the_next_run(
+async def test_the_next_run_corrects_index_attributes_after_changes_by_an_old_program(
     db: Db, old: Town_, town: Town_
 ) -> None:
-    """An old program writes the fields, and knows nothing of the index."""
+    """An old program changes the fields but does not know the index."""
     await create_tables(db, town)
     await arrange(db, town(id="a"), town(id="b"))
     await meanwhile(db, old.key("a"), city="z")
     await meanwhile(db, old.key("b"), city=None)
-    assert sorted(await towns(db, town)) == ["a", "b"]
+    assert sorted(await list_towns(db, town)) == ["a", "b"]
     report = await db.migrate(town)
     assert report.changed == 2
-    assert await towns(db, town) == []
-    assert await towns(db, town, city="z") == ["a"]
+    assert await list_towns(db, town) == []
+    assert await list_towns(db, town, city="z") == ["a"]
 
 
 @everywhere
 @both_layouts
-async def test_a_change_between_the_look_and_the_write_is_not_missed(db: Db, old: Town_, town: Town_) -> None:
+async def test_a_change_between_the_read_and_the_write_of_a_run_is_not_missed(
+    db: Db, old: Town_, town: Town_
+) -> None:
     await arrange(db, old(id="a"), old(id="b"))
     moves = tuple(update_raw(db, town.key(name), city={"S": "z"}) for name in "ab")
-    add_layer(db, Meddler).requests = [TransactWrite(moves, str(uuid4()))]
+    add_layer(db, RivalWriter).requests = [TransactWrite(moves, str(uuid4()))]
     report = await db.migrate(town)
     assert (report.found, report.changed, report.failed) == (2, 2, 0)
     for name in "ab":
@@ -136,7 +138,7 @@ async def test_a_change_between_the_look_and_the_write_is_not_missed(db: Db, old
 
 
 @in_memory
-async def test_expiry_is_backfilled_too(db: Db) -> None:
+async def test_the_expiry_is_backfilled_too(db: Db) -> None:
     await arrange(db, OldTown(id="a"))
     await db.send(update_raw(db, Town.key("a"), until={"N": "9999999999"}))
     await db.migrate(Town)
@@ -144,8 +146,8 @@ async def test_expiry_is_backfilled_too(db: Db) -> None:
 
 
 @in_memory
-async def test_an_item_of_a_model_that_does_not_expire_any_more_is_there_however_one_asks(db: Db) -> None:
-    """Until the store has deleted it: its ``_ttl`` is still there."""
+async def test_a_model_without_expiry_still_finds_items_that_expired_under_an_older_version(db: Db) -> None:
+    """Until the store deletes the item, because its ``_ttl`` is still stored."""
     await arrange(db, Town(id="a", until=5))
     assert await db.get(Town, "a") is None
     assert await scan_model(db, Town) == []
@@ -155,16 +157,16 @@ async def test_an_item_of_a_model_that_does_not_expire_any_more_is_there_however
 
 
 @in_memory
-async def test_items_that_miss_a_part_are_left_out_and_taken_out(db: Db) -> None:
+async def test_a_run_removes_items_that_lack_a_key_part_from_the_index(db: Db) -> None:
     await arrange(db, Town(id="a"))
     await db.send(update_raw(db, Town.key("a"), city=None))
-    assert await towns(db, Town) == ["a"]
+    assert await list_towns(db, Town) == ["a"]
     await db.migrate(Town)
     found = await fetch_item(db, Town.key("a"))
     assert {"gsi1_pk", "gsi1_sk"}.isdisjoint(found)
 
 
-# --- parts that are not stored --------------------------------------------------------------------------------
+# --- key parts that are not stored ------------------------------------------------------------------------
 
 numbers = count()
 
@@ -188,8 +190,8 @@ class SignedBook(Model, name="Book", indexes=[Index("by_author", ["author"])]):
 
 
 @in_memory
-async def test_a_value_that_a_factory_makes_up_for_the_index_is_stored_with_it(db: Db) -> None:
-    """The next would be another, and the row would be found under what it does not have."""
+async def test_a_default_that_an_index_uses_is_stored_with_the_index_attributes(db: Db) -> None:
+    """The factory's next value differs; without the stored one, the index would find the row under a wrong value."""
     await arrange(db, *(OldBook(id=name) for name in "abcd"))
     async with db.transaction() as tx:
         (await tx.get_one(Book, "a")).title = "changed"
@@ -204,7 +206,7 @@ async def test_a_value_that_a_factory_makes_up_for_the_index_is_stored_with_it(d
 
 
 @in_memory
-async def test_a_part_that_is_required_and_not_there_is_told(db: Db) -> None:
+async def test_a_missing_required_key_part_is_reported(db: Db) -> None:
     await arrange(db, OldBook(id="a"), SignedBook(id="b", author="bo"))
     await db.send(update_raw(db, SignedBook.key("b"), gsi1_pk=None, gsi1_sk=None))
     report = await db.migrate(SignedBook)
@@ -213,11 +215,11 @@ async def test_a_part_that_is_required_and_not_there_is_told(db: Db) -> None:
     assert "author" in report.problems[0]
 
 
-# --- others in the same place -----------------------------------------------------------------------------------
+# --- other models in the same table -----------------------------------------------------------------------
 
 
 class Shop(Model, indexes=[Index("by_name", ["name"])]):
-    """Another model that uses the same slot."""
+    """Another model whose index uses the same attributes."""
 
     id: Key[str]
     name: str = "y"
@@ -244,7 +246,7 @@ async def test_items_of_other_models_are_not_touched(db: Db) -> None:
 
 
 @in_memory
-async def test_a_derived_model_is_looked_after_with_its_base_or_alone(db: Db) -> None:
+async def test_a_derived_model_is_migrated_with_its_base_or_alone(db: Db) -> None:
     await arrange(db, Kiosk(id="a"), Bakery(id="a"))
     await db.send(update_raw(db, Bakery.key("a"), gsi1_pk=None, gsi1_sk=None))
     report = await db.migrate(Bakery, dry_run=True)
@@ -266,7 +268,7 @@ class OwnBakery(OwnKiosk, indexes=[Index("by_name", ["name", "city"])]):
 
 
 @everywhere
-async def test_in_a_table_of_its_own_a_derived_model_is_told_by_its_sort_key(db: Db) -> None:
+async def test_in_a_table_of_its_own_a_derived_model_is_recognized_by_its_sort_key(db: Db) -> None:
     await arrange(db, OwnKiosk(id="a"), OwnKiosk(id="a", kind="other"), OwnBakery(id="a"))
     await db.send(update_raw(db, OwnBakery.key("a"), _c_city_name=None))
     report = await db.migrate(OwnBakery)
@@ -275,10 +277,10 @@ async def test_in_a_table_of_its_own_a_derived_model_is_told_by_its_sort_key(db:
     assert "_c_city_name" not in await fetch_item(db, OwnKiosk.key("a"))
 
 
-# --- on a table that is not ours to change ------------------------------------------------------------------------
+# --- tables that Holdall does not manage ------------------------------------------------------------------
 
 
-def test_on_a_table_that_is_not_managed_the_index_is_asked_for_and_then_backfilled() -> None:
+def test_an_unmanaged_table_can_be_backfilled_before_its_index_is_added() -> None:
     with Database("memory:", manage_table=False) as db:
         db.table.create()
         with db.transaction() as tx:
@@ -289,6 +291,6 @@ def test_on_a_table_that_is_not_managed_the_index_is_asked_for_and_then_backfill
             wanted.all()
         assert caught.value.hint is not None
         assert '"AttributeName": "gsi1_pk"' in caught.value.hint
-        assert db.migrate(Town).changed == 3  # the attributes may be there before the index is
+        assert db.migrate(Town).changed == 3  # before the index exists
         db.send(AddIndex("holdall", IndexSchema("gsi1", KeyAttribute("gsi1_pk"), KeyAttribute("gsi1_sk"))))
         assert [row.id for row in wanted.all()] == ["0", "1", "2"]

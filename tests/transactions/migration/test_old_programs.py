@@ -1,4 +1,4 @@
-"""What programs with an older version of a model do to items of a newer one, as the guide says it."""
+"""What programs with an older version of a model do to items of a newer one, as the guide describes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEY, OLD_KEY = Order.key("a"), OldOrder.key("a")
 
 
 @everywhere
-async def test_it_reads_what_is_not_there_any_more_as_missing_and_the_rest_as_ever(db: Db) -> None:
+async def test_an_old_program_reads_removed_attributes_as_missing_and_the_others_as_before(db: Db) -> None:
     await arrange(db, Order(id="a", cents=150, quantity=3, note="x"))
     old = await db.get_one(OLD_KEY)
     assert (old.qty, old.note) == (1, "x")
@@ -49,7 +49,7 @@ async def test_it_reads_what_is_not_there_any_more_as_missing_and_the_rest_as_ev
 
 
 @everywhere
-async def test_it_may_change_what_both_know(db: Db) -> None:
+async def test_an_old_program_can_change_fields_that_both_versions_know(db: Db) -> None:
     await arrange(db, Order(id="a", cents=150, quantity=3))
     before = await fetch_item(db, KEY)
     await meanwhile(db, OLD_KEY, note="x")
@@ -59,7 +59,9 @@ async def test_it_may_change_what_both_know(db: Db) -> None:
 
 
 @in_memory
-async def test_what_it_writes_under_an_old_name_is_not_seen_and_gone_with_the_next_write(db: Db) -> None:
+async def test_values_that_an_old_program_writes_under_old_names_are_ignored_and_removed_by_the_next_write(
+    db: Db,
+) -> None:
     await arrange(db, Order(id="a", cents=150, quantity=3))
     await meanwhile(db, OLD_KEY, qty=9, euros=9.0)
     order = await db.get_one(KEY)
@@ -71,7 +73,7 @@ async def test_what_it_writes_under_an_old_name_is_not_seen_and_gone_with_the_ne
 
 
 @everywhere
-async def test_what_it_replaces_as_a_whole_is_an_old_item_again(db: Db) -> None:
+async def test_an_item_that_an_old_program_replaces_is_migrated_again(db: Db) -> None:
     await arrange(db, Order(id="a", cents=150, quantity=3))
     async with db.transaction() as tx:
         tx.create_or_put(OldOrder, {}, {"id": "a", "euros": 2.5, "qty": 4})
@@ -81,7 +83,7 @@ async def test_what_it_replaces_as_a_whole_is_an_old_item_again(db: Db) -> None:
     assert (await db.migrate(Order)).changed == 1
 
 
-# --- renaming in two deployments ------------------------------------------------------------------------------
+# --- renaming in two deployments --------------------------------------------------------------------------
 
 
 @version
@@ -97,7 +99,7 @@ class Visit(Model, name="Visit"):
 
 
 @everywhere
-async def test_two_versions_that_know_both_names_can_work_on_one_item(db: Db) -> None:
+async def test_two_versions_that_know_both_names_can_share_an_item(db: Db) -> None:
     await arrange(db, EarlierVisit(page="home"))
     for _ in range(2):
         async with db.transaction() as tx:
@@ -111,11 +113,11 @@ async def test_two_versions_that_know_both_names_can_work_on_one_item(db: Db) ->
     assert ("views" in found) != ("count" in found)
 
 
-def test_also_at_once(tmp_path: Path) -> None:
+def test_two_versions_that_know_both_names_can_write_concurrently(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path}/store.db?durability=normal"
     rounds = 25
 
-    def make_visitor(model: Any, name: str, assigned: bool) -> None:
+    def visit_repeatedly(model: Any, name: str, assigned: bool) -> None:
         def body(tx: Any) -> None:
             visit = tx.get(model, "home", create_if_missing=True)
             if assigned:
@@ -129,10 +131,12 @@ def test_also_at_once(tmp_path: Path) -> None:
 
     with Database(url) as db:
         db.table.create()
-    ways: list[tuple[Any, str]] = [(EarlierVisit, "count"), (Visit, "views")]
+    names: list[tuple[Any, str]] = [(EarlierVisit, "count"), (Visit, "views")]
     with ThreadPoolExecutor(4) as pool:
-        done = [pool.submit(make_visitor, *way, assigned) for way in ways for assigned in (True, False)]
-        for each in done:
-            each.result()
+        done = [
+            pool.submit(visit_repeatedly, *each, assigned) for each in names for assigned in (True, False)
+        ]
+        for visitor in done:
+            visitor.result()
     with Database(url) as db:
         assert db.get_one(Visit, "home").views == 4 * rounds

@@ -1,4 +1,4 @@
-"""Renamed fields: an old item is read under the new name, and stored so when it is next written."""
+"""Renamed fields: an old item is read under the new names, and the next write stores it under them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ KEY = Parcel.key(street="main", number=1)
 OLD_KEY = OldParcel.key(street="main", number=1)
 
 
-async def one_old(db: Db, **values: Any) -> None:
+async def arrange_old(db: Db, **values: Any) -> None:
     await arrange(db, OldParcel(street="main", number=1, **{"qty": 3, "weight": 1.5, **values}))
 
 
@@ -76,8 +76,8 @@ async def one_old(db: Db, **values: Any) -> None:
 
 
 @everywhere
-async def test_every_way_of_reading_finds_the_old_values_under_the_new_names(db: Db) -> None:
-    await one_old(db, labels=["fragile"])
+async def test_every_kind_of_read_finds_old_values_under_the_new_names(db: Db) -> None:
+    await arrange_old(db, labels=["fragile"])
     rows = [
         await db.get(KEY),
         await db.get_one(KEY, consistent=False),
@@ -96,7 +96,7 @@ async def test_every_way_of_reading_finds_the_old_values_under_the_new_names(db:
 
 @everywhere
 async def test_a_projection_finds_old_values_too(db: Db) -> None:
-    await one_old(db)
+    await arrange_old(db)
     (row,) = await db.query(Parcel, street="main", only=["quantity", "kilos"]).all()
     assert (row.quantity, row.kilos) == (3, 1.5)
     (row,) = await scan_model(db, Parcel, only=["quantity"])
@@ -107,7 +107,7 @@ async def test_a_projection_finds_old_values_too(db: Db) -> None:
 
 @in_memory
 async def test_reading_writes_nothing(db: Db) -> None:
-    await one_old(db)
+    await arrange_old(db)
     before = await db.raw(KEY)
     async with db.transaction() as tx:
         parcel = await tx.get_one(KEY)
@@ -118,7 +118,7 @@ async def test_reading_writes_nothing(db: Db) -> None:
 
 
 @in_memory
-async def test_the_new_name_counts_when_both_are_stored_and_then_the_first_alias(db: Db) -> None:
+async def test_if_several_names_are_stored_the_new_name_wins_and_then_the_first_alias(db: Db) -> None:
     names = {"street": "main", "number": 1, "qty": 1, "quantity": 2, "mass": 7, "weight": 8}
     await put_raw(db, Parcel, {**raw_key(KEY), **encode_item(names)})
     parcel = await db.get_one(KEY)
@@ -132,18 +132,18 @@ async def test_the_new_name_counts_when_both_are_stored_and_then_the_first_alias
 
 
 @in_memory
-async def test_a_condition_of_a_query_is_about_what_is_stored(db: Db) -> None:
-    """The store evaluates it, and knows nothing of other names: run the bulk migration first."""
-    await one_old(db)
-    asked = db.query(Parcel, street="main", where=col(Parcel.quantity) == 3)
-    assert await asked.all() == []
+async def test_a_condition_of_a_query_sees_only_the_new_name(db: Db) -> None:
+    """The store evaluates it and does not know the aliases: run the bulk migration first."""
+    await arrange_old(db)
+    query = db.query(Parcel, street="main", where=col(Parcel.quantity) == 3)
+    assert await query.all() == []
     await db.migrate(Parcel)
-    assert [row.quantity for row in await asked.all()] == [3]
+    assert [row.quantity for row in await query.all()] == [3]
 
 
 @in_memory
-async def test_what_changes_tells_has_the_new_names(db: Db) -> None:
-    await one_old(db)
+async def test_tx_changes_uses_the_new_names(db: Db) -> None:
+    await arrange_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).quantity = 4
         (change,) = tx.changes()
@@ -158,7 +158,7 @@ async def test_what_changes_tells_has_the_new_names(db: Db) -> None:
 
 @everywhere
 async def test_a_write_moves_all_values_to_their_new_names(db: Db) -> None:
-    await one_old(db, labels=["fragile"])
+    await arrange_old(db, labels=["fragile"])
     await meanwhile(db, KEY, note="left at the door")
     assert await fetch_item(db, KEY) == {
         **raw_key(KEY),
@@ -169,7 +169,7 @@ async def test_a_write_moves_all_values_to_their_new_names(db: Db) -> None:
 
 
 @everywhere
-async def test_in_a_table_of_its_own_as_well(db: Db) -> None:
+async def test_renamed_fields_in_a_table_of_their_own_move_too(db: Db) -> None:
     await arrange(db, OldOwn(id="a", qty=3, weight=1.5), OldOwn(id="b", qty=4))
     assert [(own.quantity, own.kilos) for own in await scan_model(db, Own)] == [(3, 1.5), (4, None)]
     await meanwhile(db, Own.key("a"), quantity=5)
@@ -178,7 +178,7 @@ async def test_in_a_table_of_its_own_as_well(db: Db) -> None:
 
 
 @in_memory
-async def test_what_the_model_does_not_know_of_and_what_nobody_touched_stay_exactly_as_stored(db: Db) -> None:
+async def test_unknown_attributes_and_untouched_values_stay_exactly_as_stored(db: Db) -> None:
     odd = {"weight": {"N": "1.50000000000000000000000000000000001"}, "colour": {"S": "red"}}
     await put_raw(
         db, Parcel, {**raw_key(KEY), **encode_item({"street": "main", "number": 1, "qty": 1}), **odd}
@@ -189,8 +189,8 @@ async def test_what_the_model_does_not_know_of_and_what_nobody_touched_stay_exac
 
 
 @in_memory
-async def test_a_field_that_shows_its_default_does_not_get_in_the_way_and_is_not_written(db: Db) -> None:
-    await one_old(db)
+async def test_a_write_of_an_old_item_does_not_store_defaults(db: Db) -> None:
+    await arrange_old(db)
     await meanwhile(db, KEY, quantity=4)
     found = await fetch_item(db, KEY)
     assert found["quantity"] == {"N": "4"}
@@ -198,8 +198,8 @@ async def test_a_field_that_shows_its_default_does_not_get_in_the_way_and_is_not
 
 
 @in_memory
-async def test_a_stored_value_that_does_not_fit_any_more_matters_only_when_it_is_touched(db: Db) -> None:
-    await one_old(db)
+async def test_an_invalid_stored_value_does_not_prevent_writes_of_other_fields(db: Db) -> None:
+    await arrange_old(db)
     await db.send(update_raw(db, KEY, insured={"S": "by Lloyd's"}))
     await meanwhile(db, KEY, quantity=4)
     found = await fetch_item(db, KEY)
@@ -209,8 +209,8 @@ async def test_a_stored_value_that_does_not_fit_any_more_matters_only_when_it_is
 
 
 @in_memory
-async def test_a_list_that_is_changed_in_place_moves_too(db: Db) -> None:
-    await one_old(db, labels=["fragile"])
+async def test_a_list_that_is_changed_in_place_is_stored_under_the_new_name(db: Db) -> None:
+    await arrange_old(db, labels=["fragile"])
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).tags.append("heavy")
     found = await fetch_item(db, KEY)
@@ -219,15 +219,15 @@ async def test_a_list_that_is_changed_in_place_moves_too(db: Db) -> None:
 
 
 @in_memory
-async def test_a_value_that_is_taken_away_is_gone_under_both_names(db: Db) -> None:
-    await one_old(db)
+async def test_removing_a_value_removes_it_under_both_names(db: Db) -> None:
+    await arrange_old(db)
     await meanwhile(db, KEY, kilos=None)
     assert {"weight", "kilos"}.isdisjoint(await fetch_item(db, KEY))
 
 
 @everywhere
-async def test_an_increment_adds_to_the_old_value_and_keeps_to_the_bounds(db: Db) -> None:
-    await one_old(db)
+async def test_an_increment_adds_to_the_old_value(db: Db) -> None:
+    await arrange_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).field("quantity").increment_by(-2)
     found = await fetch_item(db, KEY)
@@ -240,7 +240,7 @@ async def test_an_increment_adds_to_the_old_value_and_keeps_to_the_bounds(db: Db
 
 @in_memory
 async def test_an_increment_below_the_bound_is_refused_on_an_old_item_too(db: Db) -> None:
-    await one_old(db)
+    await arrange_old(db)
     with expect_failure(InvalidFieldError, "quantity"):
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).field("quantity").increment_by(-4)
@@ -249,7 +249,7 @@ async def test_an_increment_below_the_bound_is_refused_on_an_old_item_too(db: Db
 
 @everywhere
 async def test_an_old_item_can_be_deleted(db: Db) -> None:
-    await one_old(db)
+    await arrange_old(db)
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(KEY))
     assert await db.raw(KEY) is None
@@ -270,12 +270,12 @@ async def test_several_old_items_move_in_one_transaction(db: Db) -> None:
     ]
 
 
-# --- locks ------------------------------------------------------------------------------------------------
+# --- locks and contention ---------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_what_another_program_changes_under_an_old_name_meanwhile_is_contention(db: Db) -> None:
-    await one_old(db)
+async def test_a_change_by_another_program_under_an_old_name_is_contention(db: Db) -> None:
+    await arrange_old(db)
     with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).quantity += 1
@@ -286,9 +286,9 @@ async def test_what_another_program_changes_under_an_old_name_meanwhile_is_conte
 
 
 @everywhere
-async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db) -> None:
-    """To a field that was not there, and that this transaction never looked at."""
-    await one_old(db)
+async def test_a_field_that_another_program_adds_meanwhile_is_contention(db: Db) -> None:
+    """The field was not stored, and this transaction never read it."""
+    await arrange_old(db)
     with expect_contention():
         async with db.transaction() as tx:
             (await tx.get_one(KEY)).quantity += 1
@@ -299,8 +299,8 @@ async def test_what_another_program_adds_meanwhile_is_not_lost(db: Db) -> None:
 
 
 @everywhere
-async def test_what_another_program_adds_and_this_one_does_not_know_of_is_not_lost_either(db: Db) -> None:
-    await one_old(db)
+async def test_an_unknown_attribute_that_another_program_adds_meanwhile_is_kept(db: Db) -> None:
+    await arrange_old(db)
     async with db.transaction() as tx:
         (await tx.get_one(KEY)).quantity += 1
         await db.send(update_raw(db, KEY, colour={"S": "red"}))
@@ -309,17 +309,17 @@ async def test_what_another_program_adds_and_this_one_does_not_know_of_is_not_lo
 
 
 @everywhere
-@pytest.mark.parametrize("how", ["read", "written", "incremented"])
-async def test_a_field_that_comes_up_under_an_old_name_meanwhile_is_contention(db: Db, how: str) -> None:
-    assert await db.get(Own, "a") is None  # so that the table is there
+@pytest.mark.parametrize("use", ["read", "written", "incremented"])
+async def test_a_field_that_appears_under_an_old_name_meanwhile_is_contention(db: Db, use: str) -> None:
+    assert await db.get(Own, "a") is None  # the first use creates the table
     await put_raw(db, Own, encode_item({"_id": "a", "insured": False}))
     with expect_contention():
         async with db.transaction() as tx:
             own = await tx.get_one(Own, "a")
-            if how == "read":
+            if use == "read":
                 own.insured = own.quantity == 0
                 own.insured = True
-            elif how == "written":
+            elif use == "written":
                 own.quantity = 1
             else:
                 own.field("quantity").increment_by(1)
@@ -328,7 +328,7 @@ async def test_a_field_that_comes_up_under_an_old_name_meanwhile_is_contention(d
 
 
 @in_memory
-async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db) -> None:
+async def test_an_old_item_that_was_only_read_is_locked_under_its_stored_names(db: Db) -> None:
     await arrange(db, OldParcel(street="main", number=1, qty=3), OldParcel(street="main", number=2))
     with expect_contention():
         async with db.transaction() as tx:
@@ -341,7 +341,7 @@ async def test_an_old_item_that_was_only_read_is_checked_as_it_was_stored(db: Db
 
 
 @in_memory
-async def test_rows_that_nobody_looked_at_take_no_part(db: Db) -> None:
+async def test_rows_whose_fields_were_not_read_are_not_locked(db: Db) -> None:
     await arrange(db, *(OldParcel(street="main", number=n) for n in range(3)))
     async with db.transaction() as tx:
         rows = [row async for row in tx.query(Parcel, street="main")]
@@ -361,8 +361,8 @@ async def test_a_transaction_that_only_reads_notices_a_change_under_an_old_name(
 
 
 @in_memory
-async def test_a_run_that_was_contended_succeeds_on_what_is_stored_now(db: Db) -> None:
-    await one_old(db)
+async def test_a_retry_after_contention_uses_the_new_stored_value(db: Db) -> None:
+    await arrange_old(db)
     disturbed = iter([True, False])
 
     async def body(tx: Any) -> int:
@@ -379,8 +379,8 @@ async def test_a_run_that_was_contended_succeeds_on_what_is_stored_now(db: Db) -
 
 
 @everywhere
-async def test_a_blind_update_of_a_value_that_is_under_its_old_name_is_refused(db: Db) -> None:
-    await one_old(db)
+async def test_a_blind_update_of_a_value_stored_under_an_old_name_is_refused(db: Db) -> None:
+    await arrange_old(db)
     for expected in (1.5, None):
         with expect_failure(InvalidModelUpdateError):
             async with db.transaction() as tx:
@@ -400,8 +400,8 @@ async def test_a_blind_update_of_a_value_that_is_under_its_old_name_is_refused(d
 
 
 @in_memory
-async def test_a_blind_update_of_other_fields_leaves_old_names_for_later(db: Db) -> None:
-    await one_old(db)
+async def test_a_blind_update_of_other_fields_keeps_old_names(db: Db) -> None:
+    await arrange_old(db)
     async with db.transaction() as tx:
         tx.update(Parcel, {"street": "main", "number": 1, "note": None}, {"note": "x"})
     parcel = await db.get_one(KEY)
@@ -409,8 +409,8 @@ async def test_a_blind_update_of_other_fields_leaves_old_names_for_later(db: Db)
 
 
 @everywhere
-async def test_create_or_put_expects_under_both_names_and_leaves_none_of_the_old(db: Db) -> None:
-    await one_old(db)
+async def test_create_or_put_checks_both_names_and_removes_old_ones(db: Db) -> None:
+    await arrange_old(db)
     new = {"street": "main", "number": 1, "quantity": 1}
     with expect_contention():
         async with db.transaction() as tx:
@@ -423,7 +423,7 @@ async def test_create_or_put_expects_under_both_names_and_leaves_none_of_the_old
     assert {"qty", "weight", "kilos"}.isdisjoint(found)
 
 
-# --- what can be renamed ------------------------------------------------------------------------------------
+# --- declarations -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -436,9 +436,7 @@ async def test_create_or_put_expects_under_both_names_and_leaves_none_of_the_old
         ({"aliases": ["mail"], "unique": True}, "a unique field cannot be renamed"),
     ],
 )
-def test_an_alias_that_cannot_work_is_told_when_the_class_is_made(
-    options: dict[str, Any], problem: str
-) -> None:
+def test_an_invalid_alias_is_refused_when_the_class_is_defined(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ModelDefinitionError, match=problem):
 
         class Wrong(Model):
@@ -447,7 +445,7 @@ def test_an_alias_that_cannot_work_is_told_when_the_class_is_made(
             other: str = field(default="", **options)  # type: ignore[misc]
 
 
-def test_part_of_a_key_cannot_be_renamed() -> None:
+def test_a_part_of_a_key_cannot_be_renamed() -> None:
     with pytest.raises(ModelDefinitionError, match="part of a key cannot be renamed"):
 
         class Wrong(Model):
@@ -467,7 +465,7 @@ class Derived(Base):
 
 
 @in_memory
-async def test_a_derived_model_has_the_aliases_of_its_base_and_its_own(db: Db) -> None:
+async def test_a_derived_model_has_its_own_aliases_and_those_of_its_base(db: Db) -> None:
     key = Derived.key("a")
     item = {**raw_key(key), **encode_item({"id": "a", "kind": "special", "length": 3, "color": "blue"})}
     await put_raw(db, Derived, item)

@@ -1,6 +1,6 @@
-"""Bulk runs beside programs that write meanwhile, old ones and new ones: no update is lost, every item ends converted.
+"""Bulk runs beside old and new programs that write: no update is lost, and every item is converted in the end.
 
-Old programs know nothing of the index, so what they tag is put right by the run after their end.
+Old programs do not know the index; a run after their end corrects the index attributes of the things they tagged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCRIPT = "racing_writer.py"
 
 
 def fill(url: str) -> None:
-    """Have things stored by the first program, in a table that has what the last one needs."""
+    """Store things with the first version of the model, in a table with the index of the last."""
     with Database(url) as db:
         db.table.create(models=[Thing])
     with Database(url) as db, db.transaction() as tx:
@@ -41,20 +41,20 @@ def fill(url: str) -> None:
             tx.create(FirstThing, id=number, size=initial_size(number), qty=number)
 
 
-def assert_all_is_there(db: Database, hits: Counter[int], quantities: Counter[int]) -> None:
-    """After a last run, when the old programs have ended."""
+def check_final_state(db: Database, hits: Counter[int], quantities: Counter[int]) -> None:
+    """Check all things and the index after a final run, when the old programs have ended."""
     last = db.migrate(Thing)
     assert (last.found, last.failed) == (ITEMS, 0)
     things = [db.get_one(Thing, number) for number in range(ITEMS)]
-    said = f"(HOLDALL_SEED={SEED})"
-    assert [thing.marks for thing in things] == [["converted"]] * ITEMS, said
-    assert [thing.size for thing in things] == [initial_size(number) * 2 for number in range(ITEMS)], said
-    assert [thing.hits for thing in things] == [hits[number] for number in range(ITEMS)], said
-    assert [thing.quantity for thing in things] == [n + quantities[n] for n in range(ITEMS)], said
+    seed = f"(HOLDALL_SEED={SEED})"
+    assert [thing.marks for thing in things] == [["converted"]] * ITEMS, seed
+    assert [thing.size for thing in things] == [initial_size(number) * 2 for number in range(ITEMS)], seed
+    assert [thing.hits for thing in things] == [hits[number] for number in range(ITEMS)], seed
+    assert [thing.quantity for thing in things] == [n + quantities[n] for n in range(ITEMS)], seed
     for tag in filter(None, TAGS):
         found = [row.id for row in db.query(Thing, index="by_tag", tag=tag)]
-        assert found == [thing.id for thing in things if thing.tag == tag], said
-    assert db.migrate(Thing).changed == 0, said
+        assert found == [thing.id for thing in things if thing.tag == tag], seed
+    assert db.migrate(Thing).changed == 0, seed
 
 
 def add_up(counters: list[Counter[int]]) -> Counter[int]:
@@ -71,7 +71,7 @@ def url(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("store", ["file", *(NAMES if TORTURE else NAMES[::2])])
-def test_beside_threads(url: str) -> None:
+def test_a_run_beside_threads(url: str) -> None:
     fill(url)
     with ExitStack() as stack:
         db = stack.enter_context(Database(url))
@@ -82,13 +82,13 @@ def test_beside_threads(url: str) -> None:
         assert db.migrate(Thing, segments=2).found == ITEMS
         for each in done:
             each.result()
-        assert_all_is_there(
+        check_final_state(
             db, add_up([work.hits for work in works]), add_up([work.quantities for work in works])
         )
 
 
 @pytest.mark.parametrize("store", ["file", *(NAMES if TORTURE else NAMES[1:])])
-def test_beside_tasks(url: str) -> None:
+def test_a_run_beside_tasks(url: str) -> None:
     works = [Work(version, f"{SEED} {place}", ROUNDS, ITEMS) for place, version in enumerate(VERSIONS)]
 
     async def all_at_once() -> Any:
@@ -104,12 +104,12 @@ def test_beside_tasks(url: str) -> None:
     fill(url)
     assert asyncio.run(all_at_once()).found == ITEMS
     with Database(url) as db:
-        assert_all_is_there(
+        check_final_state(
             db, add_up([work.hits for work in works]), add_up([work.quantities for work in works])
         )
 
 
-def test_beside_processes(tmp_path: Path) -> None:
+def test_a_run_beside_processes(tmp_path: Path) -> None:
     url = f"embedded:{tmp_path}/store.db?durability=normal"
     fill(url)
     with ExitStack() as stack:
@@ -123,10 +123,10 @@ def test_beside_processes(tmp_path: Path) -> None:
             writer.tell("go")
         with Database(url) as db:
             assert db.migrate(Thing, segments=2).found == ITEMS
-        told = [json.loads("".join(writer.finish())) for writer in writers]
+        results = [json.loads("".join(writer.finish())) for writer in writers]
     hits, quantities = (
-        add_up([Counter({int(number): count for number, count in each[place].items()}) for each in told])
+        add_up([Counter({int(number): count for number, count in each[place].items()}) for each in results])
         for place in (0, 1)
     )
     with Database(url) as db:
-        assert_all_is_there(db, hits, quantities)
+        check_final_state(db, hits, quantities)
