@@ -6,6 +6,7 @@ library's.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,7 +15,13 @@ from rig.behaviour_models import arrange, expect_contention, expect_failure, mea
 
 from holdall import Index, Key, Model, SortKey, field
 from holdall.core import CreateTable, KeyAttribute, TableSchema, encode_item
-from holdall.errors import FrozenItemError, InvalidFieldError, InvalidOptionsError, ModelDefinitionError
+from holdall.errors import (
+    FrozenItemError,
+    InvalidFieldError,
+    InvalidOptionsError,
+    ModelDefinitionError,
+    TableExistsError,
+)
 
 BY_PLACE = Index("by_place", key=["country", "city"], sort_key=["people"])
 
@@ -55,7 +62,8 @@ async def make_tables(db: Db, *models: type[Model]) -> None:
         own = model._schema.table is not None
         partition, sort = (KeyAttribute("_id"), None) if own else (KeyAttribute("pk"), KeyAttribute("sk"))
         indexes = tuple(index.schema for index in model._schema.indexes.values())
-        await db.send(CreateTable(TableSchema(db.table_of(model), partition, sort, indexes)))
+        with suppress(TableExistsError):  # DynamoDB Local's shared table has all its indexes from the start
+            await db.send(CreateTable(TableSchema(db.table_of(model), partition, sort, indexes)))
 
 
 async def towns(db: Db, town: Town_, country: str, city: str) -> list[str]:
