@@ -1,8 +1,8 @@
-"""Models with sort keys and indexes of every kind, and what their values are ordered by.
+"""Models with sort keys and indexes of every kind, and the order of their values.
 
-A `Kind` is a type of key component: its annotation, values worth trying, and the order that the layout promises for
-them. In the one table that is the order of the values themselves. In a model's own table, whose form is the JavaScript
-library's, a number alone is ordered as a number, a text as a text, and in a key of several parts everything is text.
+A `Kind` is a type of key component: its annotation, values worth testing, and the order that the layout promises for
+them. In the shared table that is the order of the values themselves. In a model's own table, whose form is the
+JavaScript library's, a single number is ordered as a number, and the parts of a longer key are ordered as text.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ __all__ = ["KINDS", "ONE_TABLE", "OWN_TABLES", "Kind", "Shape"]
 
 @dataclass(frozen=True, repr=False)
 class Kind:
-    """A type of key component. ``text`` is its text in a key of several parts of an own table."""
+    """A type of key component. ``text`` converts a value to its text in a longer key in a model's own table."""
 
     annotation: Any
     values: Sequence[Any]
     order: Callable[[Any], Any]
     text: Callable[[Any], str] | None = None
-    """None where the kind is not for own tables."""
+    """None if the kind cannot be used in a model's own table."""
     foreign: Sequence[Any] = ()
-    """The values for own tables, where those are others."""
+    """The values for a model's own table, if they differ."""
 
-    def pool(self, *, own: bool, alone: bool) -> list[Any]:
-        """The values that can be part of a key; no key is empty."""
+    def list_values(self, *, own: bool, alone: bool) -> list[Any]:
+        """Return the values that can be part of a key. A key that consists of one part cannot be empty."""
         values = self.foreign if own and self.foreign else self.values
         return [value for value in values if not alone or value not in ("", b"")]
 
 
-def _exactly(number: Any) -> Decimal:
+def _to_decimal(number: Any) -> Decimal:
     return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
 
 
@@ -62,16 +62,18 @@ _IDS = (UUID(int=0), UUID(int=2**128 - 1), UUID(int=1), UUID("9" * 32), UUID("a"
 _BYTES = (b"", b"\0", b"a", b"a\0", b"ab", b"\xff", b"\xff\0", b"\x7f", b"\x80")
 
 
-def _time_text(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 KINDS: Mapping[str, Kind] = {
     "text": Kind(str, (*_TEXTS, *_ODD_TEXTS), str, str, (*_TEXTS, "a\x01", "\x01", "a\x02")),
-    "int": Kind(int, (*_INTS, *_LARGE_INTS), _exactly, str, _INTS),
-    "float": Kind(float, (*_FLOATS, *_LARGE_FLOATS), _exactly),
-    "decimal": Kind(Decimal, [Decimal(t) for t in ("0", "1.10", "-1.1", "1E+100", "1E-100", "3")], _exactly),
-    "time": Kind(datetime, _TIMES, lambda moment: moment.astimezone(UTC), _time_text),
+    "int": Kind(int, (*_INTS, *_LARGE_INTS), _to_decimal, str, _INTS),
+    "float": Kind(float, (*_FLOATS, *_LARGE_FLOATS), _to_decimal),
+    "decimal": Kind(
+        Decimal, [Decimal(t) for t in ("0", "1.10", "-1.1", "1E+100", "1E-100", "3")], _to_decimal
+    ),
+    "time": Kind(datetime, _TIMES, lambda moment: moment.astimezone(UTC), _format_time),
     "bool": Kind(bool, (False, True), int, lambda flag: "true" if flag else "false"),
     "id": Kind(UUID, _IDS, lambda uuid: uuid.hex, str),
     "bytes": Kind(bytes, _BYTES, bytes),
@@ -91,10 +93,10 @@ class Shape:
         return self.model.__name__
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(repr(self))  # what Hypothesis shows of it
+        printer.text(repr(self))  # Hypothesis prints this
 
-    def place(self, row: Any, *, index: bool = False) -> tuple[Any, ...]:
-        """What a row's place among the others is decided by, in the table or in the index."""
+    def rank(self, row: Any, *, index: bool = False) -> tuple[Any, ...]:
+        """Return the values by which rows are ordered, in the table or in the index."""
         kinds, letter = (self.index, "i") if index else (self.sort, "s")
         values = [getattr(row, f"{letter}{number}") for number in range(len(kinds))]
         if self.own and len(kinds) > 1:
@@ -106,12 +108,12 @@ class Shape:
         return tuple(kind.order(value) for kind, value in zip(kinds, values, strict=True))
 
     def is_indexed(self, row: Any) -> bool:
-        """Whether a row is in the index: it has all its components, and what they make is not empty."""
+        """Whether the index contains a row: it has all components, and they do not form an empty key."""
         values = [getattr(row, f"i{number}") for number in range(len(self.index))]
         return row.group is not None and None not in values and values not in ([""], [b""])
 
     def is_ordered(self, kind: Kind, *, index: bool = False) -> bool:
-        """Whether a component can be asked for by < and >."""
+        """Whether a query can compare a component with < and >."""
         kinds = self.index if index else self.sort
         alone = len(kinds) == 1
         if not self.own:
@@ -119,7 +121,7 @@ class Shape:
         return kind.annotation is not bool if alone else kind.annotation in (str, datetime, UUID)
 
 
-def _shape(sort: str, index: str, *, own: bool = False) -> Shape:
+def _define_shape(sort: str, index: str, *, own: bool = False) -> Shape:
     sorts = tuple(KINDS[name] for name in sort.split())
     indexed = tuple(KINDS[name] for name in index.split())
     name = ("Own" if own else "") + "".join(word.title() for word in sort.split())
@@ -144,26 +146,26 @@ def _shape(sort: str, index: str, *, own: bool = False) -> Shape:
 
 
 ONE_TABLE: Sequence[Shape] = [
-    _shape("text", "int"),
-    _shape("int", "text"),
-    _shape("float", "time"),
-    _shape("decimal", "bytes"),
-    _shape("time", "float"),
-    _shape("id", "bool text"),
-    _shape("bytes", "id int"),
-    _shape("bool", "int int"),
-    _shape("text text", "text text"),
-    _shape("int text", "float text"),
-    _shape("text int bool", "time id"),
-    _shape("bytes float", "decimal bytes"),
-    _shape("time id", "text int bool"),
-    _shape("bool text time", "bytes text"),
+    _define_shape("text", "int"),
+    _define_shape("int", "text"),
+    _define_shape("float", "time"),
+    _define_shape("decimal", "bytes"),
+    _define_shape("time", "float"),
+    _define_shape("id", "bool text"),
+    _define_shape("bytes", "id int"),
+    _define_shape("bool", "int int"),
+    _define_shape("text text", "text text"),
+    _define_shape("int text", "float text"),
+    _define_shape("text int bool", "time id"),
+    _define_shape("bytes float", "decimal bytes"),
+    _define_shape("time id", "text int bool"),
+    _define_shape("bool text time", "bytes text"),
 ]
 
 OWN_TABLES: Sequence[Shape] = [
-    _shape("text", "int", own=True),
-    _shape("int", "text", own=True),
-    _shape("text text", "text int", own=True),
-    _shape("int text", "time", own=True),
-    _shape("time id", "bool", own=True),
+    _define_shape("text", "int", own=True),
+    _define_shape("int", "text", own=True),
+    _define_shape("text text", "text int", own=True),
+    _define_shape("int text", "time", own=True),
+    _define_shape("time id", "bool", own=True),
 ]

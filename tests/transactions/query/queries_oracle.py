@@ -1,7 +1,7 @@
-"""What queries have to give: questions drawn at random, each as a query of ours and as a filter in Python.
+"""An oracle for queries: random queries, each with its expected result, computed by a filter in Python.
 
-A `Wish` is a condition in both forms: the clause that a caller would write, and a function that says of a row whether
-it is met. What DynamoDB says of absence: equal to nothing, unequal to everything, otherwise nothing is true of it.
+A `Criterion` is a condition in two forms: the clause that a caller would write, and a function that decides whether a
+row meets it. In DynamoDB, an absent attribute is equal to nothing, unequal to everything, and meets no other condition.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from queries_models import KINDS, Kind, Shape
 from holdall import col
 from holdall.models.fields.conditions import Clause
 
-__all__ = ["Asked", "Wish", "draw_query", "compare_component", "partitions", "rows", "wishes"]
+__all__ = ["RandomQuery", "Criterion", "draw_query", "compare_component", "partitions", "rows", "criteria"]
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @dataclass(frozen=True)
-class Wish:
+class Criterion:
     """A condition, as a clause and as a function."""
 
     clause: Clause
-    met: Callable[[Any], bool] = field(repr=False)
+
+    is_met: Callable[[Any], bool] = field(repr=False)
 
 
-# --- rows -----------------------------------------------------------------------------------------------
+# --- rows -------------------------------------------------------------------------------------------------
 
 _TEXTS = [None, "", "a", "ab", "b", "😀é", "a\0b", "\x01"]
 _NUMS = [None, 0, 1, -1, 7, 10, 10**20]
@@ -59,19 +60,19 @@ _PLAIN: dict[str, Sequence[Any]] = {
     "marks": _MARKS,
     "place": _PLACES,
 }
-# what JavaScript can read back
+# the values that JavaScript can read back
 _SAFE: dict[str, Sequence[Any]] = {**_PLAIN, "num": _NUMS[:-1], "real": _REALS[:-1]}
 
 
 def partitions(shape: Shape, name: str) -> st.SearchStrategy[str]:
-    """Partition keys that are easily taken for each other."""
+    """Return partition keys that are easily confused with each other."""
     odd = ["", "#", "%23", "%", "##", " ", "é😀", "\x01", *([] if shape.own else ["\0", "\0#"])]
     return st.sampled_from([name + end for end in odd])
 
 
 @st.composite
 def rows(draw: Draw, shape: Shape, partition: str, most: int = 12) -> list[Any]:
-    """Rows of one partition, no two under one key; their index keys begin with the partition's name."""
+    """Draw rows of one partition, with different keys; their index keys begin with the partition's name."""
     names: dict[str, Sequence[Any]] = {
         f"s{n}": _pool(shape, kind, shape.sort) for n, kind in enumerate(shape.sort)
     }
@@ -85,26 +86,26 @@ def rows(draw: Draw, shape: Shape, partition: str, most: int = 12) -> list[Any]:
     }
     one = st.fixed_dictionaries({name: st.sampled_from(pool) for name, pool in names.items()})
     found = draw(st.lists(one, max_size=most))
-    made = {}
+    rows_by_rank = {}
     for values in found:
         row = shape.model(p=partition, **values)
-        made[shape.place(row)] = row
-    return list(made.values())
+        rows_by_rank[shape.rank(row)] = row
+    return list(rows_by_rank.values())
 
 
 def _pool(shape: Shape, kind: Kind, kinds: Sequence[Kind]) -> list[Any]:
-    return kind.pool(own=shape.own, alone=len(kinds) == 1)
+    return kind.list_values(own=shape.own, alone=len(kinds) == 1)
 
 
-# --- ranges of sort keys --------------------------------------------------------------------------------
+# --- ranges of sort keys ----------------------------------------------------------------------------------
 
 
 @st.composite
-def _range(draw: Draw, shape: Shape, index: bool) -> Wish | None:
-    """A condition on the first components of a sort key: some fixed, the next one compared."""
+def _range(draw: Draw, shape: Shape, index: bool) -> Criterion | None:
+    """Draw a condition on the first components of a sort key: some have fixed values, and the next one is compared."""
     kinds, letter = (shape.index, "i") if index else (shape.sort, "s")
     fixed = draw(st.integers(0, len(kinds)))
-    wishes = [
+    criteria = [
         compare_component(f"{letter}{n}", kinds[n], shape, "==", [draw(_value(shape, kinds[n], kinds))])
         for n in range(fixed)
     ]
@@ -112,10 +113,10 @@ def _range(draw: Draw, shape: Shape, index: bool) -> Wish | None:
         kind, name = kinds[fixed], f"{letter}{fixed}"
         for operator in draw(st.sampled_from(_comparisons(shape, kind, index))):
             values = [draw(_value(shape, kind, kinds)) for _ in range(2 if operator == "between" else 1)]
-            wishes.append(compare_component(name, kind, shape, operator, values))
-    if not wishes:
+            criteria.append(compare_component(name, kind, shape, operator, values))
+    if not criteria:
         return None
-    return _join(draw(st.permutations(wishes)), and_, all)
+    return _join(draw(st.permutations(criteria)), and_, all)
 
 
 def _comparisons(shape: Shape, kind: Kind, index: bool) -> list[list[str]]:
@@ -139,49 +140,53 @@ def _comparisons(shape: Shape, kind: Kind, index: bool) -> list[list[str]]:
 
 
 def _value(shape: Shape, kind: Kind, kinds: Sequence[Kind]) -> st.SearchStrategy[Any]:
-    # what cannot be stored alone, the empty text, can still be compared with
-    return st.sampled_from(kind.pool(own=shape.own, alone=False))
+    # an empty text cannot be a key, but a key can be compared with it
+    return st.sampled_from(kind.list_values(own=shape.own, alone=False))
 
 
-def compare_component(name: str, kind: Kind, shape: Shape, operator: str, values: Sequence[Any]) -> Wish:
-    """A comparison of one component of a key."""
+def compare_component(name: str, kind: Kind, shape: Shape, operator: str, values: Sequence[Any]) -> Criterion:
+    """Return a criterion that compares one component of a key."""
     column = col(getattr(shape.model, name))
     order = kind.order if kind.text is None or not shape.own or _is_alone(shape, name) else kind.text
     ends = [order(value) for value in values]
     match operator:
         case "==":
-            return Wish(column == values[0], lambda row: order(getattr(row, name)) == ends[0])
+            return Criterion(column == values[0], lambda row: order(getattr(row, name)) == ends[0])
         case "<":
-            return Wish(column < values[0], lambda row: order(getattr(row, name)) < ends[0])
+            return Criterion(column < values[0], lambda row: order(getattr(row, name)) < ends[0])
         case "<=":
-            return Wish(column <= values[0], lambda row: order(getattr(row, name)) <= ends[0])
+            return Criterion(column <= values[0], lambda row: order(getattr(row, name)) <= ends[0])
         case ">":
-            return Wish(column > values[0], lambda row: order(getattr(row, name)) > ends[0])
+            return Criterion(column > values[0], lambda row: order(getattr(row, name)) > ends[0])
         case ">=":
-            return Wish(column >= values[0], lambda row: order(getattr(row, name)) >= ends[0])
+            return Criterion(column >= values[0], lambda row: order(getattr(row, name)) >= ends[0])
         case "between":
-            return Wish(column.between(*values), lambda row: ends[0] <= order(getattr(row, name)) <= ends[1])
+            return Criterion(
+                column.between(*values), lambda row: ends[0] <= order(getattr(row, name)) <= ends[1]
+            )
         case _:
-            return Wish(column.begins_with(values[0]), lambda row: getattr(row, name).startswith(values[0]))
+            return Criterion(
+                column.begins_with(values[0]), lambda row: getattr(row, name).startswith(values[0])
+            )
 
 
 def _is_alone(shape: Shape, name: str) -> bool:
     return len(shape.index if name.startswith("i") else shape.sort) == 1
 
 
-def _join(wishes: Sequence[Wish], operator: Callable[[Any, Any], Any], verdict: Any) -> Wish:
-    clause = reduce(operator, [wish.clause for wish in wishes])
-    return Wish(clause, lambda row: bool(verdict(wish.met(row) for wish in wishes)))
+def _join(criteria: Sequence[Criterion], operator: Callable[[Any, Any], Any], verdict: Any) -> Criterion:
+    clause = reduce(operator, [criterion.clause for criterion in criteria])
+    return Criterion(clause, lambda row: bool(verdict(criterion.is_met(row) for criterion in criteria)))
 
 
-# --- conditions on the rest -----------------------------------------------------------------------------
+# --- conditions on other fields ---------------------------------------------------------------------------
 
 _ABSENT: Any = object()
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A field, or something inside of it: how to ask for it, and how to find it in a row."""
+class _Target:
+    """A field, or a value inside it: how a query refers to it, and how to find it in a row."""
 
     name: str
     path: tuple[str | int, ...]
@@ -204,22 +209,22 @@ class _Place:
 
 
 _INSIDE = [
-    _Place("place", ("city",), ["Zürich", "", "A", "Aachen"]),
-    _Place("place", ("spots", 1), [1, 2]),
-    _Place("place", ("deep", "x"), [5, -1, 0]),
-    _Place("tags", (0,), ["a", "ab"]),
+    _Target("place", ("city",), ["Zürich", "", "A", "Aachen"]),
+    _Target("place", ("spots", 1), [1, 2]),
+    _Target("place", ("deep", "x"), [5, -1, 0]),
+    _Target("tags", (0,), ["a", "ab"]),
 ]
 _COMPARED = [
-    *(_Place(name, (), _PLAIN[name][1:]) for name in ("text", "num", "real", "when", "data")),
+    *(_Target(name, (), _PLAIN[name][1:]) for name in ("text", "num", "real", "when", "data")),
     *_INSIDE,
 ]
 
 
-def wishes(shape: Shape) -> st.SearchStrategy[Wish]:
-    """Conditions of every kind, nested."""
+def criteria(shape: Shape) -> st.SearchStrategy[Criterion]:
+    """Return nested conditions of every kind."""
     places = list(_COMPARED)
-    if not shape.own:  # there, what is in the key is nowhere else
-        places += [_Place(f"s{n}", (), kind.values) for n, kind in enumerate(shape.sort) if _plain_key(kind)]
+    if not shape.own:  # a model's own table stores key components only in the key
+        places += [_Target(f"s{n}", (), kind.values) for n, kind in enumerate(shape.sort) if _plain_key(kind)]
     terms = st.one_of(
         st.sampled_from(places).flatmap(lambda place: _compare_term(shape, place)),
         st.sampled_from(places).flatmap(lambda place: _option_term(shape, place)),
@@ -235,24 +240,24 @@ def _plain_key(kind: Kind) -> bool:
     return kind.annotation in (str, int, float, bytes)
 
 
-def _combine(inner: st.SearchStrategy[Wish]) -> st.SearchStrategy[Wish]:
+def _combine(inner: st.SearchStrategy[Criterion]) -> st.SearchStrategy[Criterion]:
     several = st.lists(inner, min_size=2, max_size=3)
     return st.one_of(
-        several.map(lambda wishes: _join(wishes, and_, all)),
-        several.map(lambda wishes: _join(wishes, or_, any)),
-        inner.map(lambda wish: Wish(~wish.clause, lambda row: not wish.met(row))),
+        several.map(lambda criteria: _join(criteria, and_, all)),
+        several.map(lambda criteria: _join(criteria, or_, any)),
+        inner.map(lambda criterion: Criterion(~criterion.clause, lambda row: not criterion.is_met(row))),
     )
 
 
 @st.composite
-def _compare_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
+def _compare_term(draw: Draw, shape: Shape, place: _Target) -> Criterion:
     operator = draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "between"]))
     value = draw(st.sampled_from([value for value in place.values if value is not None]))
     other = draw(st.sampled_from([value for value in place.values if value is not None]))
     low, high = sorted([value, other])
     column = place.column(shape)
     if place.name == "num" and draw(st.booleans()):
-        value += 0.5  # no int could be it, and all can be compared with it
+        value += 0.5  # equal to no int, but comparable with all
 
     def is_met(row: Any) -> bool:
         found = place.find(row)
@@ -278,29 +283,34 @@ def _compare_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
         ">=": lambda: column >= value,
         "between": lambda: column.between(low, high),
     }[operator]()
-    return Wish(clause, is_met)
+    return Criterion(clause, is_met)
 
 
 @st.composite
-def _option_term(draw: Draw, shape: Shape, place: _Place) -> Wish:
+def _option_term(draw: Draw, shape: Shape, place: _Target) -> Criterion:
     values = [value for value in place.values if value is not None]
     options = draw(st.lists(st.sampled_from(values), min_size=1, max_size=4))
-    return Wish(place.column(shape).in_(*options), lambda row: place.find(row) in options)
+    return Criterion(place.column(shape).in_(*options), lambda row: place.find(row) in options)
 
 
 @st.composite
-def _presence_term(draw: Draw, shape: Shape) -> Wish:
-    places = [*_COMPARED, _Place("flag", (), []), _Place("tags", (), []), _Place("place", ("deep", "y"), [])]
+def _presence_term(draw: Draw, shape: Shape) -> Criterion:
+    places = [
+        *_COMPARED,
+        _Target("flag", (), []),
+        _Target("tags", (), []),
+        _Target("place", ("deep", "y"), []),
+    ]
     place = draw(st.sampled_from(places))
     column = place.column(shape)
     clauses = [column.exists(), column.absent(), column == None, column != None]  # noqa: E711 - builds a clause
     there = draw(st.integers(0, 3))
-    return Wish(clauses[there], lambda row: (place.find(row) is not _ABSENT) == (there in (0, 3)))
+    return Criterion(clauses[there], lambda row: (place.find(row) is not _ABSENT) == (there in (0, 3)))
 
 
 @st.composite
-def _part_term(draw: Draw, shape: Shape) -> Wish:
-    """Beginnings and members."""
+def _part_term(draw: Draw, shape: Shape) -> Criterion:
+    """Draw a criterion on the beginning of a value, or on a member."""
     name = draw(st.sampled_from(["text", "data", "tags", "marks", "city"]))
     if name == "city":
         place, values = _INSIDE[0], ["Z", "", "ch", "A"]
@@ -311,7 +321,7 @@ def _part_term(draw: Draw, shape: Shape) -> Wish:
             "tags": ["a", "ab", "", "b"],
             "marks": [1, 2, -3, 5],
         }
-        place, values = _Place(name, (), []), parts[name]
+        place, values = _Target(name, (), []), parts[name]
     part = draw(st.sampled_from(values))
     column = place.column(shape)
     begins = name in ("text", "data", "city") and (name == "data" or draw(st.booleans()))
@@ -322,15 +332,15 @@ def _part_term(draw: Draw, shape: Shape) -> Wish:
             return False
         return found.startswith(part) if begins else part in found
 
-    return Wish(column.begins_with(part) if begins else column.contains(part), is_met)
+    return Criterion(column.begins_with(part) if begins else column.contains(part), is_met)
 
 
 @st.composite
-def _size_term(draw: Draw, shape: Shape) -> Wish:
+def _size_term(draw: Draw, shape: Shape) -> Criterion:
     place = draw(
         st.sampled_from(
-            [_Place(name, (), []) for name in ("text", "data", "tags", "marks", "place")]
-            + [_Place("place", ("spots",), [])]
+            [_Target(name, (), []) for name in ("text", "data", "tags", "marks", "place")]
+            + [_Target("place", ("spots",), [])]
         )
     )
     size = draw(st.integers(0, 4))
@@ -356,37 +366,37 @@ def _size_term(draw: Draw, shape: Shape) -> Wish:
         }
         return bool(verdicts[operator])
 
-    return Wish(clause, is_met)
+    return Criterion(clause, is_met)
 
 
 @st.composite
-def _equal_term(draw: Draw, shape: Shape) -> Wish:
-    """Equality of what has no order."""
+def _equal_term(draw: Draw, shape: Shape) -> Criterion:
+    """Draw a criterion of equality, for values without an order."""
     name = draw(st.sampled_from(["flag", "tags", "marks", "place"]))
     value = draw(st.sampled_from([value for value in _PLAIN[name] if value is not None]))
     column: Any = col(getattr(shape.model, name))
     if draw(st.booleans()):
-        return Wish(column == value, lambda row: getattr(row, name) == value)
-    return Wish(column != value, lambda row: getattr(row, name) != value)
+        return Criterion(column == value, lambda row: getattr(row, name) == value)
+    return Criterion(column != value, lambda row: getattr(row, name) != value)
 
 
-# --- questions ------------------------------------------------------------------------------------------
+# --- queries ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A query, and what it has to give."""
+class RandomQuery:
+    """A query and its expected result."""
 
     shape: Shape
     partition: str
     index: bool
-    sort: Wish | None
-    where: Wish | None
+    sort: Criterion | None
+    where: Criterion | None
     reverse: bool
     limit: int | None
 
-    def arguments(self) -> dict[str, Any]:
-        """What a caller would hand to ``query``, beside the model."""
+    def build_arguments(self) -> dict[str, Any]:
+        """Return the arguments of ``query``, besides the model."""
         key = {"index": "by_group", "group": f"{self.partition}g"} if self.index else {"p": self.partition}
         options: dict[str, Any] = {"reverse": self.reverse}
         if self.sort is not None:
@@ -397,36 +407,36 @@ class Asked:
             options["limit"] = self.limit
         return {**key, **options}
 
-    def place(self, row: Any) -> tuple[Any, ...]:
-        """What the order of the answer is decided by."""
-        return self.shape.place(row, index=self.index)
+    def rank(self, row: Any) -> tuple[Any, ...]:
+        """Return the values by which the result is ordered."""
+        return self.shape.rank(row, index=self.index)
 
-    def lift_limit(self) -> Asked:
-        """The same without a limit."""
+    def remove_limit(self) -> RandomQuery:
+        """Return the same query without a limit."""
         return replace(self, limit=None)
 
-    def answer(self, stored: Sequence[Any]) -> list[Any]:
-        """The rows, in order; those in one place of an index are in no order."""
-        found = [row for row in stored if self._is_asked_for(row)]
-        found.sort(key=self.place, reverse=self.reverse)
+    def compute_answer(self, stored: Sequence[Any]) -> list[Any]:
+        """Return the expected rows in order; the order of rows with equal index keys is undefined."""
+        found = [row for row in stored if self._is_match(row)]
+        found.sort(key=self.rank, reverse=self.reverse)
         return found if self.limit is None else found[: self.limit]
 
-    def _is_asked_for(self, row: Any) -> bool:
+    def _is_match(self, row: Any) -> bool:
         if self.index and not (self.shape.is_indexed(row) and row.group == f"{self.partition}g"):
             return False
-        return all(wish is None or wish.met(row) for wish in (self.sort, self.where))
+        return all(criterion is None or criterion.is_met(row) for criterion in (self.sort, self.where))
 
 
 @st.composite
-def draw_query(draw: Draw, shape: Shape, partition: str, *, index: bool | None = None) -> Asked:
-    """A query of the rows that `rows` gives."""
+def draw_query(draw: Draw, shape: Shape, partition: str, *, index: bool | None = None) -> RandomQuery:
+    """Draw a query for rows that `rows` draws."""
     on_index = draw(st.booleans()) if index is None else index
-    return Asked(
+    return RandomQuery(
         shape,
         partition,
         on_index,
         draw(st.none() | _range(shape, on_index)),
-        draw(st.none() | wishes(shape)),
+        draw(st.none() | criteria(shape)),
         draw(st.booleans()),
         draw(st.none() | st.integers(1, 8)),
     )

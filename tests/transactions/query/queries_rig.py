@@ -1,12 +1,12 @@
 """Where the tests of queries run: every store, both colours, one database per store for all of them.
 
-A test is written once, as ``async def test(db)``. ``@everywhere`` runs it in memory in both colours, and on a server of
-`rig.servers`, by turns; ``@in_memory`` only there; ``@on_servers`` on each server, in one colour. ``db`` is an
-`AsyncDatabase`, or a `Database` dressed like one: such a test never suspends, and is finished in one step.
+A test is written once, as ``async def test(db)``. ``@everywhere`` runs it in memory and on a server of `rig.servers`,
+in colours that change from test to test; ``@in_memory`` runs it only in memory; ``@on_servers`` on each server, in one
+colour. ``db`` is an `AsyncDatabase`, or a `Database` with the same interface: such a test never suspends.
 
-Tables and their indexes are made once and shared, because a server takes its time to add an index. So whatever a test
-stores is under a partition of its own (`fresh`). Between the database and the store stands a `Watch`, which keeps what
-was sent with what came back, and lets a test do something in between.
+The tests share tables and indexes, because adding an index takes a server some time. So each test stores its items in
+partitions of its own (`fresh`). A `Watch` between the database and the store records requests and replies, and lets a
+test run code in between.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ R = TypeVar("R")
 E = TypeVar("E", bound=BaseException)
 Db = AsyncDatabase
 
-SECRET = "a-long-random-text-that-nobody-knows"
+SECRET = "a-long-random-secret-for-the-tests"
 _numbers = count()
 
 
 def fresh(name: str = "") -> str:
-    """A text that no other test has, for a partition of one's own."""
+    """Return a unique text, for a partition that no other test uses."""
     return f"{name}{next(_numbers)}"
 
 
-# --- what is sent ---------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------
 
 
 class Watch(Recorder):
@@ -77,28 +77,28 @@ class Watch(Recorder):
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
         self.before_write: Callable[[], None] | None = None
-        self.before = self._meet
+        self.before = self._run_before_write
 
-    def _meet(self, request: Request[Any]) -> None:
+    def _run_before_write(self, request: Request[Any]) -> None:
         if request.writes and (act := self.before_write) is not None:
             self.before_write = None
             act()
 
     def pages(self) -> list[tuple[Query, Page]]:
-        """The queries since `forget`, with their pages."""
+        """Return the queries since `forget`, with their pages."""
         return [(request, reply) for request, reply in self.exchanges if isinstance(request, Query)]
 
     def kinds(self) -> list[str]:
-        """What kinds of requests there were."""
+        """Return the types of the requests since `forget`."""
         return [type(request).__name__ for request, _ in self.exchanges]
 
 
-# --- databases ------------------------------------------------------------------------------------------
+# --- databases --------------------------------------------------------------------------------------------
 
 
 @cache
 def _open_store(store: str) -> tuple[Database, Watch]:
-    """The database on a store, with the watch at its door; they last as long as the process."""
+    """Open the database of a store, with a watch in between; both stay open until the process ends."""
     url, credentials, settings = _address(store)
     backend, *_ = open_backend(url, None, None, credentials, settings)
     watch = Watch(backend)
@@ -133,28 +133,28 @@ def _runner() -> asyncio.Runner:
 
 
 def database(way: Way) -> Db:
-    """The database of a way."""
+    """Return the database for a store and colour."""
     db, _ = _open_store(way.store)
     return db.aio if way.colour == "awaiting" else cast("Db", AsyncView(db))
 
 
 def finish(way: Way, flow: Coroutine[Any, Any, R]) -> R:
-    """Run something in the colour of a way."""
+    """Run a coroutine in the colour of a way."""
     return run(flow) if way.colour == "blocking" else _runner().run(flow)
 
 
 def watch_of(db: Db) -> Watch:
-    """The watch at the door of a database's store."""
+    """Return the watch between a database and its store."""
     backend: Any = db._backend
     assert isinstance(backend, Watch)
     return backend
 
 
-# --- raw items ------------------------------------------------------------------------------------------
+# --- raw items --------------------------------------------------------------------------------------------
 
 
 async def arrange(db: Db, *items: Model) -> None:
-    """Have these items stored; requests are counted from here on."""
+    """Store these items, and forget the requests so far."""
     for start in range(0, len(items), 100):
         async with db.transaction() as tx:
             for item in items[start : start + 100]:
@@ -163,7 +163,7 @@ async def arrange(db: Db, *items: Model) -> None:
 
 
 async def raw(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
-    """The item under a key as it is stored, without what marks its last write; it is there."""
+    """Return an existing item as it is stored, without the stamp of its last write."""
     reply = await db.send(GetItem(table_of(db, key.model), raw_key(key), consistent=True))
     watch_of(db).exchanges.pop()
     assert reply.item is not None
@@ -171,7 +171,7 @@ async def raw(db: Db, key: ModelKey[Any]) -> dict[str, Any]:
 
 
 def raw_key(key: ModelKey[Any]) -> Item:
-    """A key as it is stored: in the one table, or in the model's own."""
+    """Return a key as it is stored: in the shared table, or in the model's own."""
     names = ("pk", "sk") if key.schema.table is None else ("_id", "_sk")
     return {
         name: {"S": part} if isinstance(part, str) else {"N": number_text(part)}
@@ -181,27 +181,27 @@ def raw_key(key: ModelKey[Any]) -> Item:
 
 
 def table_of(db: Db, model: type[Model]) -> str:
-    """The table that a model's items are in."""
+    """Return the name of the table that contains a model's items."""
     settings, own = db._context.settings, model._schema.table
     return settings.table_name if own is None else f"{settings.table_prefix}{own}"
 
 
-# --- where a test runs ----------------------------------------------------------------------------------
+# --- where a test runs ------------------------------------------------------------------------------------
 
 
 def _on(ways: Callable[[str], list[Way]]) -> Callable[[Test], Callable[..., None]]:
-    return run_in(ways, _open_tidy, lambda colour, flow: finish(Way("", colour), flow))
+    return run_in(ways, _open_clean, lambda colour, flow: finish(Way("", colour), flow))
 
 
 @contextmanager
-def _open_tidy(way: Way) -> Iterator[Db]:
+def _open_clean(way: Way) -> Iterator[Db]:
     db = database(way)
-    with _tidy(watch_of(db)):
+    with _reset_watch(watch_of(db)):
         yield db
 
 
 @contextmanager
-def _tidy(watch: Watch) -> Iterator[None]:
+def _reset_watch(watch: Watch) -> Iterator[None]:
     watch.forget()
     try:
         yield
@@ -212,13 +212,13 @@ def _tidy(watch: Watch) -> Iterator[None]:
 
 @contextmanager
 def expect_failure(error: type[E]) -> Iterator[pytest.ExceptionInfo[E]]:
-    """The transaction inside fails with this error."""
+    """Expect the block to fail with this error."""
     with pytest.raises(error) as caught:
         yield caught
 
 
 def examples(count: int) -> settings:
-    """So many examples of a property; many more under torture."""
+    """Set the number of Hypothesis examples; under torture, there are many more."""
     return settings(max_examples=count * 40 if TORTURE else count)
 
 

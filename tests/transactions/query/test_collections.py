@@ -56,7 +56,7 @@ class Newcomer(Model, indexes=[Index("by_day", ["day"])]):
 
 
 async def fill(db: Db) -> str:
-    """One customer with a few things, in no order."""
+    """Store a few items of a customer, in no particular order, and return the customer's name."""
     name = fresh("customer")
     await stored(
         db,
@@ -70,7 +70,7 @@ async def fill(db: Db) -> str:
     return name
 
 
-def kinds(items: list[Any]) -> list[str]:
+def list_kinds(items: list[Any]) -> list[str]:
     return [f"{type(item).__name__} {getattr(item, 'number', '')}".strip() for item in items]
 
 
@@ -78,67 +78,67 @@ def kinds(items: list[Any]) -> list[str]:
 async def test_one_request_returns_a_customer_and_their_orders_in_order(db: Db) -> None:
     name = await fill(db)
     items: list[Any] = await db.query((Patron, Purchase), customer=name).all()
-    assert kinds(items) == ["Patron", "Present -1", "Purchase 3", "Purchase 20"]
+    assert list_kinds(items) == ["Patron", "Present -1", "Purchase 3", "Purchase 20"]
     assert (items[0].name, items[1].card, items[3].total) == ("Ada", "!", 2)
     assert watch_of(db).kinds().count("Query") == 1
     back = await db.query((Patron, Purchase), customer=name, reverse=True, limit=3).all()
-    assert kinds(back) == ["Purchase 20", "Purchase 3", "Present -1"]
-    assert kinds(await db.query([Visit, Purchase, Patron], customer=name).all())[-1] == "Visit"
+    assert list_kinds(back) == ["Purchase 20", "Purchase 3", "Present -1"]
+    assert list_kinds(await db.query([Visit, Purchase, Patron], customer=name).all())[-1] == "Visit"
 
 
 @everywhere
-async def test_what_lies_outside_the_asked_models_is_not_read(db: Db) -> None:
+async def test_a_query_reads_only_the_range_of_its_models(db: Db) -> None:
     name = await fill(db)
     await db.query((Patron, Purchase), customer=name).all()
     ((request, page),) = watch_of(db).pages()
     assert isinstance(request, Query)
-    assert page.scanned == 4  # the visit comes after all orders
-    assert request.filter is None  # and nothing lies between them
-    assert kinds(await db.query((Patron, Visit), customer=name).all()) == ["Patron", "Visit"]
-    assert watch_of(db).pages()[-1][1].count == 2  # the store leaves out the orders, which lie between them
+    assert page.scanned == 4  # the visit follows the orders
+    assert request.filter is None  # no other model lies in between
+    assert list_kinds(await db.query((Patron, Visit), customer=name).all()) == ["Patron", "Visit"]
+    assert watch_of(db).pages()[-1][1].count == 2  # the store filters out the orders in between
 
 
 @everywhere
-async def test_pages_counts_and_single_rows(db: Db) -> None:
+async def test_pages_counts_and_single_rows_of_several_models(db: Db) -> None:
     name = await fill(db)
     query = db.query((Patron, Visit), customer=name)
     first = await query.page(1)
-    assert kinds(first.items) == ["Patron"]
+    assert list_kinds(first.items) == ["Patron"]
     assert first.next is not None
-    assert kinds((await query.page(5, after=first.next)).items) == ["Visit"]
+    assert list_kinds((await query.page(5, after=first.next)).items) == ["Visit"]
     assert await query.count() == 2
     assert await query.exists()
     found = await query.first()
     assert isinstance(found, Patron)
     assert await db.query((Visit, Patron), customer=name, limit=1).count() == 1
     dated = db.query((Patron, Purchase), customer=name, where=col(Patron.day) == name, limit=2)
-    assert kinds(await dated.all()) == ["Patron", "Present -1"]
+    assert list_kinds(await dated.all()) == ["Patron", "Present -1"]
     with pytest.raises(InvalidOptionsError, match="more than one Patron or Visit"):
         await query.one()
 
 
 @everywhere
-async def test_one_model_of_a_collection_is_queried_alone(db: Db) -> None:
+async def test_one_model_of_a_collection_can_be_queried_alone(db: Db) -> None:
     name = await fill(db)
-    assert kinds(await db.query(Patron, customer=name).all()) == ["Patron"]
-    assert kinds(await db.query(Purchase, customer=name, sort=Purchase.number > 0).all()) == [
+    assert list_kinds(await db.query(Patron, customer=name).all()) == ["Patron"]
+    assert list_kinds(await db.query(Purchase, customer=name, sort=Purchase.number > 0).all()) == [
         "Purchase 3",
         "Purchase 20",
     ]
-    assert kinds(await db.query(Purchase, customer=name, sort=Purchase.number <= 3).all()) == [
+    assert list_kinds(await db.query(Purchase, customer=name, sort=Purchase.number <= 3).all()) == [
         "Present -1",
         "Purchase 3",
     ]
-    assert kinds(await db.query(Present, customer=name).all()) == ["Present -1"]
+    assert list_kinds(await db.query(Present, customer=name).all()) == ["Present -1"]
     assert await db.query(Visit, customer=name, sort=Visit.place.begins_with("sh")).count() == 1
     assert await db.query(Visit, customer=name, sort=(Visit.place == "shop") & (Visit.at > 1)).count() == 0
 
 
 @everywhere
-async def test_conditions_and_fields_of_one_of_the_models(db: Db) -> None:
+async def test_a_query_can_use_conditions_and_fields_of_one_of_its_models(db: Db) -> None:
     name = await fill(db)
     rows = await db.query((Patron, Purchase), customer=name, where=col(Purchase.total) > 0).all()
-    assert kinds(rows) == ["Purchase 3", "Purchase 20"]
+    assert list_kinds(rows) == ["Purchase 3", "Purchase 20"]
     partial = await db.query((Patron, Purchase), customer=name, only=[Patron.name, "total"]).all()
     assert partial[0].to_dict() == {"customer": name, "name": "Ada"}
     assert partial[2].to_dict() == {"customer": name, "number": 3, "total": 1}
@@ -169,7 +169,7 @@ async def test_rows_are_locked_when_their_fields_are_read(db: Db) -> None:
 
 
 @everywhere
-async def test_rows_that_are_not_read_are_locked_if_asked_for(db: Db) -> None:
+async def test_lock_rows_also_locks_rows_whose_fields_were_not_read(db: Db) -> None:
     name = await fill(db)
 
     async def order(lock: Any, gone: ModelKey[Any]) -> None:
@@ -181,18 +181,19 @@ async def test_rows_that_are_not_read_are_locked_if_asked_for(db: Db) -> None:
 
     with pytest.raises((TransactionFailedError, ContentionError)):
         await order("rows", Patron.key(name))
-    await order(True, Visit.key(customer=name, place="shop", at=1))  # rows that are not read take no part
+    # without lock="rows", rows whose fields were not read are not locked
+    await order(True, Visit.key(customer=name, place="shop", at=1))
 
 
 @everywhere
-async def test_rows_are_the_instances_of_the_transaction(db: Db) -> None:
+async def test_a_query_of_several_models_returns_the_instances_that_the_transaction_has(db: Db) -> None:
     name = await fill(db)
     async with db.transaction() as tx:
         order = await tx.get_one(Purchase, customer=name, number=3)
         order.total = 7
         tx.delete(await tx.get_one(Patron, name))
         rows: list[Any] = await tx.query((Patron, Purchase), customer=name).all()
-        assert kinds(rows) == ["Present -1", "Purchase 3", "Purchase 20"]
+        assert list_kinds(rows) == ["Present -1", "Purchase 3", "Purchase 20"]
         assert rows[1] is order
         rows[2].total += 1
     assert [row.total for row in await db.query(Purchase, customer=name).all()] == [0, 7, 3]
@@ -202,20 +203,20 @@ async def test_rows_are_the_instances_of_the_transaction(db: Db) -> None:
 async def test_an_index_has_collections_too(db: Db) -> None:
     name = await fill(db)
     items = await db.query((Purchase, Patron), index="by_day", day=name).all()
-    assert kinds(items) == ["Patron", "Present -1", "Purchase 20"]
-    assert kinds(await db.query(Purchase, index="by_day", day=name, sort=Purchase.number > 0).all()) == [
+    assert list_kinds(items) == ["Patron", "Present -1", "Purchase 20"]
+    assert list_kinds(await db.query(Purchase, index="by_day", day=name, sort=Purchase.number > 0).all()) == [
         "Purchase 20"
     ]
-    assert kinds(await db.query(Patron, index="by_day", day=name).all()) == ["Patron"]
+    assert list_kinds(await db.query(Patron, index="by_day", day=name).all()) == ["Patron"]
 
 
 @in_memory
-async def test_expired_items_of_one_model_are_left_out(db: Db) -> None:
+async def test_expired_items_of_one_model_are_not_returned(db: Db) -> None:
     name = fresh("customer")
     past = datetime.now(UTC) - timedelta(hours=1)
     await stored(db, Patron(customer=name), Visit(customer=name, place="a", at=1, until=past))
     for models in ((Patron, Visit), (Visit, Patron)):
-        assert kinds(await db.query(models, customer=name).all()) == ["Patron"]
+        assert list_kinds(await db.query(models, customer=name).all()) == ["Patron"]
         assert await db.query(models, customer=name).count() == 1
 
 
@@ -235,10 +236,10 @@ class Jacket(Model, collection="shelf"):
 
 
 @in_memory
-async def test_items_of_one_model_are_migrated_in_their_place(db: Db) -> None:
+async def test_old_items_of_one_model_are_converted(db: Db) -> None:
     shelf = fresh("shelf")
     await stored(db, Jacket(shelf=shelf))
-    for number in range(3):  # as it was before the conversion
+    for number in range(3):  # stored before the conversion existed
         key = raw_key(Placard.key(shelf=shelf, number=number))
         fields = encode_item({"_type": "Placard", "shelf": shelf, "number": number, "words": 1})
         await db.send(PutItem(table_of(db, Placard), {**key, **fields}))
@@ -280,7 +281,7 @@ class Untyped(Model, table="app", layout=Template(pk="ACCOUNT#{id}", sk="NOTE"))
 
 
 @everywhere
-async def test_models_of_a_single_table_design_may_name_their_keys_differently(db: Db) -> None:
+async def test_models_of_a_single_table_design_can_name_their_keys_differently(db: Db) -> None:
     name = fresh("account")
     await stored(
         db,
@@ -290,10 +291,13 @@ async def test_models_of_a_single_table_design_may_name_their_keys_differently(d
         Holiday(date=name),
     )
     items = await db.query((Account, Entry), id=name).all()
-    assert kinds(items) == ["Entry 2", "Entry 12", "Account"]
-    assert kinds(await db.query((Entry, Account), account=name).all()) == kinds(items)
+    assert list_kinds(items) == ["Entry 2", "Entry 12", "Account"]
+    assert list_kinds(await db.query((Entry, Account), account=name).all()) == list_kinds(items)
     assert await db.query((Entry, Account), account=name).count() == 3
-    assert kinds(await db.query((Holiday, Entry), index="gsi1", date=name).all()) == ["Entry 12", "Holiday"]
+    assert list_kinds(await db.query((Holiday, Entry), index="gsi1", date=name).all()) == [
+        "Entry 12",
+        "Holiday",
+    ]
 
 
 REFUSALS: list[tuple[Any, dict[str, Any], str]] = [
@@ -312,14 +316,14 @@ REFUSALS: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("models", "options", "problem"), REFUSALS, ids=[each[2] for each in REFUSALS])
-def test_a_query_of_models_that_do_not_belong_together(
+def test_a_query_of_models_that_do_not_share_a_partition_is_refused(
     models: Any, options: dict[str, Any], problem: str
 ) -> None:
     with Database("memory:", secret=SECRET) as db, pytest.raises(InvalidOptionsError, match=problem):
         db.query(models, **options)
 
 
-def test_declarations_that_cannot_be() -> None:
+def test_invalid_declarations_are_refused() -> None:
     for name in ("", "Patron", "holdall", "holdalls", "a#b", "1", "é"):
         with pytest.raises(ModelDefinitionError, match="cannot be the name of a collection"):
 
@@ -342,7 +346,7 @@ def test_declarations_that_cannot_be() -> None:
             x: str
 
 
-def test_a_collection_is_not_called_like_the_namespace_of_attachments() -> None:
+def test_a_collection_cannot_have_the_name_of_the_attachment_namespace() -> None:
     with (
         Database("memory:", namespace="customer") as db,
         pytest.raises(ConfigurationError, match="same name as the namespace"),
@@ -368,7 +372,9 @@ THINGS = st.lists(
 @for_all(
     THINGS, st.sampled_from([(Patron, Purchase), (Purchase, Visit), (Visit, Patron, Purchase)]), st.booleans()
 )
-def test_queries_agree_with_sorting(things: list[Any], models: tuple[type[Any], ...], reverse: bool) -> None:
+def test_queries_of_several_models_agree_with_sorting_in_python(
+    things: list[Any], models: tuple[type[Any], ...], reverse: bool
+) -> None:
     def rank(item: Any) -> tuple[Any, ...]:
         parts = [item.key.components[field.name] for field in item._schema.sort_keys]
         return type(item).__name__, [part.encode() if isinstance(part, str) else part for part in parts]
@@ -376,12 +382,12 @@ def test_queries_agree_with_sorting(things: list[Any], models: tuple[type[Any], 
     with Database("memory:", secret=SECRET) as db:
         for thing in things:
             db.put(thing)
-        wanted = sorted((thing for thing in things if isinstance(thing, models)), key=rank, reverse=reverse)
+        expected = sorted((thing for thing in things if isinstance(thing, models)), key=rank, reverse=reverse)
         found = db.query(models, customer="c", reverse=reverse)
-        assert [item.key for item in found] == [item.key for item in wanted]
-        assert found.count() == len(wanted)
+        assert [item.key for item in found] == [item.key for item in expected]
+        assert found.count() == len(expected)
         for model in models:
-            own = [item.key for item in wanted if isinstance(item, model)]
+            own = [item.key for item in expected if isinstance(item, model)]
             assert [item.key for item in db.query(model, customer="c", reverse=reverse)] == own
     for thing in things:
         partition, sort = thing.key.encoded

@@ -1,4 +1,4 @@
-"""Indexes as tables have them: what is stored for them, what they hold, and what to do when one is missing."""
+"""Indexes of tables: which attributes are stored, which an index contains, and what happens if an index is missing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Pay(
     meta: dict[str, Any] | None = None
 
 
-def golden() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def read_vectors() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for line in VECTORS.read_text(encoding="utf-8").splitlines():
         vector = json.loads(line)
         if vector.get("item") == "Pay":
@@ -67,7 +67,7 @@ def golden() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 @everywhere
 async def test_items_are_stored_exactly_as_the_javascript_library_stores_them(db: Db) -> None:
-    vectors = list(golden())
+    vectors = list(read_vectors())
     assert len(vectors) >= 2
     async with db.transaction() as tx:
         for values, _ in vectors:
@@ -77,8 +77,8 @@ async def test_items_are_stored_exactly_as_the_javascript_library_stores_them(db
 
 
 @everywhere
-async def test_every_kind_of_index_attribute_can_be_asked_for(db: Db) -> None:
-    """A field's own, one made up for a part of the key, for a boolean, for a list, and for several fields."""
+async def test_every_kind_of_index_attribute_can_be_queried(db: Db) -> None:
+    """The attribute of a field, and attributes computed for a key part, a boolean, a list, and several fields."""
     name = fresh("pay")
     rows = [
         Pay(player=name, admin=f"{name}b", payout=9, status=True, tags=[1, name]),
@@ -100,7 +100,7 @@ async def test_every_kind_of_index_attribute_can_be_asked_for(db: Db) -> None:
     assert 9 in await find(index="byStatus", status=True, where=col(Pay.payout) == 9)
 
 
-# --- what an index holds ----------------------------------------------------------------------------------
+# --- projections ------------------------------------------------------------------------------------------
 
 
 class Film(
@@ -111,7 +111,7 @@ class Film(
         Index("titles", ["kind_of"], ["minutes"], include=["title"]),
     ],
 ):
-    """Names with underscores, numbers as text: what an index tells of them has to come back as it was."""
+    """Names with underscores, and numbers as text: values recovered from index attributes must be exact."""
 
     studio: Key[str]
     number: SortKey[int]
@@ -134,15 +134,15 @@ FILM: dict[str, Any] = {
 }
 
 
-async def film(db: Db) -> str:
+async def create_film(db: Db) -> str:
     studio = fresh("studio")
     await arrange(db, Film(studio=studio, number=3, **{**FILM, "year_of": f"12{studio}"}))
     return studio
 
 
 @everywhere
-async def test_fields_that_are_only_in_an_index_attribute_are_recovered(db: Db) -> None:
-    studio = await film(db)
+async def test_fields_that_are_stored_only_in_index_attributes_are_recovered(db: Db) -> None:
+    studio = await create_film(db)
     row = await db.query(Film, index="keys", year_of=f"12{studio}", kind_of="007").one()
     assert row.to_dict() == {
         "studio": studio,
@@ -156,8 +156,8 @@ async def test_fields_that_are_only_in_an_index_attribute_are_recovered(db: Db) 
 
 
 @everywhere
-async def test_a_field_that_was_not_fetched_is_an_error_that_names_it(db: Db) -> None:
-    studio = await film(db)
+async def test_the_error_for_a_field_that_was_not_fetched_names_it(db: Db) -> None:
+    studio = await create_film(db)
     by_keys = await db.query(Film, index="keys", year_of=f"12{studio}", kind_of="007").one()
     by_title = await db.query(Film, index="titles", kind_of="007", where=col(Film.title) == "M").first()
     assert by_title is not None
@@ -172,8 +172,8 @@ async def test_a_field_that_was_not_fetched_is_an_error_that_names_it(db: Db) ->
 
 
 @everywhere
-async def test_a_class_is_the_same_elsewhere_after_a_query_of_a_part(db: Db) -> None:
-    studio = await film(db)
+async def test_a_query_of_some_fields_does_not_affect_other_instances_of_the_class(db: Db) -> None:
+    studio = await create_film(db)
     await db.query(Film, index="keys", year_of=f"12{studio}", kind_of="007").one()
     whole = await db.get_one(Film, studio=studio, number=3)
     assert (whole.title, whole.minutes, whole.cast) == ("M", 90, ["Lorre"])
@@ -186,8 +186,8 @@ async def test_a_class_is_the_same_elsewhere_after_a_query_of_a_part(db: Db) -> 
 
 
 @in_memory
-async def test_what_an_index_does_not_hold_cannot_be_asked_of_it(db: Db) -> None:
-    studio = await film(db)
+async def test_a_query_cannot_use_fields_that_its_index_does_not_contain(db: Db) -> None:
+    studio = await create_film(db)
     key: dict[str, Any] = {"index": "keys", "year_of": f"12{studio}", "kind_of": "007"}
     with pytest.raises(InvalidFieldError, match=r"Film\.title.*does not include it"):
         db.query(Film, **key, where=col(Film.title) == "M")
@@ -205,7 +205,7 @@ async def test_what_an_index_does_not_hold_cannot_be_asked_of_it(db: Db) -> None
 
 
 @everywhere
-async def test_rows_of_a_part_are_counted_and_paged_like_others(db: Db) -> None:
+async def test_partial_rows_are_counted_and_paged_like_whole_ones(db: Db) -> None:
     studio = fresh("studio")
     films = [
         Film(studio=studio, number=n, year_of=studio, seen=n % 2 == 0, score_of=float(n)) for n in range(7)
@@ -230,7 +230,7 @@ class Cipher(Model, table="Cipher", indexes=[Index("byText", ["text"], ["word"])
 
 
 @everywhere
-async def test_an_index_on_fields_themselves_takes_whatever_they_can_hold(db: Db) -> None:
+async def test_an_index_on_plain_fields_accepts_every_value(db: Db) -> None:
     text = fresh("cipher") + "\0"
     await arrange(db, Cipher(id=text.strip("\0"), text=text, word="a\0b"))
     for sort in (
@@ -258,8 +258,8 @@ class Visit(
 
 
 @everywhere
-async def test_expired_rows_are_not_in_an_index_that_is_sorted_by_expiry(db: Db) -> None:
-    """The store cannot filter by a key of what it reads, so we do."""
+async def test_expired_rows_are_filtered_from_an_index_that_is_sorted_by_expiry(db: Db) -> None:
+    """The store cannot filter by the keys of the index that it reads, so Holdall filters the rows."""
     room, now = fresh("room"), int(datetime.now(UTC).timestamp())
     times = {"past": now - 60, "soon": now + 600, "later": now + 6000, "never": 0, "long ago": 1000}
     await arrange(db, *(Visit(id=f"{room}{id}", room=room, guest=room, until=t) for id, t in times.items()))
@@ -275,7 +275,7 @@ async def test_expired_rows_are_not_in_an_index_that_is_sorted_by_expiry(db: Db)
 
 
 @in_memory
-async def test_an_index_that_does_not_hold_the_expiry_cannot_be_queried(db: Db) -> None:
+async def test_an_index_that_does_not_contain_the_expiry_cannot_be_queried(db: Db) -> None:
     class Stay(Model, table="Stay", ttl="until", indexes=[Index("byRoom", ["room"], include=[])]):
         id: Key[str]
         room: str = ""
@@ -285,7 +285,7 @@ async def test_an_index_that_does_not_hold_the_expiry_cannot_be_queried(db: Db) 
         db.query(Stay, index="byRoom", room="a")
 
 
-# --- order and sparseness -----------------------------------------------------------------------------------
+# --- order and sparseness ---------------------------------------------------------------------------------
 
 
 class Event(
@@ -303,7 +303,7 @@ class Event(
 
 
 @everywhere
-async def test_numbers_and_times_are_ordered_in_an_index_as_what_they_are(db: Db) -> None:
+async def test_an_index_orders_numbers_and_times_by_value(db: Db) -> None:
     kind = fresh("kind")
     scores = [-1e21, -10.5, -10.0, -9.0, -0.1, 0.0, 1e-7, 9.0, 10.0, 99.5, 1e21]
     start = datetime(1999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
@@ -322,7 +322,7 @@ async def test_numbers_and_times_are_ordered_in_an_index_as_what_they_are(db: Db
 
 
 @everywhere
-async def test_an_item_that_lacks_a_part_is_in_no_place_of_the_index(db: Db) -> None:
+async def test_an_item_that_lacks_a_part_is_not_in_the_index(db: Db) -> None:
     kind = fresh("kind")
     await arrange(db, Event(id=kind, kind=kind), Event(id=f"{kind}2", score=1.0))
     assert await db.query(Event, index="by_score", kind=kind).all() == []
@@ -342,18 +342,18 @@ class Word(Model, indexes=[Index("by_kind", ["kind"], ["text"])]):
 
 
 @everywhere
-async def test_an_empty_text_alone_is_no_place_in_an_index(db: Db) -> None:
-    """DynamoDB has no empty keys; the item is stored all the same."""
+async def test_an_item_whose_index_key_is_an_empty_text_is_not_in_the_index(db: Db) -> None:
+    """DynamoDB does not allow empty keys; the item is stored without the index attribute."""
     kind = fresh("kind")
     await arrange(db, Word(id=kind, kind=kind, text=""), Word(id=f"{kind}2", kind=kind, text="a"))
     assert [row.text for row in await db.query(Word, index="by_kind", kind=kind).all()] == ["a"]
     assert (await db.get_one(Word, kind)).text == ""
 
 
-# --- definitions that cannot work ---------------------------------------------------------------------------
+# --- invalid definitions ----------------------------------------------------------------------------------
 
 
-def test_in_a_table_of_its_own_an_optional_part_has_to_be_sparse() -> None:
+def test_in_a_models_own_table_an_index_on_an_optional_field_must_be_sparse() -> None:
     with pytest.raises(ModelDefinitionError, match="colour is optional") as caught:
 
         class Bird(Model, table="Bird", indexes=[Index("byColour", ["colour"])]):
@@ -383,7 +383,7 @@ def test_in_a_table_of_its_own_an_optional_part_has_to_be_sparse() -> None:
         ("by_x", "must be a list of Index"),
     ],
 )
-def test_an_index_that_cannot_work_is_refused_with_its_class(index: Any, problem: str) -> None:
+def test_an_invalid_index_is_refused_when_the_class_is_defined(index: Any, problem: str) -> None:
     with pytest.raises(ModelDefinitionError, match=f"Thing:.*{problem}"):
 
         class Thing(Model, indexes=[index]):
@@ -403,7 +403,7 @@ def test_an_index_that_cannot_work_is_refused_with_its_class(index: Any, problem
         (Index("by_x", ["a"], include=["id"]), "part of the key and always included"),
     ],
 )
-def test_an_index_of_an_own_table_that_cannot_work_is_refused(index: Index, problem: str) -> None:
+def test_an_invalid_index_of_a_models_own_table_is_refused(index: Index, problem: str) -> None:
     with pytest.raises(ModelDefinitionError, match=f"Thing:.*{problem}"):
 
         class Thing(Model, table="Thing", indexes=[index]):
@@ -411,7 +411,7 @@ def test_an_index_of_an_own_table_that_cannot_work_is_refused(index: Index, prob
             a: str = ""
 
 
-def test_several_indexes_have_a_slot_each() -> None:
+def test_several_indexes_need_different_slots_and_names() -> None:
     one, two = Index("one", ["a"]), Index("two", ["a"], slot=2)
     for indexes, problem in (
         ([one, two], "needs a slot for each"),
@@ -425,7 +425,7 @@ def test_several_indexes_have_a_slot_each() -> None:
                 a: str = ""
 
 
-def test_names_that_would_share_a_made_up_attribute_are_refused() -> None:
+def test_names_that_would_share_a_computed_attribute_are_refused() -> None:
     with pytest.raises(ModelDefinitionError, match="would hold two different values"):
 
         class Thing(Model, table="Thing", indexes=[Index("one", ["a_b", "c"]), Index("two", ["a", "b_c"])]):
@@ -437,7 +437,7 @@ def test_names_that_would_share_a_made_up_attribute_are_refused() -> None:
 
 
 @in_memory
-async def test_a_query_names_an_index_that_is_there(db: Db) -> None:
+async def test_the_error_for_an_unknown_index_lists_the_declared_ones(db: Db) -> None:
     with pytest.raises(InvalidOptionsError, match="no index 'by_x'") as caught:
         db.query(Event, index="by_x", kind="a")
     assert "by_score, by_time" in str(caught.value)
@@ -450,7 +450,7 @@ class Sample(Model):
     id: Key[str]
 
 
-# --- tables that lack them ------------------------------------------------------------------------------------
+# --- tables without the index -----------------------------------------------------------------------------
 
 
 class Ship(Model, indexes=[Index("by_port", ["port"], ["tons"])]):
@@ -477,7 +477,7 @@ def watch() -> Iterator[Watch]:
 
 
 def open_unmanaged(watch: Watch, *indexes: IndexSchema, own: bool = False) -> Database:
-    """A database that may not change its table, which has these indexes."""
+    """Open a database that cannot change its table; the table has these indexes."""
     schema = (
         TableSchema("Ship", KeyAttribute("_id"), indexes=indexes)
         if own
@@ -487,7 +487,7 @@ def open_unmanaged(watch: Watch, *indexes: IndexSchema, own: bool = False) -> Da
     return Database(backend=watch, manage_table=False)
 
 
-def ask(db: Database, *, own: bool = False) -> None:
+def query_port(db: Database, *, own: bool = False) -> None:
     if own:
         db.query(OwnShip, index="byPort", port="x").all()
     else:
@@ -508,12 +508,12 @@ PORT, TONS = KeyAttribute("gsi1_pk"), KeyAttribute("gsi1_sk")
         (IndexSchema("gsi1", PORT, TONS, Projection("INCLUDE", ("port",))), "it holds only"),
     ],
 )
-def test_a_missing_or_wrong_index_is_told_with_its_definition(
+def test_the_error_for_a_missing_or_wrong_index_shows_its_definition(
     watch: Watch, index: IndexSchema | None, problem: str
 ) -> None:
     db = open_unmanaged(watch, *(() if index is None else (index,)))
     with pytest.raises(ConfigurationError, match=problem) as caught:
-        ask(db)
+        query_port(db)
     assert "Ship cannot use its index 'by_port'" in caught.value.message
     for part in ("gsi1", "gsi1_pk", "gsi1_sk", "manage_table" if index is None else "delete it"):
         assert part in str(caught.value)
@@ -536,12 +536,12 @@ def test_a_missing_or_wrong_index_is_told_with_its_definition(
         ),
     ],
 )
-def test_a_missing_or_wrong_index_of_an_own_table_is_told_with_its_definition(
+def test_the_error_for_a_missing_or_wrong_index_of_a_models_own_table_shows_its_definition(
     watch: Watch, index: IndexSchema | None, problem: str
 ) -> None:
     db = open_unmanaged(watch, *(() if index is None else (index,)), own=True)
     with pytest.raises(ConfigurationError, match=problem) as caught:
-        ask(db, own=True)
+        query_port(db, own=True)
     for part in ("byPort", "port", "tons", "name", "flag", "INCLUDE"):
         assert part in str(caught.value)
 
@@ -550,28 +550,30 @@ def test_a_missing_or_wrong_index_of_an_own_table_is_told_with_its_definition(
     "projection",
     [Projection(), Projection("INCLUDE", ("flag", "name")), Projection("INCLUDE", ("flag", "name", "more"))],
 )
-def test_an_index_that_holds_what_is_needed_will_do(watch: Watch, projection: Projection) -> None:
+def test_an_index_that_contains_at_least_the_required_fields_is_accepted(
+    watch: Watch, projection: Projection
+) -> None:
     index = IndexSchema("byPort", KeyAttribute("port"), KeyAttribute("tons", "N"), projection)
-    ask(open_unmanaged(watch, index, own=True), own=True)
+    query_port(open_unmanaged(watch, index, own=True), own=True)
 
 
-def test_an_index_is_looked_up_once(watch: Watch) -> None:
+def test_an_index_is_described_once(watch: Watch) -> None:
     db = open_unmanaged(watch, IndexSchema("gsi1", PORT, TONS))
     for _ in range(3):
-        ask(db)
-    assert watch.kinds().count("DescribeTable") == 2  # the table's, and the index's
+        query_port(db)
+    assert watch.kinds().count("DescribeTable") == 2  # one for the table, one for the index
 
 
-def test_an_index_that_comes_later_is_found_then(watch: Watch) -> None:
+def test_an_index_that_is_added_later_is_found(watch: Watch) -> None:
     db = open_unmanaged(watch)
     with pytest.raises(ConfigurationError):
-        ask(db)
+        query_port(db)
     watch.send_blocking(AddIndex("holdall", IndexSchema("gsi1", PORT, TONS)))
-    ask(db)
+    query_port(db)
 
 
-class Making(Watch):
-    """A store that is still making its indexes."""
+class StoreCreatingIndexes(Watch):
+    """A store that is still creating its indexes."""
 
     def send_blocking(self, request: Request[Any]) -> Any:
         reply = super().send_blocking(request)
@@ -581,11 +583,11 @@ class Making(Watch):
         return reply
 
 
-def test_an_index_that_is_being_made_cannot_be_used_yet() -> None:
+def test_an_index_that_is_being_created_cannot_be_used_yet() -> None:
     backend, *_ = open_backend("memory:", None, None, None, {})
-    db = open_unmanaged(Making(backend), IndexSchema("gsi1", PORT, TONS))
+    db = open_unmanaged(StoreCreatingIndexes(backend), IndexSchema("gsi1", PORT, TONS))
     with db, pytest.raises(ConfigurationError, match="still being created") as caught:
-        ask(db)
+        query_port(db)
     assert caught.value.hint == "wait until it is active, then try again"
 
 
@@ -604,7 +606,7 @@ class OwnBoat(Model, table="Boat", indexes=[Index("byPort", ["port", "flag"], ["
 
 
 @on_servers
-async def test_an_index_is_added_where_that_is_allowed_and_holds_what_was_there_before(db: Db) -> None:
+async def test_an_index_is_added_to_a_managed_table_and_contains_older_items(db: Db) -> None:
     port = fresh("port")
     await arrange(db, *(Boat(id=f"{port}{n}", port=port, tons=n) for n in (10, 9)))
     await arrange(db, *(OwnBoat(id=f"{port}{n}", port=port, tons=n, name="x") for n in (10, 9)))
@@ -616,11 +618,11 @@ async def test_an_index_is_added_where_that_is_allowed_and_holds_what_was_there_
         assert schema.index(name).projection.names == names
 
 
-# --- rows from before -------------------------------------------------------------------------------------------
+# --- old items --------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_old_rows_come_into_an_index_by_migrate_also_where_only_keys_are_in_it(db: Db) -> None:
+async def test_migrate_adds_old_items_to_an_index_that_consists_of_key_fields(db: Db) -> None:
     name = fresh("old")
     key = Pay.key(player=name, admin=f"{name}b")
     await db.get(key)
@@ -638,32 +640,3 @@ async def test_old_rows_come_into_an_index_by_migrate_also_where_only_keys_are_i
         "_c_admin": {"S": f"{name}b"},
         "_c_status": {"S": "true"},
     }
-
-
-class Sock(Model, indexes=[Index("by_pair", ["left", "right"])]):
-    id: Key[str]
-    left: str = "red"
-    right: str = "blue"
-
-
-class OwnSock(Model, table="Sock", indexes=[Index("by_pair", ["left", "right"])]):
-    id: Key[str]
-    left: str = "red"
-    right: str = "blue"
-
-
-@everywhere
-@pytest.mark.parametrize("sock", [Sock, OwnSock], ids=["one table", "own table"])
-async def test_to_look_at_an_old_row_with_a_default_in_an_index_writes_nothing(
-    db: Db, sock: type[Any]
-) -> None:
-    id = fresh("sock")
-    await db.get(sock, id)
-    extra: dict[str, Any] = {} if sock is OwnSock else {"_type": {"S": "Sock"}, "id": {"S": id}}
-    item = {**raw_key(sock.key(id)), **extra}
-    await db.send(PutItem(table_of(db, sock), item))
-    for options in ({"read_only": True}, {}):
-        async with db.transaction(**options) as tx:
-            found = await tx.get_one(sock, id)
-            assert (found.left, found.right) == ("red", "blue")
-    assert await raw(db, sock.key(id)) == item

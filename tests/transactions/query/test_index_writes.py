@@ -1,8 +1,8 @@
-"""What is stored for an index is right after every write, with concurrent writers too, in both layouts.
+"""Index attributes are right after every write, also with concurrent writers, in both layouts.
 
-After each write of a random life of a few items, every stored attribute is compared with what the item's fields say it
-has to be, and the indexes are asked for what a list in Python has. Then every pair of writes to different components
-of one index, one between the other's read and its commit.
+Random sequences of writes change a few items. After each write, every stored attribute is compared with its expected
+value, and queries of the indexes with lists in Python. Other tests run every pair of writes to components of one index,
+the second between the read and the commit of the first.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from holdall.errors import (
     TransactionFailedError,
 )
 
-PLACE, CHIEF = ["country", "city"], ["people", "founded"]
+PLACE, SORT = ["country", "city"], ["people", "founded"]
 
 
 class Town(
     Model,
     ttl="gone",
-    indexes=[Index("by_place", PLACE, CHIEF, slot=1), Index("by_mayor", ["mayor"], slot=2)],
+    indexes=[Index("by_place", PLACE, SORT, slot=1), Index("by_mayor", ["mayor"], slot=2)],
 ):
     id: Key[str]
     country: str
@@ -66,7 +66,7 @@ class OwnTown(
     Model,
     table="Town",
     ttl="gone",
-    indexes=[Index("by_place", PLACE, CHIEF, sparse=True), Index("by_mayor", ["mayor"], sparse=True)],
+    indexes=[Index("by_place", PLACE, SORT, sparse=True), Index("by_mayor", ["mayor"], sparse=True)],
 ):
     id: Key[str]
     country: str
@@ -86,20 +86,22 @@ DEFAULTS = Town(id="", country="").to_dict()
 
 
 def spell_out(town: type[Any], values: Values) -> Values:
-    """The whole item as it has to be stored for these values, spelt out by hand."""
+    """Return the expected stored item for these values, without using Holdall's encoding of keys."""
     plain = {
-        name: encode(_form(value)) for name, value in values.items() if value is not None and name != "id"
+        name: encode(_format_value(value))
+        for name, value in values.items()
+        if value is not None and name != "id"
     }
-    in_place = None not in (values["country"], values["city"], values["people"], values["founded"])
+    is_placed = None not in (values["country"], values["city"], values["people"], values["founded"])
     if town is OwnTown:
         item = {"_id": {"S": values["id"]}, **plain}
         item["_c_city_country"] = {"S": f"{values['city']}\0{values['country']}"}
         if values["founded"] is not None:
-            item["_c_founded_people"] = {"S": f"{_form(values['founded'])}\0{values['people']}"}
+            item["_c_founded_people"] = {"S": f"{_format_value(values['founded'])}\0{values['people']}"}
         return item
     item = {"pk": {"S": f"Town#{values['id']}"}, "sk": {"S": "#"}, "_type": {"S": "Town"}}
     item |= {"id": {"S": values["id"]}, **plain}
-    if in_place:
+    if is_placed:
         city = values["city"].replace("%", "%25").replace("#", "%23")
         item["gsi1_pk"] = {"S": f"Town#by_place#{values['country']}#{city}"}
         item["gsi1_sk"] = {"S": sort_text(values["people"], values["founded"])}
@@ -110,32 +112,32 @@ def spell_out(town: type[Any], values: Values) -> Values:
     return item
 
 
-def _form(value: Any) -> Any:
+def _format_value(value: Any) -> Any:
     return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ").zfill(27) if isinstance(value, datetime) else value
 
 
-async def check(db: Db, town: type[Any], country: str, states: dict[str, Values | None]) -> None:
-    """Everything stored is as these values have it, and the indexes have those items, in order, and no others."""
-    there = {id: values for id, values in states.items() if values is not None}
-    for values in there.values():
+async def check_items(db: Db, town: type[Any], country: str, states: dict[str, Values | None]) -> None:
+    """Check that the items are stored with these values, and that the indexes contain exactly these items, in order."""
+    present = {id: values for id, values in states.items() if values is not None}
+    for values in present.values():
         assert await raw(db, town.key(values["id"])) == spell_out(town, values)
-    alive = [values for values in there.values() if values["gone"] is None or values["gone"] > _now()]
+    alive = [values for values in present.values() if values["gone"] is None or values["gone"] > _now()]
     for city in CITIES:
         placed = [
             v for v in alive if (v["country"], v["city"]) == (country, city) and v["founded"] is not None
         ]
         found = await db.query(town, index="by_place", country=country, city=city).all()
-        assert [_chief(town, row.to_dict()) for row in found] == sorted(_chief(town, v) for v in placed)
+        assert [_rank(town, row.to_dict()) for row in found] == sorted(_rank(town, v) for v in placed)
         assert {row.id for row in found} == {values["id"] for values in placed}
     for mayor in MAYORS:
         found = await db.query(town, index="by_mayor", mayor=country + mayor).all()
         assert {row.id for row in found} == {v["id"] for v in alive if v["mayor"] == country + mayor}
 
 
-def _chief(town: type[Any], values: Values) -> tuple[Any, ...]:
-    """What items of one place are ordered by; in a table of its own that is the text of both, by name."""
+def _rank(town: type[Any], values: Values) -> tuple[Any, ...]:
+    """Return the values by which items of one place are ordered; in an own table that is the text of both, by name."""
     if town is OwnTown:
-        return (f"{_form(values['founded'])}\0{values['people']}",)
+        return (f"{_format_value(values['founded'])}\0{values['people']}",)
     return values["people"], values["founded"]
 
 
@@ -143,7 +145,7 @@ def _now() -> int:
     return int(datetime.now(UTC).timestamp())
 
 
-# --- a life of writes -----------------------------------------------------------------------------------
+# --- random sequences of writes ---------------------------------------------------------------------------
 
 CITIES = ["Aachen", "Bonn", "", "#%"]
 MAYORS = ["Ada", "Bo"]
@@ -152,8 +154,8 @@ TIMES = [None, *(datetime(year, 5, 6, 7, 8, 9, 10, tzinfo=UTC) for year in (900,
 PAST, FUTURE = -3600, 3600
 
 
-def changes(country: str) -> st.SearchStrategy[Values]:
-    """New values of some fields."""
+def draw_changes(country: str) -> st.SearchStrategy[Values]:
+    """Draw new values of some fields."""
     return st.fixed_dictionaries(
         {},
         optional={
@@ -170,17 +172,19 @@ def changes(country: str) -> st.SearchStrategy[Values]:
     )
 
 
-Act = tuple[str, str, Values]
+Step = tuple[str, str, Values]
 
 
-def acts(country: str) -> st.SearchStrategy[Act]:
+def draw_steps(country: str) -> st.SearchStrategy[Step]:
     kinds = ["create", "set", "set", "update", "put", "increment", "delete", "missing"]
     kinds += ["append", "change", "upsert", "drop"]
-    return st.tuples(st.sampled_from(kinds), st.sampled_from(["a", "b"]), changes(country))
+    return st.tuples(st.sampled_from(kinds), st.sampled_from(["a", "b"]), draw_changes(country))
 
 
-async def act(db: Db, town: type[Any], country: str, state: Values | None, step: Act) -> Values | None:
-    """Do one write that the item's state allows; gives the state after it."""
+async def write_step(
+    db: Db, town: type[Any], country: str, state: Values | None, step: Step
+) -> Values | None:
+    """Make one write if the item's state allows it, and return the state afterwards."""
     kind, id, new = step
     alive = state is not None and (state["gone"] is None or state["gone"] > _now())
     whole = {**DEFAULTS, "country": country, **new, "id": country + id}
@@ -189,7 +193,7 @@ async def act(db: Db, town: type[Any], country: str, state: Values | None, step:
             tx.create_or_put(town, {"id": whole["id"]}, {n: v for n, v in whole.items() if n != "id"})
             return whole
         if kind == "upsert" or (alive and kind == "change"):
-            _change(
+            _update_blindly(
                 tx, town, whole["id"], state or DEFAULTS, new, {"country": country}, upsert=kind == "upsert"
             )
             before = state if alive and state is not None else {**whole, "log": []}
@@ -224,10 +228,10 @@ async def act(db: Db, town: type[Any], country: str, state: Values | None, step:
         return {**state, **new}
 
 
-def _change(
+def _update_blindly(
     tx: Any, town: type[Any], id: str, state: Values, new: Values, start: Values, *, upsert: bool
 ) -> None:
-    """Set fields without a read; what is derived from them takes the others' values, too."""
+    """Set fields without a read; the condition supplies the other values that derived attributes need."""
     where = (col(town.people) == state["people"]) & (col(town.founded) == state["founded"])
     where &= (col(town.country) == state["country"]) & (col(town.city) == state["city"])
     updates = [col(getattr(town, name)).set(value) for name, value in new.items()]
@@ -246,35 +250,35 @@ WAYS = [
 def test_indexes_are_right_after_every_write(way: Way, count: int, town: type[Any]) -> None:
     @examples(count)
     @hypothesis_given(data=st.data())
-    def live(data: st.DataObject) -> None:
+    def check_examples(data: st.DataObject) -> None:
         country = fresh("land")
-        steps = data.draw(st.lists(acts(country), min_size=1, max_size=8))
-        finish(way, _live(database(way), town, country, steps))
+        steps = data.draw(st.lists(draw_steps(country), min_size=1, max_size=8))
+        finish(way, _run_steps(database(way), town, country, steps))
 
-    live()
+    check_examples()
 
 
-async def _live(db: Db, town: type[Any], country: str, steps: Sequence[Act]) -> None:
+async def _run_steps(db: Db, town: type[Any], country: str, steps: Sequence[Step]) -> None:
     states: dict[str, Values | None] = {"a": None, "b": None}
     for step in steps:
         id = step[1]
-        states[id] = await act(db, town, country, states[id], step)
-        await check(db, town, country, states)
+        states[id] = await write_step(db, town, country, states[id], step)
+        await check_items(db, town, country, states)
 
 
 @everywhere
 @both_layouts
-async def test_an_item_made_in_place_of_an_expired_one_leaves_nothing_of_it(db: Db, town: type[Any]) -> None:
+async def test_creating_an_item_removes_all_attributes_of_the_expired_one(db: Db, town: type[Any]) -> None:
     country = fresh("land")
     old = {"mayor": f"{country}Ada", "note": "old", "people": 7, "gone": _now() - 60}
     await arrange(db, town(id=country, country=country, **old))
     assert await db.query(town, index="by_mayor", mayor=f"{country}Ada").all() == []
     async with db.transaction() as tx:
         tx.create(town, id=country, country=country)
-    await check(db, town, country, {"a": {**DEFAULTS, "id": country, "country": country}})
+    await check_items(db, town, country, {"a": {**DEFAULTS, "id": country, "country": country}})
 
 
-# --- two at once ----------------------------------------------------------------------------------------
+# --- concurrent writers -----------------------------------------------------------------------------------
 
 Change = Callable[[Any, type[Any], str], Awaitable[None]]
 
@@ -309,7 +313,7 @@ async def append_to_log(tx: Any, town: type[Any], id: str) -> None:
     (await tx.get_one(town, id)).field("log").append("x")
 
 
-async def change(tx: Any, town: type[Any], id: str) -> None:
+async def update_blindly(tx: Any, town: type[Any], id: str) -> None:
     place = col(town.country).set(f"{id} north"), col(town.city).set("Bonn")
     tx.update(town.key(id), *place, col(town.people).set(77), col(town.founded).set(None))
 
@@ -331,12 +335,12 @@ READERS: list[Change] = [
     set_note,
     append_to_log,
 ]
-ALL = [*READERS, change, remove, put]
+ALL = [*READERS, update_blindly, remove, put]
 INDEPENDENT = {set_note, append_to_log}
 
 
-def seconds(town: type[Any], first: Change, changes: Sequence[Change]) -> list[Change]:
-    """The changes that one meets: all under torture; else every second, and the others in the other layout."""
+def select_changes(town: type[Any], first: Change, changes: Sequence[Change]) -> list[Change]:
+    """Select the changes to combine with the first: all under torture, otherwise half for each layout."""
     turn = READERS.index(first) + (town is OwnTown)
     return [each for place, each in enumerate(changes) if TORTURE or (place + turn) % 2]
 
@@ -344,8 +348,8 @@ def seconds(town: type[Any], first: Change, changes: Sequence[Change]) -> list[C
 @in_memory
 @both_layouts
 @pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
-async def test_two_writers_at_once_never_leave_an_index_wrong(db: Db, town: type[Any], first: Change) -> None:
-    for second in seconds(town, first, ALL):
+async def test_concurrent_writers_never_leave_an_index_wrong(db: Db, town: type[Any], first: Change) -> None:
+    for second in select_changes(town, first, ALL):
         await _interleave(db, town, first, second)
 
 
@@ -356,14 +360,14 @@ async def test_two_writers_at_once_never_leave_an_index_wrong(db: Db, town: type
     [(set_city, set_country), (increment_people, clear_founded), (set_city, put), (set_country, remove)],
     ids=lambda change: change.__name__,
 )
-async def test_on_every_store_two_writers_at_once_never_leave_an_index_wrong(
+async def test_on_every_store_concurrent_writers_never_leave_an_index_wrong(
     db: Db, town: type[Any], first: Change, second: Change
 ) -> None:
     await _interleave(db, town, first, second)
 
 
 async def _interleave(db: Db, town: type[Any], first: Change, second: Change) -> None:
-    """The second commits between the first's read and its commit; the first then has it right, or fails."""
+    """Commit the second change between the read and the commit of the first, which is right then, or fails."""
     id = fresh("two")
     await arrange(db, town(id=id, country=id))
     failure = None
@@ -375,34 +379,34 @@ async def _interleave(db: Db, town: type[Any], first: Change, second: Change) ->
     except TransactionFailedError as error:
         failure = error.__cause__
     if failure is None:
-        assert INDEPENDENT & {first, second}  # they have nothing to do with each other
+        assert INDEPENDENT & {first, second}  # otherwise they conflict
     else:
         assert isinstance(failure, ContentionError)
-    await _check_by_itself(db, town, id)
+    await _check_consistency(db, town, id)
 
 
 @in_memory
 @both_layouts
 @pytest.mark.parametrize("first", READERS, ids=lambda change: change.__name__)
-async def test_run_again_both_changes_are_there(db: Db, town: type[Any], first: Change) -> None:
-    for second in seconds(town, first, ALL[:8]):
-        await _run_again(db, town, first, second)
+async def test_after_a_retry_both_changes_are_stored(db: Db, town: type[Any], first: Change) -> None:
+    for second in select_changes(town, first, ALL[:8]):
+        await _retry(db, town, first, second)
 
 
-async def _run_again(db: Db, town: type[Any], first: Change, second: Change) -> None:
+async def _retry(db: Db, town: type[Any], first: Change, second: Change) -> None:
     id = fresh("two")
     await arrange(db, town(id=id, country=id))
-    turns: list[None] = []
+    attempts: list[None] = []
 
     async def body(tx: Any) -> None:
         await first(tx, town, id)
-        if not turns:
+        if not attempts:
             async with db.transaction() as other:
                 await second(other, town, id)
-        turns.append(None)
+        attempts.append(None)
 
     await db.run(body, initial_backoff=0)
-    await _check_by_itself(db, town, id)
+    await _check_consistency(db, town, id)
     one_by_one = fresh("two")
     await arrange(db, town(id=one_by_one, country=one_by_one))
     for change in (second, first):
@@ -417,8 +421,8 @@ async def _run_again(db: Db, town: type[Any], first: Change, second: Change) -> 
     }
 
 
-async def _check_by_itself(db: Db, town: type[Any], id: str) -> None:
-    """What is stored for indexes follows from what is stored for fields."""
+async def _check_consistency(db: Db, town: type[Any], id: str) -> None:
+    """Check that the stored index attributes match the stored fields."""
     item = await db.get(town, id)
     if item is not None:
         assert await raw(db, town.key(id)) == spell_out(town, item.to_dict())
@@ -444,40 +448,40 @@ async def test_a_blind_update_that_does_not_know_all_parts_is_refused_before_any
     assert watch_of(db).kinds() == []
     async with db.transaction() as tx:
         tx.update(town, known, {"city": "Bonn"})
-    await _check_by_itself(db, town, id)
+    await _check_consistency(db, town, id)
     assert [row.id for row in await db.query(town, index="by_place", country=id, city="Bonn").all()] == [id]
 
 
 @everywhere
 @both_layouts
-async def test_a_blind_update_on_wrong_parts_changes_nothing(db: Db, town: type[Any]) -> None:
+async def test_a_blind_update_that_expects_wrong_parts_changes_nothing(db: Db, town: type[Any]) -> None:
     id = fresh("blind")
     await arrange(db, town(id=id, country=id))
-    believed = {"id": id, "country": id, "city": "Aachen", "people": 99, "founded": DEFAULTS["founded"]}
+    expected = {"id": id, "country": id, "city": "Aachen", "people": 99, "founded": DEFAULTS["founded"]}
     with pytest.raises(InvalidModelUpdateError):
         async with db.transaction() as tx:
-            tx.update(town, believed, {"city": "Bonn"})
-    await _check_by_itself(db, town, id)
+            tx.update(town, expected, {"city": "Bonn"})
+    await _check_consistency(db, town, id)
     assert await db.query(town, index="by_place", country=id, city="Bonn").all() == []
 
 
-Tidy = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)]
+Normalized = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)]
 
 
 class Shop(Model, indexes=[Index("by_street", ["street"], ["since"])]):
     id: Key[str]
-    street: Tidy = ""
+    street: Normalized = ""
     since: datetime | None = None
 
 
 class OwnShop(Model, table="Shop", indexes=[Index("by_street", ["street", "lane"])]):
     id: Key[str]
-    street: Tidy = ""
-    lane: Tidy = ""
+    street: Normalized = ""
+    lane: Normalized = ""
 
 
 @everywhere
-async def test_what_a_type_tidies_up_is_tidy_in_the_index_too(db: Db) -> None:
+async def test_values_that_a_type_normalizes_are_normalized_in_the_index_too(db: Db) -> None:
     id = fresh("shop")
     zone = datetime(2026, 1, 1, 12, tzinfo=UTC).astimezone()
     await arrange(db, Shop(id=id, street=f" A {id} "), OwnShop(id=id, street=f" A {id} ", lane=" B"))
@@ -492,7 +496,7 @@ async def test_what_a_type_tidies_up_is_tidy_in_the_index_too(db: Db) -> None:
     assert (await raw(db, Shop.key(id)))["gsi1_sk"] == {"S": "2026-01-01T12:00:00.000000Z"}
 
 
-# --- hooks, defaults and old rows -------------------------------------------------------------------------
+# --- hooks, defaults and old items ------------------------------------------------------------------------
 
 
 class Hooked(Model, indexes=[Index("by_word", ["word"])]):
@@ -505,7 +509,7 @@ class Hooked(Model, indexes=[Index("by_word", ["word"])]):
 
 
 @in_memory
-async def test_what_a_hook_changes_is_in_the_index(db: Db) -> None:
+async def test_a_value_that_a_hook_changes_is_in_the_index(db: Db) -> None:
     id = fresh("hook")
     await arrange(db, Hooked(id=id, text=f"{id} a b"))
     assert [row.id for row in await db.query(Hooked, index="by_word", word=id).all()] == [id]
@@ -517,7 +521,7 @@ async def test_what_a_hook_changes_is_in_the_index(db: Db) -> None:
 
 @everywhere
 @both_layouts
-async def test_a_deleted_item_is_in_no_index(db: Db, town: type[Any]) -> None:
+async def test_a_deleted_item_is_not_in_any_index(db: Db, town: type[Any]) -> None:
     id = fresh("gone")
     await arrange(db, town(id=id, country=id, mayor=id))
     async with db.transaction() as tx:
@@ -528,7 +532,7 @@ async def test_a_deleted_item_is_in_no_index(db: Db, town: type[Any]) -> None:
 
 @everywhere
 @both_layouts
-async def test_a_default_that_an_old_row_lacks_is_in_the_index_once_another_part_is_written(
+async def test_an_old_item_enters_the_index_when_the_last_missing_part_is_written(
     db: Db, town: type[Any]
 ) -> None:
     id = fresh("old")
@@ -539,7 +543,7 @@ async def test_a_default_that_an_old_row_lacks_is_in_the_index_once_another_part
     async with db.transaction() as tx:
         (await tx.get_one(town, id)).people = 3
     found = await raw(db, town.key(id))
-    if town is Town:  # the default of founded is None to an old row, so it is in no place
+    if town is Town:  # an optional field that is not stored is None, whatever its default
         assert "gsi1_pk" not in found
     else:
         assert "_c_founded_people" not in found

@@ -1,4 +1,4 @@
-"""Item collections: one query over a base gives several models in order; what is derived sees only its own."""
+"""Item collections: a query of a base model returns its derived models in order; a derived model finds only its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from holdall import Index, Key, Model, SortKey, col, field
 from holdall.core import PutItem
 from holdall.errors import InvalidFieldError
 
-# The parts of an order: one kind of row for what it is, one for each line, one for each payment.
-# In a table of their own, nothing but the sort key can say what a row is.
+# The parts of an order: a head, lines, and gifts. In a table of their own, only the sort key tells their models apart.
 
 
 class Part(Model, indexes=[Index("by_day", ["day"], ["part"])]):
@@ -67,7 +66,7 @@ both_layouts = pytest.mark.parametrize(
 )
 
 
-async def order(db: Db, family: Family) -> str:
+async def create_order(db: Db, family: Family) -> str:
     base, head, line, gift = family
     name = fresh("order")
     rows = [
@@ -81,9 +80,11 @@ async def order(db: Db, family: Family) -> str:
 
 @everywhere
 @both_layouts
-async def test_the_base_gives_all_in_order_each_as_what_it_is(db: Db, family: Family) -> None:
+async def test_a_query_of_the_base_returns_all_rows_in_order_as_their_own_models(
+    db: Db, family: Family
+) -> None:
     base, head, line, gift = family
-    name = await order(db, family)
+    name = await create_order(db, family)
     rows = await db.query(base, order=name).all()
     assert [type(row) for row in rows] == [head, line, gift, base]
     assert (rows[0].customer, rows[1].product, rows[2].card) == ("ada", "tea", "!")
@@ -94,9 +95,11 @@ async def test_the_base_gives_all_in_order_each_as_what_it_is(db: Db, family: Fa
 
 @everywhere
 @both_layouts
-async def test_what_is_derived_sees_its_own_and_what_derives_from_it(db: Db, family: Family) -> None:
+async def test_a_derived_model_finds_its_own_rows_and_those_of_models_derived_from_it(
+    db: Db, family: Family
+) -> None:
     _, head, line, gift = family
-    name = await order(db, family)
+    name = await create_order(db, family)
     for model, kinds in ((head, [head]), (line, [line, gift]), (gift, [gift])):
         query = db.query(model, order=name)
         assert [type(row) for row in await query.all()] == kinds
@@ -111,9 +114,9 @@ async def test_what_is_derived_sees_its_own_and_what_derives_from_it(db: Db, fam
 
 @everywhere
 @both_layouts
-async def test_an_index_gives_all_kinds_too(db: Db, family: Family) -> None:
+async def test_an_index_returns_all_models_too(db: Db, family: Family) -> None:
     base, head, line, gift = family
-    name = await order(db, family)
+    name = await create_order(db, family)
     rows = await db.query(base, index="by_day", day=name).all()
     assert [type(row) for row in rows] == [head, line, gift, base]
     assert [type(row) for row in await db.query(line, index="by_day", day=name).all()] == [line, gift]
@@ -122,9 +125,9 @@ async def test_an_index_gives_all_kinds_too(db: Db, family: Family) -> None:
 
 @everywhere
 @both_layouts
-async def test_a_query_of_the_base_may_ask_for_fields_of_what_is_derived(db: Db, family: Family) -> None:
+async def test_a_query_of_the_base_can_use_fields_of_derived_models(db: Db, family: Family) -> None:
     base, head, line, gift = family
-    name = await order(db, family)
+    name = await create_order(db, family)
     rows = await db.query(base, order=name, where=col(line.quantity) >= 1).all()
     assert [type(row) for row in rows] == [line, gift]
     parts = await db.query(base, order=name, only=[line.product, head.customer]).all()
@@ -141,7 +144,7 @@ async def test_a_query_of_the_base_may_ask_for_fields_of_what_is_derived(db: Db,
 @both_layouts
 async def test_a_transaction_over_a_collection_changes_each_by_its_own_model(db: Db, family: Family) -> None:
     base, head, line, gift = family
-    name = await order(db, family)
+    name = await create_order(db, family)
     async with db.transaction() as tx:
         async for row in tx.query(base, order=name):
             if isinstance(row, line):
@@ -154,7 +157,7 @@ async def test_a_transaction_over_a_collection_changes_each_by_its_own_model(db:
 
 
 @in_memory
-async def test_a_condition_on_a_field_that_no_kind_has_is_refused(db: Db) -> None:
+async def test_a_condition_on_a_field_of_an_unrelated_model_is_refused(db: Db) -> None:
     with pytest.raises(InvalidFieldError, match="a field of another model"):
         db.query(Head, order="a", where=col(Line.quantity) > 1)
     with pytest.raises(InvalidFieldError, match="a field of another model"):
@@ -167,8 +170,8 @@ class Stranger(Model):
 
 
 @everywhere
-async def test_rows_of_a_class_that_this_program_does_not_have_are_neither_given_nor_counted(db: Db) -> None:
-    name = await order(db, (Part, Head, Line, Gift))
+async def test_rows_of_an_unknown_model_are_neither_returned_nor_counted(db: Db) -> None:
+    name = await create_order(db, (Part, Head, Line, Gift))
     key = Part.key(order=name, part="z unknown")
     stranger = {**raw_key(key), "_type": {"S": "Voucher"}, "order": {"S": name}, "part": {"S": "z unknown"}}
     await db.send(PutItem(table_of(db, Part), stranger))
@@ -180,7 +183,7 @@ async def test_rows_of_a_class_that_this_program_does_not_have_are_neither_given
 
 @in_memory
 @both_layouts
-async def test_a_rare_kind_is_found_without_a_request_for_each_row(db: Db, family: Family) -> None:
+async def test_a_rare_model_is_found_without_a_request_for_each_row(db: Db, family: Family) -> None:
     base, head, _, _ = family
     name = fresh("order")
     await arrange(db, *(base(order=name, part=f"! {number:04}") for number in range(300)), head(order=name))

@@ -1,4 +1,4 @@
-"""Page tokens: only we can have made them, for one query, with a secret that can be replaced. They hide nothing."""
+"""Page tokens: signed for one query, with a secret that can be rotated; they are not encrypted."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Parcel(Model):
     number: SortKey[int]
 
 
-async def box(db: Db) -> str:
+async def create_box(db: Db) -> str:
     name = fresh("box")
     await arrange(db, *(Letter(box=name, number=number, tone=name) for number in range(5)))
     return name
 
 
-# --- one query's ----------------------------------------------------------------------------------------
+# --- tokens and queries -----------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_token_is_of_one_query(db: Db) -> None:
-    name = await box(db)
+async def test_a_token_belongs_to_one_query(db: Db) -> None:
+    name = await create_box(db)
     token = (await db.query(Letter, box=name).page(2)).next
     assert token is not None
     others: list[Any] = [
@@ -70,8 +70,8 @@ async def test_a_token_is_of_one_query(db: Db) -> None:
 
 
 @in_memory
-async def test_conditions_that_mean_the_same_range_are_one_query(db: Db) -> None:
-    name = await box(db)
+async def test_a_token_is_valid_for_another_condition_with_the_same_range(db: Db) -> None:
+    name = await create_box(db)
     token = (await db.query(Letter, box=name, sort=(Letter.number >= 0) & (Letter.number <= 9)).page(2)).next
     page = await db.query(Letter, box=name, sort=Letter.number.between(0, 9)).page(9, after=token)
     assert [letter.number for letter in page.items] == [2, 3, 4]
@@ -79,7 +79,7 @@ async def test_conditions_that_mean_the_same_range_are_one_query(db: Db) -> None
 
 @in_memory
 async def test_no_character_of_a_token_can_be_changed(db: Db) -> None:
-    name = await box(db)
+    name = await create_box(db)
     query = db.query(Letter, box=name)
     token = (await query.page(2)).next
     assert token is not None
@@ -103,7 +103,7 @@ async def test_no_character_of_a_token_can_be_changed(db: Db) -> None:
 
 
 @in_memory
-async def test_what_is_no_token_is_refused_as_one(db: Db) -> None:
+async def test_other_values_are_refused_as_tokens(db: Db) -> None:
     query = db.query(Letter, box=fresh())
     for odd in ("", ".", "..", "x", "x.y", "a.b.c", "\0", "é.é", "=.=", b"x.y", 5, ["x.y"], object()):
         with pytest.raises(InvalidTokenError):
@@ -111,9 +111,9 @@ async def test_what_is_no_token_is_refused_as_one(db: Db) -> None:
 
 
 @in_memory
-async def test_a_token_is_signed_and_not_secret(db: Db) -> None:
-    """A client can read the key of the last row in it; the guide says so."""
-    name = await box(db)
+async def test_a_token_is_signed_but_not_encrypted(db: Db) -> None:
+    """A client can read the key of the last row in it, as the guide explains."""
+    name = await create_box(db)
     token = (await db.query(Letter, box=name).page(2)).next
     assert token is not None
     body = token.partition(".")[0]
@@ -121,9 +121,9 @@ async def test_a_token_is_signed_and_not_secret(db: Db) -> None:
     assert SECRET not in token
 
 
-# --- secrets --------------------------------------------------------------------------------------------
+# --- secrets ----------------------------------------------------------------------------------------------
 
-OLD, NEW, OTHER = "old-secret-of-ours-0", "new-secret-of-ours-1", "secret-of-others-23"
+OLD, NEW, OTHER = "the-old-secret-000000", "the-new-secret-111111", "another-secret-22222"
 
 
 @pytest.fixture
@@ -135,26 +135,26 @@ def store(tmp_path: Path) -> str:
     return url
 
 
-def token_of(url: str, *secrets: str) -> str:
+def fetch_token(url: str, *secrets: str) -> str:
     with Database(url, secret=list(secrets)) as db:
         token = db.query(Letter, box="a").page(2).next
         assert token is not None
         return token
 
 
-def numbers_after(url: str, token: str, *secrets: str) -> list[int]:
+def read_numbers_after(url: str, token: str, *secrets: str) -> list[int]:
     with Database(url, secret=list(secrets)) as db:
         return [letter.number for letter in db.query(Letter, box="a").page(2, after=token).items]
 
 
-def test_another_secret_does_not_verify(store: str) -> None:
+def test_a_token_signed_with_another_secret_is_refused(store: str) -> None:
     with pytest.raises(InvalidTokenError):
-        numbers_after(store, token_of(store, OLD), OTHER)
+        read_numbers_after(store, fetch_token(store, OLD), OTHER)
 
 
-@pytest.mark.parametrize("own", [OLD, None])
-def test_a_page_can_have_a_secret_of_its_own(store: str, own: str | None) -> None:
-    with Database(store, secret=own) as db:
+@pytest.mark.parametrize("database_secret", [OLD, None])
+def test_a_page_can_have_its_own_secret(store: str, database_secret: str | None) -> None:
+    with Database(store, secret=database_secret) as db:
         query = db.query(Letter, box="a")
         first = query.page(2, secret=NEW)
         assert [letter.number for letter in query.page(2, after=first.next, secret=NEW).items] == [2, 3]
@@ -165,22 +165,22 @@ def test_a_page_can_have_a_secret_of_its_own(store: str, own: str | None) -> Non
             query.page(2, secret="short")
 
 
-def test_a_secret_is_replaced_without_breaking_what_is_out_there(store: str) -> None:
-    token = token_of(store, OLD)
-    assert numbers_after(store, token, NEW, OLD) == [2, 3]
+def test_a_secret_can_be_replaced_without_breaking_existing_tokens(store: str) -> None:
+    token = fetch_token(store, OLD)
+    assert read_numbers_after(store, token, NEW, OLD) == [2, 3]
     with pytest.raises(InvalidTokenError):
-        numbers_after(store, token, NEW)
+        read_numbers_after(store, token, NEW)
 
 
 def test_the_first_secret_signs(store: str) -> None:
-    token = token_of(store, NEW, OLD)
-    assert numbers_after(store, token, NEW) == [2, 3]
+    token = fetch_token(store, NEW, OLD)
+    assert read_numbers_after(store, token, NEW) == [2, 3]
     with pytest.raises(InvalidTokenError):
-        numbers_after(store, token, OLD)
+        read_numbers_after(store, token, OLD)
 
 
-def test_without_a_secret_there_are_no_pages(store: str) -> None:
-    token = token_of(store, OLD)
+def test_pages_need_a_secret(store: str) -> None:
+    token = fetch_token(store, OLD)
     with Database(store) as db:
         query = db.query(Letter, box="a")
         for size, after in ((9, None), (2, None), (2, token)):
@@ -204,7 +204,7 @@ with Database(url, secret=secret) as db:
 """
 
 
-def test_a_token_is_good_in_another_process(store: str) -> None:
+def test_a_token_is_valid_in_another_process(store: str) -> None:
     token, seen = "", list[int]()
     for _ in range(3):
         with start_source(_PROGRAM, store, OLD, token) as program:
@@ -214,7 +214,7 @@ def test_a_token_is_good_in_another_process(store: str) -> None:
     assert (seen, token) == ([0, 1, 2, 3, 4], "None")
 
 
-# --- signing itself -------------------------------------------------------------------------------------
+# --- signatures -------------------------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
@@ -224,32 +224,32 @@ JSON = st.recursive(
 
 
 @hypothesis_given(JSON)
-def test_what_was_signed_comes_back(payload: Any) -> None:
+def test_verify_returns_the_signed_value(payload: Any) -> None:
     token = sign([OLD], "page", payload)
     assert set(token) <= {*ALPHABET, "."}
     assert verify([NEW, OLD], "page", token, now=NOW) == payload
 
 
 @hypothesis_given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
-def test_no_text_that_somebody_makes_up_is_a_token(text: str) -> None:
+def test_an_unsigned_text_is_not_a_token(text: str) -> None:
     with pytest.raises(InvalidTokenError):
         verify([OLD], "page", text, now=NOW)
 
 
 @pytest.mark.parametrize("purpose", ["", "pag", "pages", "page\0", "Page"])
-def test_a_token_is_for_one_purpose(purpose: str) -> None:
+def test_a_token_is_valid_for_one_purpose(purpose: str) -> None:
     with pytest.raises(InvalidTokenError):
         verify([OLD], purpose, sign([OLD], "page", 1), now=NOW)
 
 
-def test_a_token_may_end() -> None:
+def test_a_token_can_expire() -> None:
     token = sign([OLD], "page", "x", expires=NOW)
     assert verify([OLD], "page", token, now=NOW - timedelta(seconds=1)) == "x"
     with pytest.raises(InvalidTokenError, match="has expired"):
         verify([OLD], "page", token, now=NOW)
 
 
-def test_the_end_of_a_token_is_signed_too() -> None:
+def test_the_expiry_of_a_token_is_signed_too() -> None:
     body = sign([OLD], "page", "x", expires=NOW).partition(".")[0]
     ended = json.loads(urlsafe_b64decode(body + "=="))
     assert ended == [int(NOW.timestamp()), "x"]

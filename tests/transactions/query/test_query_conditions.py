@@ -1,4 +1,4 @@
-"""Conditions and options of queries: what they mean for every type, and what is refused as soon as it is said."""
+"""Conditions and options of queries: what they mean for every type, and which ones are refused at once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ FULL: dict[str, Any] = {
     "renamed": "new",
 }
 
-# each is true of the second thing and of nothing else
+# only the second thing meets these conditions
 SELECTING: list[Callable[[], Any]] = [
     lambda: col(Thing.colour) == Colour.BLUE,
     lambda: col(Thing.colour).in_(Colour.BLUE),
@@ -108,7 +108,7 @@ SELECTING: list[Callable[[], Any]] = [
     lambda: col(Thing.number).in_(2, 3),
     lambda: (col(Thing.size) == 7) | (col(Thing.size) == 99),
     lambda: ~((col(Thing.size) == 1) | (col(Thing.size) == 99)),
-    # None inside of a field is a value to the store, and none to us
+    # None inside a field is a value for the store, but not for Holdall
     lambda: (col(Thing.extra)["y"] != None) & (col(Thing.extra)["x"] == None),  # noqa: E711
     lambda: col(Thing.extra)["x"].absent() & col(Thing.extra)["y"].exists(),
     lambda: (col(Thing.home)["city"] != None) & (col(Thing.home)["zip"] == None),  # noqa: E711
@@ -116,18 +116,18 @@ SELECTING: list[Callable[[], Any]] = [
 
 
 @everywhere
-async def test_conditions_mean_what_the_type_of_their_field_means(db: Db) -> None:
+async def test_conditions_follow_the_type_of_their_field(db: Db) -> None:
     shelf = fresh("shelf")
     await arrange(db, Thing(shelf=shelf, number=1), Thing(shelf=shelf, number=2, **FULL))
     for place, make in enumerate(SELECTING):
         rows = await db.query(Thing, shelf=shelf, where=make()).all()
         assert [row.number for row in rows] == [2], f"condition {place}"
         others = await db.query(Thing, shelf=shelf, where=~make()).all()
-        assert [row.number for row in others] == [1], f"the contrary of condition {place}"
+        assert [row.number for row in others] == [1], f"the opposite of condition {place}"
 
 
 @in_memory
-async def test_none_inside_of_a_field_is_no_value(db: Db) -> None:
+async def test_none_inside_a_field_counts_as_absent(db: Db) -> None:
     shelf = fresh("shelf")
     extras: list[dict[str, Any]] = [{}, {"x": None}, {"x": 0}, {"x": ""}]
     await arrange(db, *(Thing(shelf=shelf, number=n, extra=extra) for n, extra in enumerate(extras)))
@@ -144,7 +144,7 @@ async def test_none_inside_of_a_field_is_no_value(db: Db) -> None:
 
 
 @everywhere
-async def test_a_null_that_another_program_stored_is_no_value(db: Db) -> None:
+async def test_a_null_that_another_program_stored_counts_as_absent(db: Db) -> None:
     shelf = fresh("shelf")
     await arrange(db, *(Thing(shelf=shelf, number=n, when=NOON if n == 2 else None) for n in range(3)))
     stored = await raw(db, Thing.key(shelf=shelf, number=1))
@@ -190,7 +190,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 @in_memory
 @pytest.mark.parametrize(("make", "name"), REFUSED)
-async def test_what_a_field_cannot_be_compared_with_is_refused_by_name(
+async def test_the_error_for_an_invalid_comparison_names_the_field(
     db: Db, make: Callable[[], Any], name: str
 ) -> None:
     with pytest.raises(InvalidFieldError, match=rf"Thing\.{name}"):
@@ -198,7 +198,7 @@ async def test_what_a_field_cannot_be_compared_with_is_refused_by_name(
 
 
 @in_memory
-async def test_limits_of_the_store_are_told_before_it_is_asked(db: Db) -> None:
+async def test_conditions_beyond_the_limits_of_the_store_are_refused_before_anything_is_sent(db: Db) -> None:
     clauses: list[Any] = [
         col(Thing.size).in_(),
         col(Thing.size).in_(*range(101)),
@@ -209,7 +209,7 @@ async def test_limits_of_the_store_are_told_before_it_is_asked(db: Db) -> None:
             await db.query(Thing, shelf="a", where=clause).all()
 
 
-def test_conditions_have_no_truth() -> None:
+def test_conditions_have_no_truth_value() -> None:
     makers: list[Callable[[], Any]] = [
         lambda: bool(Thing.number > 1),
         lambda: (Thing.number > 1) and (Thing.number < 5),
@@ -230,13 +230,13 @@ def test_conditions_combine_with_conditions_only() -> None:
             clause | other
 
 
-def test_col_takes_a_field() -> None:
+def test_col_accepts_only_a_field() -> None:
     for odd in ("size", 5, None, Thing(shelf="a", number=1).size, Thing):
         with pytest.raises(TypeError, match="col\\(\\) takes a field"):
             col(odd)
 
 
-def test_a_column_is_not_to_be_kept_in_a_set() -> None:
+def test_a_column_is_not_hashable() -> None:
     with pytest.raises(TypeError):
         hash(col(Thing.size))
 
@@ -271,7 +271,7 @@ ODD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @in_memory
 @pytest.mark.parametrize(("arguments", "error", "problem"), ODD)
-async def test_what_is_wrong_with_a_question_is_said_when_it_is_put(
+async def test_an_invalid_query_is_refused_when_it_is_built(
     db: Db, arguments: dict[str, Any], error: type[Exception], problem: str
 ) -> None:
     with pytest.raises(error, match=problem):
@@ -279,7 +279,7 @@ async def test_what_is_wrong_with_a_question_is_said_when_it_is_put(
 
 
 @in_memory
-async def test_a_model_that_is_only_derived_from_cannot_be_asked_for(db: Db) -> None:
+async def test_an_abstract_model_cannot_be_queried(db: Db) -> None:
     class Base(Model, abstract=True):
         id: Key[str]
 
@@ -288,7 +288,7 @@ async def test_a_model_that_is_only_derived_from_cannot_be_asked_for(db: Db) -> 
 
 
 @everywhere
-async def test_a_bound_that_the_field_forbids_can_still_be_compared_with(db: Db) -> None:
+async def test_a_condition_can_use_a_value_outside_the_bounds_of_its_field(db: Db) -> None:
     shelf = fresh("shelf")
     await arrange(db, Thing(shelf=shelf, number=-3, size=0), Thing(shelf=shelf, number=4))
     assert await db.query(Thing, shelf=shelf, where=col(Thing.size) > -1).count() == 2
@@ -304,7 +304,7 @@ class Gauge(Model):
 
 
 @everywhere
-async def test_the_beginning_of_a_time_or_a_text_finds_what_begins_so(db: Db) -> None:
+async def test_begins_with_works_for_times_and_texts(db: Db) -> None:
     shelf = fresh("shelf")
     days = [
         datetime(2025, 12, 31, tzinfo=UTC),
@@ -320,7 +320,7 @@ async def test_the_beginning_of_a_time_or_a_text_finds_what_begins_so(db: Db) ->
 
 
 @everywhere
-async def test_a_uuid_begins_as_people_write_it(db: Db) -> None:
+async def test_begins_with_accepts_the_usual_spellings_of_a_uuid(db: Db) -> None:
     shelf = fresh("shelf")
     await arrange(db, Copy(shelf=shelf, id=OWNER), Copy(shelf=shelf, id=UUID(int=1)))
     for start in ("12345678-12", "1234567812", "12345678-1234-5678-1234-567812345678".upper()):

@@ -1,6 +1,6 @@
-"""What queries cost: rows that are read, bytes that travel, capacity that is billed, as the stores' replies tell.
+"""What queries cost, according to the stores' replies: rows read, items transferred, and capacity billed.
 
-ministack's bills are its own, and are not asked for.
+ministack computes capacity differently, so the tests of capacity do not use it.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def list_scanned(db: Db) -> list[int]:
     return [page.scanned for _, page in watch_of(db).pages()]
 
 
-# --- rows -----------------------------------------------------------------------------------------------
+# --- rows -------------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_limit_reads_as_many_rows_and_no_more(db: Db) -> None:
+async def test_a_query_with_a_limit_reads_no_more_rows(db: Db) -> None:
     name = await store_rows(db, 50)
     assert len(await db.query(Row, part=name, limit=20).all()) == 20
     assert list_scanned(db) == [20]
@@ -63,12 +63,12 @@ async def test_a_limit_reads_as_many_rows_and_no_more(db: Db) -> None:
 
 
 @everywhere
-async def test_the_first_row_costs_one_row(db: Db) -> None:
+async def test_first_exists_and_one_read_a_single_row(db: Db) -> None:
     name = await store_rows(db, 50)
     query = db.query(Row, part=name)
-    for ask, cost in ((query.first, 1), (query.exists, 1)):
+    for read, cost in ((query.first, 1), (query.exists, 1)):
         watch_of(db).forget()
-        await ask()
+        await read()
         assert list_scanned(db) == [cost]
     watch_of(db).forget()
     assert (await db.query(Row, part=name, sort=Row.number == 7).one()).number == 7
@@ -76,7 +76,7 @@ async def test_the_first_row_costs_one_row(db: Db) -> None:
 
 
 @everywhere
-async def test_to_know_that_there_are_several_takes_two_rows(db: Db) -> None:
+async def test_one_reads_two_rows_to_find_out_that_there_are_several(db: Db) -> None:
     from holdall.errors import InvalidOptionsError
 
     name = await store_rows(db, 50)
@@ -86,7 +86,7 @@ async def test_to_know_that_there_are_several_takes_two_rows(db: Db) -> None:
 
 
 @everywhere
-async def test_a_page_reads_what_it_gives(db: Db) -> None:
+async def test_a_page_reads_only_the_rows_that_it_returns(db: Db) -> None:
     name = await store_rows(db, 25)
     query = db.query(Row, part=name)
     after = None
@@ -106,14 +106,14 @@ async def test_a_count_transfers_no_items(db: Db) -> None:
 
 
 @everywhere
-async def test_a_count_with_a_limit_reads_no_more_than_that(db: Db) -> None:
+async def test_a_count_with_a_limit_reads_no_more_rows(db: Db) -> None:
     name = await store_rows(db, 30)
     assert await db.query(Row, part=name, limit=7).count() == 7
     assert list_scanned(db) == [7]
 
 
 @everywhere
-async def test_rows_of_several_pages_are_counted_and_found_behind_pages_without_any(db: Db) -> None:
+async def test_rows_are_counted_and_found_after_pages_without_matches(db: Db) -> None:
     name = await store_rows(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
     assert await db.query(Row, part=name).count() == 30
     assert await db.query(Row, part=name, limit=25).count() == 25
@@ -128,7 +128,7 @@ async def test_rows_of_several_pages_are_counted_and_found_behind_pages_without_
 
 
 @everywhere
-async def test_iteration_that_is_left_reads_no_further_page(db: Db) -> None:
+async def test_iteration_that_ends_early_reads_no_further_page(db: Db) -> None:
     name = await store_rows(db, 30, filler="x" * 60_000)  # 1.8 MB, two pages
     rows = []
     async for row in db.query(Row, part=name):
@@ -140,7 +140,7 @@ async def test_iteration_that_is_left_reads_no_further_page(db: Db) -> None:
 
 
 @in_memory
-async def test_a_filtered_limit_reads_ever_larger_pages_until_it_has_enough(db: Db) -> None:
+async def test_a_filtered_query_with_a_limit_reads_growing_pages_until_it_has_enough_rows(db: Db) -> None:
     name = await store_rows(db, 400)
     assert [
         row.number for row in await db.query(Row, part=name, where=col(Row.number) >= 398, limit=1).all()
@@ -150,7 +150,7 @@ async def test_a_filtered_limit_reads_ever_larger_pages_until_it_has_enough(db: 
 
 
 @in_memory
-async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
+async def test_expired_rows_cost_few_additional_reads(db: Db) -> None:
     now = int(datetime.now(UTC).timestamp())
     name = await store_rows(db, 40, Fading, until=now + 1000)
     await arrange(db, *(Fading(part=name, number=number, until=now - 10) for number in range(-3, 0)))
@@ -163,27 +163,27 @@ async def test_an_expired_row_costs_a_little_more_to_step_over(db: Db) -> None:
     assert sum(list_scanned(db)) <= 40
 
 
-# --- bills ----------------------------------------------------------------------------------------------
+# --- capacity ---------------------------------------------------------------------------------------------
 
 BILLED = [Way(store, colour) for store in ("memory", "DynamoDB Local") for colour in ("blocking", "awaiting")]
 
 
-def skip_unbilled(test: Any) -> Any:
-    """On the stores whose bills are DynamoDB's."""
+def with_billing(test: Any) -> Any:
+    """Run a test on the stores that compute capacity as DynamoDB does."""
 
-    def run_it(way: Way) -> None:
+    def run_test(way: Way) -> None:
         finish(way, partial(test, database(way))())
 
-    run_it.__name__ = test.__name__
-    return pytest.mark.parametrize("way", BILLED, ids=str)(run_it)
+    run_test.__name__ = test.__name__
+    return pytest.mark.parametrize("way", BILLED, ids=str)(run_test)
 
 
-def bill(db: Db) -> float:
+def add_up_capacity(db: Db) -> float:
     return sum(page.capacity for _, page in watch_of(db).pages())
 
 
-async def sizes(db: Db, name: str) -> list[int]:
-    """What the rows of a partition weigh, from the raw items."""
+async def fetch_sizes(db: Db, name: str) -> list[int]:
+    """Return the sizes of a partition's rows, computed from the raw items."""
     watch_of(db).forget()
     await db.query(Row, part=name).all()
     found = [item_size(item) for _, page in watch_of(db).pages() for item in page.items]
@@ -191,12 +191,12 @@ async def sizes(db: Db, name: str) -> list[int]:
     return found
 
 
-@skip_unbilled
-async def test_every_question_is_billed_by_the_bytes_that_it_has_to_read(db: Db) -> None:
+@with_billing
+async def test_every_query_is_billed_by_the_bytes_that_it_reads(db: Db) -> None:
     name = await store_rows(db, 60, filler="x" * 900)
-    weights = await sizes(db, name)
+    weights = await fetch_sizes(db, name)
     query, filtered = db.query(Row, part=name), db.query(Row, part=name, where=col(Row.number) == 59)
-    questions: list[tuple[Any, int]] = [
+    reads: list[tuple[Any, int]] = [
         (query.all, 60),
         (query.count, 60),
         (filtered.all, 60),
@@ -211,29 +211,29 @@ async def test_every_question_is_billed_by_the_bytes_that_it_has_to_read(db: Db)
         (db.query(Row, part=name, sort=Row.number.between(5, 9)).count, 5),
         (db.query(Row, part=name, only=[Row.number]).all, 60),
     ]
-    for ask, rows in questions:
+    for read, rows in reads:
         watch_of(db).forget()
-        await ask()
-        assert bill(db) == read_units(sum(weights[:rows]), consistent=True), ask
+        await read()
+        assert add_up_capacity(db) == read_units(sum(weights[:rows]), consistent=True), read
         watch_of(db).forget()
 
 
-@skip_unbilled
-async def test_what_may_be_a_moment_old_costs_half(db: Db) -> None:
+@with_billing
+async def test_eventually_consistent_reads_cost_half(db: Db) -> None:
     name = await store_rows(db, 20, filler="x" * 900)
-    weights = await sizes(db, name)
+    weights = await fetch_sizes(db, name)
     await db.query(Row, part=name, consistent=False).all()
-    assert bill(db) == read_units(sum(weights), consistent=False) == 2.5
+    assert add_up_capacity(db) == read_units(sum(weights), consistent=False) == 2.5
 
 
-@skip_unbilled
-async def test_an_index_is_billed_for_what_it_holds(db: Db) -> None:
+@with_billing
+async def test_a_query_of_an_index_is_billed_by_the_attributes_that_the_index_contains(db: Db) -> None:
     group = fresh("group")
     await store_rows(db, 20, group=group, filler="x" * 900)
     await db.query(Row, index="by_group", group=group).all()
-    whole = bill(db)
+    whole = add_up_capacity(db)
     await store_rows(db, 20, OwnRow, group=group, filler="x" * 900)
     rows = await db.query(OwnRow, index="by_group", group=group).all()
     assert len(rows) == 20
-    assert bill(db) <= 0.5
+    assert add_up_capacity(db) <= 0.5
     assert whole >= 2.5

@@ -1,4 +1,4 @@
-"""Many rows are read in the memory of one page of them, whatever is done with each."""
+"""Reading many rows takes the memory of about one page, even if a loop reads or changes fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from queries_rig import TORTURE
 from holdall import Database, Key, Model, SortKey
 from holdall.core import BatchWrite, PutItem, sort_text
 
-ROWS = 100_000 if TORTURE else 6_000  # some pages of them
+ROWS = 100_000 if TORTURE else 6_000  # several pages
 
 LENGTH = 400
 
@@ -48,8 +48,8 @@ def _item(number: int) -> Any:
 
 
 @contextmanager
-def watch(most: int) -> Iterator[None]:
-    """No more than that is held at any moment."""
+def limit_memory(most: int) -> Iterator[None]:
+    """Check that the block never uses more memory than this."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -61,8 +61,8 @@ def watch(most: int) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def page(db: Database) -> int:
-    """What the rows of one full page take."""
+def page_size(db: Database) -> int:
+    """Return the memory that the rows of one full page take."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -73,18 +73,18 @@ def page(db: Database) -> int:
         tracemalloc.stop()
 
 
-def lengths(rows: Iterable[Reading]) -> int:
+def add_up_lengths(rows: Iterable[Reading]) -> int:
     return sum(len(row.text) for row in rows)
 
 
-def test_many_rows_take_the_memory_of_a_page(db: Database, page: int) -> None:
-    with watch(2 * page):
-        assert lengths(db.query(Reading, sensor="s")) == ROWS * LENGTH
+def test_many_rows_take_the_memory_of_two_pages_at_most(db: Database, page_size: int) -> None:
+    with limit_memory(2 * page_size):
+        assert add_up_lengths(db.query(Reading, sensor="s")) == ROWS * LENGTH
 
 
-def test_in_a_transaction_rows_that_nobody_keeps_are_let_go(db: Database, page: int) -> None:
+def test_a_transaction_releases_rows_whose_fields_were_not_read(db: Database, page_size: int) -> None:
     with db.transaction() as tx:
-        with watch(2 * page):
+        with limit_memory(2 * page_size):
             for row in tx.query(Reading, sensor="s", limit=ROWS):
                 if row.number == ROWS - 1:
                     row.text = "changed"
@@ -92,6 +92,10 @@ def test_in_a_transaction_rows_that_nobody_keeps_are_let_go(db: Database, page: 
     assert db.get_one(Reading, sensor="s", number=ROWS - 1).text == "changed"
 
 
-def test_rows_that_were_not_locked_are_let_go_though_they_were_looked_at(db: Database, page: int) -> None:
-    with db.transaction() as tx, watch(2 * page):
-        assert lengths(tx.query(Reading, sensor="s", limit=ROWS, sort=Reading.number < ROWS - 1, lock=False))
+def test_a_transaction_releases_rows_without_a_lock_even_if_their_fields_were_read(
+    db: Database, page_size: int
+) -> None:
+    with db.transaction() as tx, limit_memory(2 * page_size):
+        assert add_up_lengths(
+            tx.query(Reading, sensor="s", limit=ROWS, sort=Reading.number < ROWS - 1, lock=False)
+        )

@@ -1,4 +1,4 @@
-"""Partitions by keys of every kind: each query finds its own items, however alike the keys of others look."""
+"""Partition keys of every kind: a query finds only its own items, even if other keys look similar."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from queries_rig import Db, arrange, everywhere, fresh
 from holdall import Index, Key, Model
 
 
-def _model(kind: Kind, name: str, *, own: bool) -> type[Any]:
-    """A model whose partition key is a text and one such component; and so is its index's key."""
+def _define_model(kind: Kind, name: str, *, own: bool) -> type[Any]:
+    """Define a model whose partition key is a text and a component of this kind, and so is the key of its index."""
     key: Any = Key
     body: dict[str, Any] = {
         "__annotations__": {"test": Key[str], "part": key[kind.annotation], "other": kind.annotation},
@@ -25,9 +25,9 @@ def _model(kind: Kind, name: str, *, own: bool) -> type[Any]:
     return types.new_class(name, (Model,), options, lambda namespace: namespace.update(body))
 
 
-ONE = {name: _model(kind, f"By{name.title()}", own=False) for name, kind in KINDS.items()}
+ONE = {name: _define_model(kind, f"By{name.title()}", own=False) for name, kind in KINDS.items()}
 OWN = {
-    name: _model(kind, f"OwnBy{name.title()}", own=True)
+    name: _define_model(kind, f"OwnBy{name.title()}", own=True)
     for name, kind in KINDS.items()
     if name in ("text", "int")
 }
@@ -39,11 +39,11 @@ CASES = [
 
 @everywhere
 @pytest.mark.parametrize(("model", "kind", "own"), CASES, ids=[model.__name__ for model, _, _ in CASES])
-async def test_a_key_of_any_kind_has_a_partition_of_its_own(
+async def test_every_key_of_every_kind_has_its_own_partition(
     db: Db, model: type[Any], kind: Kind, own: bool
 ) -> None:
     test = fresh("test")
-    values = {kind.order(value): value for value in kind.pool(own=own, alone=False)}
+    values = {kind.order(value): value for value in kind.list_values(own=own, alone=False)}
     await arrange(db, *(model(test=test, part=value, other=value) for value in values.values()))
     for value in values.values():
         (row,) = await db.query(model, test=test, part=value).all()

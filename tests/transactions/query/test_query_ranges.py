@@ -1,6 +1,6 @@
-"""Ranges of sort keys, without a store: a key is in the range that a condition becomes exactly if its values meet it.
+"""Ranges of sort keys, without a store: the range of a condition contains exactly the keys that meet the condition.
 
-Here values are drawn from all that a type can hold, near each other, so that ends meet.
+The values come from the whole range of a type, and are close to each other, so that they often equal an end.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ FOREIGN: dict[type, st.SearchStrategy[Any]] = {
 }
 
 
-def near(value: Any) -> list[Any]:
-    """Values next to a value."""
+def list_neighbours(value: Any) -> list[Any]:
+    """Return a value and values next to it."""
     if isinstance(value, bool | UUID):
         return [value]
     if isinstance(value, str):
@@ -70,7 +70,7 @@ OPERATORS = ["==", "<", "<=", ">", ">=", "between"]
 
 
 @pytest.mark.parametrize("shape", [*ONE_TABLE, *OWN_TABLES], ids=repr)
-def test_a_key_is_in_a_range_exactly_if_its_values_meet_the_condition(shape: Shape) -> None:
+def test_a_range_contains_exactly_the_keys_whose_values_meet_its_condition(shape: Shape) -> None:
     @examples(20)
     @hypothesis_given(data=st.data())
     def check(data: st.DataObject) -> None:
@@ -84,22 +84,22 @@ def _check(shape: Shape, data: st.DataObject) -> None:
     row = data.draw(st.tuples(*(values[kind.annotation] for kind in shape.sort)))
     assume(len(row) > 1 or row[0] not in ("", b""))
     fixed = data.draw(st.integers(0, len(row) - 1))
-    wishes = [
+    criteria = [
         compare_component(f"s{n}", kind, shape, "==", [row[n]]) for n, kind in enumerate(shape.sort[:fixed])
     ]
     for operator in data.draw(_operators(shape, shape.sort[fixed])):
-        pool = st.sampled_from(near(row[fixed])) | values[shape.sort[fixed].annotation]
+        pool = st.sampled_from(list_neighbours(row[fixed])) | values[shape.sort[fixed].annotation]
         if len(row) > 1 and shape.own:
             pool = pool.filter(lambda value: not isinstance(value, str) or "\0" not in value)
         ends = [data.draw(pool) for _ in range(2 if operator == "between" else 1)]
-        wishes.append(compare_component(f"s{fixed}", shape.sort[fixed], shape, operator, ends))
+        criteria.append(compare_component(f"s{fixed}", shape.sort[fixed], shape, operator, ends))
     item = shape.model(p="p", **{f"s{n}": value for n, value in enumerate(row)})
-    found = _range(shape, wishes)
+    found = _range(shape, criteria)
     part = item.key.encoded[1]
     attribute = {"S": part} if isinstance(part, str) else {"N": str(part)}
     inside = found.condition is None or holds(found.condition, {"sk": attribute})
     included = inside and not found.empty and attribute not in found.excluded
-    assert included == all(wish.met(item) for wish in wishes)
+    assert included == all(criterion.is_met(item) for criterion in criteria)
 
 
 def _operators(shape: Shape, kind: Kind) -> st.SearchStrategy[list[str]]:
@@ -108,16 +108,16 @@ def _operators(shape: Shape, kind: Kind) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(OPERATORS), max_size=3)
 
 
-def _range(shape: Shape, wishes: list[Any]) -> Range:
+def _range(shape: Shape, criteria: list[Any]) -> Range:
     clause = None
-    for wish in wishes:
-        clause = wish.clause if clause is None else clause & wish.clause
+    for criterion in criteria:
+        clause = criterion.clause if clause is None else clause & criterion.clause
     question = Question(shape.model._schema, {"p": "p"}, sort=clause)
     number = shape.own and len(shape.sort) == 1 and shape.sort[0].annotation is int
     return question.schema.form.range(clause, {}, KeyAttribute("sk", "N" if number else "S"))
 
 
-# --- what cannot be a range -------------------------------------------------------------------------------
+# --- mistakes ---------------------------------------------------------------------------------------------
 
 
 class Day(Model):
@@ -157,14 +157,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("sort", "problem"), REFUSED, ids=[problem for _, problem in REFUSED])
-def test_what_is_no_range_of_the_sort_key_is_refused_when_the_question_is_put(
+def test_a_condition_that_is_not_a_range_of_the_sort_key_is_refused_when_the_query_is_built(
     sort: Callable[[], Any], problem: str
 ) -> None:
     with pytest.raises(QueryNotSupported, match=problem):
         Question(Day._schema, {"station": "x"}, sort=sort())
 
 
-def test_numbers_that_are_text_in_an_own_table_can_only_be_asked_for_as_they_are() -> None:
+def test_numbers_that_an_own_table_stores_as_text_can_only_be_compared_for_equality() -> None:
     with pytest.raises(QueryNotSupported, match="10 comes before 9"):
         Question(OwnDay._schema, {"station": "x"}, sort=OwnDay.month > 9)
     Question(OwnDay._schema, {"station": "x"}, sort=(OwnDay.month == 9) & (OwnDay.year == 2026))
@@ -182,9 +182,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("sort", "name"), WRONG)
-def test_a_value_of_another_type_is_refused_with_the_name_of_the_field(
-    sort: Callable[[], Any], name: str
-) -> None:
+def test_the_error_for_a_value_of_another_type_names_the_field(sort: Callable[[], Any], name: str) -> None:
     with pytest.raises(InvalidFieldError, match=rf"Day\.{name}"):
         Question(Day._schema, {"station": "x"}, sort=sort())
 
@@ -197,7 +195,7 @@ class Blob(Model):
 
 @examples(35)
 @hypothesis_given(st.binary(max_size=3), st.binary(max_size=3), st.binary(max_size=2))
-def test_bytes_begin_with_bytes(head: bytes, tail: bytes, start: bytes) -> None:
+def test_begins_with_works_for_bytes(head: bytes, tail: bytes, start: bytes) -> None:
     key = Blob.key(box="b", head=head, tail=tail).encoded[1]
     for sort, met in (
         (Blob.head.begins_with(start), head.startswith(start)),

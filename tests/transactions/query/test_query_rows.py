@@ -1,6 +1,6 @@
-"""Rows in transactions: what was looked at takes part and nothing else, and a second attempt sees things as they are.
+"""Rows in transactions: only rows whose fields were read are checked, and a retry reads consistently.
 
-And rows of which only a part was fetched.
+Also rows of which only some fields were fetched.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class OwnSeat(Model, table="Seat", indexes=[Index("by_guest", ["guest"], ["numbe
 both_layouts = pytest.mark.parametrize("seat", [Seat, OwnSeat], ids=["one table", "own table"])
 
 
-async def room(db: Db, seat: type[Any], count: int, **values: Any) -> str:
+async def create_room(db: Db, seat: type[Any], count: int, **values: Any) -> str:
     name = fresh("room")
     await arrange(db, *(seat(room=name, number=number, **values) for number in range(count)))
     return name
 
 
 async def change(db: Db, seat: type[Any], name: str, number: int, **values: Any) -> None:
-    """Let another process change a seat."""
+    """Change a seat in another transaction."""
     async with db.transaction() as tx:
         item = await tx.get_one(seat, room=name, number=number)
         for field_name, value in values.items():
@@ -58,7 +58,7 @@ async def change(db: Db, seat: type[Any], name: str, number: int, **values: Any)
 
 
 def list_writes(db: Db) -> list[Any]:
-    """The actions of the writes since the requests were last forgotten."""
+    """Return the actions of the writes since the requests were last forgotten."""
     found: list[Any] = []
     for request, _ in watch_of(db).exchanges:
         if isinstance(request, TransactWrite):
@@ -68,13 +68,13 @@ def list_writes(db: Db) -> list[Any]:
     return found
 
 
-# --- taking part ----------------------------------------------------------------------------------------
+# --- locks ------------------------------------------------------------------------------------------------
 
 
 @everywhere
 @both_layouts
-async def test_of_many_rows_only_those_looked_at_take_part(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 130)
+async def test_of_many_rows_only_those_whose_fields_were_read_take_part(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 130)
     async with db.transaction() as tx:
         async for row in tx.query(seat, room=name):
             if row.number == 77:
@@ -85,10 +85,10 @@ async def test_of_many_rows_only_those_looked_at_take_part(db: Db, seat: type[An
 
 @in_memory
 @both_layouts
-async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_looked_at(
+async def test_reading_fields_of_more_rows_than_a_transaction_can_check_is_refused(
     db: Db, seat: type[Any]
 ) -> None:
-    name = await room(db, seat, 101)
+    name = await create_room(db, seat, 101)
     with expect_failure(TransactionTooLarge):
         async with db.transaction() as tx:
             rows = await tx.query(seat, room=name).all()
@@ -101,10 +101,10 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_all_were_
 
 @in_memory
 @both_layouts
-async def test_more_rows_than_can_be_of_one_moment_are_refused_in_a_read_only_transaction(
+async def test_a_read_only_transaction_refuses_more_rows_than_it_can_read_at_one_moment(
     db: Db, seat: type[Any]
 ) -> None:
-    name = await room(db, seat, 120)
+    name = await create_room(db, seat, 120)
     pages: list[Any] = []
     with expect_failure(TransactionTooLarge) as caught:
         async with db.transaction(read_only=True) as tx:
@@ -113,15 +113,15 @@ async def test_more_rows_than_can_be_of_one_moment_are_refused_in_a_read_only_tr
                     await tx.query(seat, room=name).page(30, after=pages[-1].next if pages else None)
                 )
     assert "lock=False" in str(caught.value)
-    assert len(pages) == 3  # the fourth is one too many, and is refused at once
+    assert len(pages) == 3  # the fourth exceeds the limit and is refused at once
     async with db.transaction(read_only=True) as tx:
         assert sum([row.price async for row in tx.query(seat, room=name, lock=False)]) == 1200
 
 
 @in_memory
 @both_layouts
-async def test_a_row_that_was_looked_at_has_to_be_as_it_was(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 3)
+async def test_a_row_whose_field_was_read_must_not_change(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 3)
     with expect_failure(TransactionFailedError) as caught:
         async with db.transaction() as tx:
             first, second, _ = await tx.query(seat, room=name).all()
@@ -133,21 +133,21 @@ async def test_a_row_that_was_looked_at_has_to_be_as_it_was(db: Db, seat: type[A
 
 @in_memory
 @both_layouts
-async def test_a_row_that_nobody_looked_at_may_change(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 3)
+async def test_a_row_of_which_only_the_key_was_read_can_change(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 3)
     watch_of(db).forget()
     async with db.transaction() as tx:
         first, *others = await tx.query(seat, room=name).all()
         first.price = 11
         await change(db, seat, name, 1, price=99)
-        assert [(other.room, other.number) for other in others] == [(name, 1), (name, 2)]  # of the key
+        assert [(other.room, other.number) for other in others] == [(name, 1), (name, 2)]  # key fields
     assert not any(isinstance(action, ConditionCheck) for action in list_writes(db))
 
 
 @everywhere
 @both_layouts
-async def test_rows_without_a_lock_are_frozen_and_take_no_part(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 3)
+async def test_rows_without_a_lock_are_frozen_and_not_checked(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 3)
     async with db.transaction() as tx:
         rows = await tx.query(seat, room=name, lock=False).all()
         assert [row.price for row in rows] == [10, 10, 10]
@@ -161,8 +161,10 @@ async def test_rows_without_a_lock_are_frozen_and_take_no_part(db: Db, seat: typ
 
 @everywhere
 @both_layouts
-async def test_a_row_is_the_item_that_the_transaction_already_has(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 2)
+async def test_a_query_returns_the_instances_that_the_transaction_already_has(
+    db: Db, seat: type[Any]
+) -> None:
+    name = await create_room(db, seat, 2)
     async with db.transaction() as tx:
         got = await tx.get_one(seat, room=name, number=0)
         got.price = 50
@@ -178,8 +180,8 @@ async def test_a_row_is_the_item_that_the_transaction_already_has(db: Db, seat: 
 
 @everywhere
 @both_layouts
-async def test_a_row_that_was_deleted_in_the_transaction_is_not_given(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 1)
+async def test_a_row_that_was_deleted_in_the_transaction_is_not_returned(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 1)
     async with db.transaction() as tx:
         query = tx.query(seat, room=name)
         tx.delete(await query.one())
@@ -187,13 +189,13 @@ async def test_a_row_that_was_deleted_in_the_transaction_is_not_given(db: Db, se
         assert await query.first() is None
         assert await query.exists() is False
         assert (await query.page(3)).items == []
-        assert await query.count() == 1  # what is stored
+        assert await query.count() == 1  # the store counts
     assert await db.query(seat, room=name).exists() is False
 
 
 @in_memory
-async def test_what_a_transaction_creates_is_not_in_its_queries(db: Db) -> None:
-    name = await room(db, Seat, 1)
+async def test_a_query_does_not_find_items_that_its_transaction_created(db: Db) -> None:
+    name = await create_room(db, Seat, 1)
     async with db.transaction() as tx:
         tx.create(Seat, room=name, number=5)
         assert [row.number for row in await tx.query(Seat, room=name).all()] == [0]
@@ -201,7 +203,7 @@ async def test_what_a_transaction_creates_is_not_in_its_queries(db: Db) -> None:
 
 @in_memory
 async def test_queries_of_a_transaction_end_with_it(db: Db) -> None:
-    name = await room(db, Seat, 2)
+    name = await create_room(db, Seat, 2)
     async with db.transaction() as tx:
         query = tx.query(Seat, room=name)
         rows = query.__aiter__()
@@ -215,8 +217,8 @@ async def test_queries_of_a_transaction_end_with_it(db: Db) -> None:
 
 
 @in_memory
-async def test_a_query_can_be_asked_again_and_starts_anew(db: Db) -> None:
-    name = await room(db, Seat, 2)
+async def test_a_query_can_be_read_again_from_the_start(db: Db) -> None:
+    name = await create_room(db, Seat, 2)
     query = db.query(Seat, room=name)
     assert [row.number async for row in query] == [0, 1]
     await arrange(db, Seat(room=name, number=2))
@@ -227,37 +229,37 @@ async def test_a_query_can_be_asked_again_and_starts_anew(db: Db) -> None:
     assert [row.number for row in await query.all()] == [0, 1, 2]
 
 
-# --- running again --------------------------------------------------------------------------------------------
+# --- retries ----------------------------------------------------------------------------------------------
 
 
 @everywhere
 @both_layouts
-async def test_run_again_rows_of_an_index_are_read_from_the_table(db: Db, seat: type[Any]) -> None:
+async def test_a_retry_reads_rows_of_an_index_from_the_table(db: Db, seat: type[Any]) -> None:
     guest = fresh("guest")
-    name = await room(db, seat, 3, guest=guest)
-    turns: list[list[int]] = []
+    name = await create_room(db, seat, 3, guest=guest)
+    attempts: list[list[int]] = []
 
     async def body(tx: Any) -> None:
         rows = await tx.query(seat, index="by_guest", guest=guest).all()
-        turns.append([row.price for row in rows])
-        if len(turns) == 1:
+        attempts.append([row.price for row in rows])
+        if len(attempts) == 1:
             await change(db, seat, name, 1, price=20)
         for row in rows:
             row.price += 1
 
     await db.run(body, initial_backoff=0)
-    assert turns == [[10, 10, 10], [10, 20, 10]]
+    assert attempts == [[10, 10, 10], [10, 20, 10]]
     assert [row.price for row in await db.query(seat, room=name).all()] == [11, 21, 11]
     reads = [request for request, _ in watch_of(db).exchanges if isinstance(request, BatchGet)]
     assert len(reads) == 1
     assert all(read.consistent for read in reads[0].reads)
 
 
-class Lagging:
-    """Changes the table between an index's reply and its delivery, because an index lags behind its table."""
+class LaggingIndex:
+    """Change the table after an index replied, as if the index lagged behind its table."""
 
-    def __init__(self, db: Db, act: Any) -> None:
-        self.watch, self.act = watch_of(db), act
+    def __init__(self, db: Db, change_table: Any) -> None:
+        self.watch, self.change_table = watch_of(db), change_table
 
     def __enter__(self) -> None:
         self._before, self.watch.after = self.watch.after, self._lag
@@ -265,28 +267,28 @@ class Lagging:
     def _lag(self, request: Any) -> None:
         if isinstance(request, Query) and request.index is not None:
             self.watch.after = self._before
-            self.act()
+            self.change_table()
 
     def __exit__(self, *error: object) -> None:
         self.watch.after = self._before
 
 
 STALE: Sequence[tuple[str, dict[str, Any]]] = [
-    ("no longer meets where", {"price": 99}),
-    ("is another's", {"guest": "somebody else"}),
-    ("has no guest any more", {"guest": None}),
+    ("no longer meets the condition", {"price": 99}),
+    ("has another guest", {"guest": "another guest"}),
+    ("no longer has a guest", {"guest": None}),
 ]
 
 
 @in_memory
 @both_layouts
 @pytest.mark.parametrize("change_to", [values for _, values in STALE], ids=[name for name, _ in STALE])
-async def test_run_again_a_row_that_an_index_shows_as_it_was_is_not_given(
+async def test_a_retry_does_not_return_a_row_that_only_a_lagging_index_still_contains(
     db: Db, seat: type[Any], change_to: dict[str, Any]
 ) -> None:
     guest = fresh("guest")
-    name = await room(db, seat, 2, guest=guest)
-    turns: list[list[int]] = []
+    name = await create_room(db, seat, 2, guest=guest)
+    attempts: list[list[int]] = []
 
     def meanwhile() -> None:
         either: Any = db
@@ -298,23 +300,23 @@ async def test_run_again_a_row_that_an_index_shows_as_it_was_is_not_given(
 
     async def body(tx: Any) -> None:
         query = tx.query(seat, index="by_guest", guest=guest, where=col(seat.price) < 50)
-        if turns:
-            with Lagging(db, meanwhile):
+        if attempts:
+            with LaggingIndex(db, meanwhile):
                 rows = await query.all()
         else:
             rows = await query.all()
             await change(db, seat, name, 0, note="so that the first attempt fails")
-        turns.append([row.number for row in rows])
-        rows[0].note = f"{rows[0].note} attempt {len(turns)}"
+        attempts.append([row.number for row in rows])
+        rows[0].note = f"{rows[0].note} attempt {len(attempts)}"
 
     await db.run(body, initial_backoff=0)
-    assert turns == [[0, 1], [0]]
+    assert attempts == [[0, 1], [0]]
 
 
 @in_memory
-async def test_run_again_a_query_of_the_table_is_consistent_whatever_it_asked_for(db: Db) -> None:
-    name = await room(db, Seat, 2)
-    turns: list[int] = []
+async def test_a_retry_reads_the_table_consistently_even_with_consistent_false(db: Db) -> None:
+    name = await create_room(db, Seat, 2)
+    attempts: list[int] = []
 
     async def body(tx: Any) -> None:
         watch_of(db).forget()
@@ -323,22 +325,22 @@ async def test_run_again_a_query_of_the_table_is_consistent_whatever_it_asked_fo
         await query.count()
         await query.exists()
         await query.page(1)
-        if not turns:
+        if not attempts:
             await change(db, Seat, name, 0, price=33)
         first.price += 1
-        turns.append(1)
+        attempts.append(1)
 
     await db.run(body, initial_backoff=0)
     assert [query.consistent for query, _ in watch_of(db).pages()] == [True] * 4
 
 
-# --- parts of rows ------------------------------------------------------------------------------------------
+# --- partial rows -----------------------------------------------------------------------------------------
 
 
 @everywhere
 @both_layouts
-async def test_only_the_fields_that_were_asked_for_are_fetched(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 2, note="x" * 100, guest="g")
+async def test_only_the_requested_fields_are_fetched(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 2, note="x" * 100, guest="g")
     for only in ([seat.price], ["price"], (seat.price, seat.number)):
         row = await db.query(seat, room=name, only=only).first()
         assert row is not None
@@ -352,8 +354,8 @@ async def test_only_the_fields_that_were_asked_for_are_fetched(db: Db, seat: typ
 
 @in_memory
 @both_layouts
-async def test_a_part_of_a_row_cannot_be_changed_nor_deleted(db: Db, seat: type[Any]) -> None:
-    name = await room(db, seat, 1)
+async def test_a_partial_row_cannot_be_changed_but_its_key_can_be_deleted(db: Db, seat: type[Any]) -> None:
+    name = await create_room(db, seat, 1)
     async with db.transaction() as tx:
         (row,) = await tx.query(seat, room=name, only=[seat.price]).all()
         with pytest.raises(FrozenItemError, match="only some fields"):
@@ -366,7 +368,7 @@ async def test_a_part_of_a_row_cannot_be_changed_nor_deleted(db: Db, seat: type[
 
 @in_memory
 @both_layouts
-async def test_a_default_is_shown_for_what_was_asked_for_and_is_not_there(db: Db, seat: type[Any]) -> None:
+async def test_a_requested_field_that_is_not_stored_shows_its_default(db: Db, seat: type[Any]) -> None:
     name = fresh("room")
     key = seat.key(room=name, number=1)
     await db.get(key)
@@ -378,9 +380,9 @@ async def test_a_default_is_shown_for_what_was_asked_for_and_is_not_there(db: Db
 
 @everywhere
 @both_layouts
-async def test_parts_of_rows_of_an_index_are_fetched_by_name(db: Db, seat: type[Any]) -> None:
+async def test_a_query_of_an_index_can_fetch_some_fields(db: Db, seat: type[Any]) -> None:
     guest = fresh("guest")
-    name = await room(db, seat, 3, guest=guest)
+    name = await create_room(db, seat, 3, guest=guest)
     query = db.query(seat, index="by_guest", guest=guest, only=[seat.price], where=col(seat.note) == None)  # noqa: E711
     rows = await query.all()
     assert [(row.number, row.price) for row in rows] == [(0, 10), (1, 10), (2, 10)]
@@ -390,7 +392,7 @@ async def test_parts_of_rows_of_an_index_are_fetched_by_name(db: Db, seat: type[
 
 
 @in_memory
-async def test_only_names_fields_that_are_there(db: Db) -> None:
+async def test_only_must_name_fields_of_the_model(db: Db) -> None:
     odd: list[Any] = [["nothing"], [5], [None], [Other.text], [col(Seat.price)]]
     for only in odd:
         with pytest.raises(InvalidOptionsError, match="only= names"):
@@ -409,7 +411,7 @@ class Renamed(Model):
 
 
 @in_memory
-async def test_a_part_of_a_row_from_before_a_field_was_renamed_has_its_value(db: Db) -> None:
+async def test_a_partial_old_row_has_the_value_of_a_renamed_field(db: Db) -> None:
     shelf = fresh("shelf")
     key = Renamed.key(shelf=shelf, number=1)
     await db.get(key)

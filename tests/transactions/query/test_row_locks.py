@@ -1,4 +1,4 @@
-"""Rows with ``lock="rows"``: each that was found has to stay, and to stay an answer to the query, looked at or not."""
+"""``lock="rows"``: every row that the query returned must still match at commit, even if no field of it was read."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ class Report(Model):
 both_layouts = pytest.mark.parametrize("doctor", [Doctor, OwnDoctor], ids=["one table", "own table"])
 
 
-async def clinic(db: Db, doctor: type[Any] = Doctor, count: int = 2, **values: Any) -> str:
+async def create_clinic(db: Db, doctor: type[Any] = Doctor, count: int = 2, **values: Any) -> str:
     name = fresh("clinic")
     await arrange(db, *(doctor(clinic=name, name=f"d{number:03}", **values) for number in range(count)))
     return name
 
 
 async def change(db: Db, key: Any, **values: Any) -> None:
-    """Let another process change a doctor."""
+    """Change a doctor in another transaction."""
     async with db.transaction() as tx:
         item = await tx.get_one(key)
         for name, value in values.items():
             setattr(item, name, value)
 
 
-async def report(
+async def write_report(
     db: Db, read: Callable[[Any], Awaitable[Any]], meanwhile: Callable[[], Awaitable[Any]]
 ) -> None:
-    """One attempt at a transaction that reads and then writes something else, with something done in between."""
+    """In one attempt of a transaction, read, let ``meanwhile`` run, and write another item."""
     async with db.transaction() as tx:
         await read(tx)
         await meanwhile()
@@ -78,19 +78,19 @@ def expect_contention() -> AbstractContextManager[Any]:
     return pytest.raises((TransactionFailedError, ContentionError))
 
 
-def checks(db: Db) -> list[ConditionCheck]:
-    """The checks of the last write."""
+def list_checks(db: Db) -> list[ConditionCheck]:
+    """Return the condition checks of the last write."""
     write = next(request for request, _ in reversed(watch_of(db).exchanges) if request.writes)
     actions = write.actions if isinstance(write, TransactWrite) else ()
     return [action for action in actions if isinstance(action, ConditionCheck)]
 
 
-# --- write skew -----------------------------------------------------------------------------------------
+# --- write skew -------------------------------------------------------------------------------------------
 
 
-async def on_call_after_two_leave(db: Db, **options: Any) -> int:
-    """Two doctors leave at the same time, each only if the other stays; they look at nothing but names."""
-    name = await clinic(db)
+async def let_two_doctors_leave(db: Db, **options: Any) -> int:
+    """Let two doctors leave concurrently, each only if the other stays; return how many stay. They read only names."""
+    name = await create_clinic(db)
 
     async def leave(tx: Any, who: str, other: str | None) -> bool:
         rows = await tx.query(Doctor, clinic=name, where=col(Doctor.on_call) == True, **options).all()  # noqa: E712
@@ -108,22 +108,22 @@ async def on_call_after_two_leave(db: Db, **options: Any) -> int:
 
 
 @everywhere
-async def test_two_who_go_by_what_a_query_found_cannot_be_skewed_against_each_other(db: Db) -> None:
-    assert await on_call_after_two_leave(db, lock="rows") == 1
+async def test_row_locks_prevent_write_skew(db: Db) -> None:
+    assert await let_two_doctors_leave(db, lock="rows") == 1
 
 
 @everywhere
-async def test_without_it_rows_that_nobody_looked_at_are_not_locked(db: Db) -> None:
-    assert await on_call_after_two_leave(db) == 0
+async def test_without_row_locks_rows_whose_fields_were_not_read_are_not_locked(db: Db) -> None:
+    assert await let_two_doctors_leave(db) == 0
 
 
-# --- what has to stay -------------------------------------------------------------------------------------
+# --- locked rows ------------------------------------------------------------------------------------------
 
 
 CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
-    ("a row that goes", {}, {}, True),
-    ("what where goes by", {}, {"on_call": False}, True),
-    ("what the index goes by", {"index": "by_ward", "ward": "a"}, {"ward": "b"}, True),
+    ("the row is deleted", {}, {}, True),
+    ("a field of where", {}, {"on_call": False}, True),
+    ("a field of the index", {"index": "by_ward", "ward": "a"}, {"ward": "b"}, True),
     ("a field that was not read", {}, {"pager": "1234"}, False),
 ]
 
@@ -135,11 +135,11 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
     [case[1:] for case in CHANGES],
     ids=[case[0] for case in CHANGES],
 )
-async def test_a_row_has_to_stay_an_answer(
+async def test_a_locked_row_must_still_match_the_query(
     db: Db, doctor: type[Any], index: dict[str, Any], values: dict[str, Any], matters: bool
 ) -> None:
     ward = fresh("ward")
-    name = await clinic(db, doctor, ward=ward)
+    name = await create_clinic(db, doctor, ward=ward)
     key = doctor.key(clinic=name, name="d001")
     place = {**index, "ward": ward} if index else {"clinic": name}
 
@@ -156,14 +156,14 @@ async def test_a_row_has_to_stay_an_answer(
 
     if matters:
         with expect_contention():
-            await report(db, read, meanwhile)
+            await write_report(db, read, meanwhile)
     else:
-        await report(db, read, meanwhile)
-        assert len(checks(db)) == 2  # one action each
+        await write_report(db, read, meanwhile)
+        assert len(list_checks(db)) == 2  # one action for each row
 
 
 @in_memory
-async def test_a_row_that_becomes_another_model_is_not_an_answer(db: Db) -> None:
+async def test_a_row_that_becomes_another_model_no_longer_matches(db: Db) -> None:
     name = fresh("clinic")
     await arrange(db, Surgeon(clinic=name, name="x"))
 
@@ -172,8 +172,8 @@ async def test_a_row_that_becomes_another_model_is_not_an_answer(db: Db) -> None
             tx.create_or_put(Doctor, {"clinic": name, "name": "x"}, {})
 
     with expect_contention():
-        await report(db, lambda tx: tx.query(Surgeon, clinic=name, lock="rows").all(), meanwhile)
-    await report(db, lambda tx: tx.query(Doctor, clinic=name, lock="rows").all(), meanwhile)
+        await write_report(db, lambda tx: tx.query(Surgeon, clinic=name, lock="rows").all(), meanwhile)
+    await write_report(db, lambda tx: tx.query(Doctor, clinic=name, lock="rows").all(), meanwhile)
 
 
 READS: list[tuple[str, Callable[[Any], Awaitable[Any]], int]] = [
@@ -188,28 +188,28 @@ READS: list[tuple[str, Callable[[Any], Awaitable[Any]], int]] = [
 @in_memory
 @both_layouts
 @pytest.mark.parametrize(("read", "locked"), [case[1:] for case in READS], ids=[case[0] for case in READS])
-async def test_what_the_caller_gets_is_locked_and_no_more(
+async def test_only_the_returned_rows_are_locked(
     db: Db, doctor: type[Any], read: Callable[[Any], Awaitable[Any]], locked: int
 ) -> None:
-    name = await clinic(db, doctor, 3)
+    name = await create_clinic(db, doctor, 3)
     where = col(doctor.on_call) == True  # noqa: E712
     async with db.transaction() as tx:
         await read(tx.query(doctor, clinic=name, where=where, lock="rows"))
         tx.create(Report, id=fresh("report"))
-    assert len(checks(db)) == locked
+    assert len(list_checks(db)) == locked
 
 
 @in_memory
 @pytest.mark.parametrize("read", ["query", "scan"])
-async def test_rows_that_a_loop_never_came_to_are_not_locked(db: Db, read: str) -> None:
-    name = await clinic(db, count=120)
+async def test_rows_that_a_loop_did_not_reach_are_not_locked(db: Db, read: str) -> None:
+    name = await create_clinic(db, count=120)
     place = {"clinic": name} if read == "query" else {"where": Doctor.clinic == name}
     async with db.transaction() as tx:
         async for row in getattr(tx, read)(Doctor, lock="rows", **place):
             assert row.clinic == name
             break
         tx.create(Report, id=fresh("report"))
-    assert len(checks(db)) == 1
+    assert len(list_checks(db)) == 1
     async with db.transaction(read_only=True) as tx:
         async for row in getattr(tx, read)(Doctor, **place):
             assert row.clinic == name
@@ -218,13 +218,13 @@ async def test_rows_that_a_loop_never_came_to_are_not_locked(db: Db, read: str) 
 
 @in_memory
 @both_layouts
-async def test_rows_of_a_scan_are_locked_as_well(db: Db, doctor: type[Any]) -> None:
-    name = await clinic(db, doctor, pager=(pager := fresh("pager")))
+async def test_rows_of_a_scan_are_locked_too(db: Db, doctor: type[Any]) -> None:
+    name = await create_clinic(db, doctor, pager=(pager := fresh("pager")))
     where = col(doctor.pager) == pager
     key = doctor.key(clinic=name, name="d001")
     for read in ("all", "count"):
         with expect_contention():
-            await report(
+            await write_report(
                 db,
                 lambda tx, read=read: getattr(tx.scan(doctor, where=where, lock="rows"), read)(),  # type: ignore[misc]
                 lambda: change(db, key, pager="other"),
@@ -237,9 +237,9 @@ async def test_rows_of_a_scan_are_locked_as_well(db: Db, doctor: type[Any]) -> N
 
 @everywhere
 @both_layouts
-async def test_of_a_row_that_was_fetched_in_part_the_part_has_to_stay(db: Db, doctor: type[Any]) -> None:
+async def test_the_fetched_part_of_a_row_is_locked(db: Db, doctor: type[Any]) -> None:
     ward = fresh("ward")
-    name = await clinic(db, doctor, ward=ward)
+    name = await create_clinic(db, doctor, ward=ward)
     key = doctor.key(clinic=name, name="d001")
     only = {"only": [doctor.on_call], "where": col(doctor.pager) == None}  # noqa: E711
     queries: list[dict[str, Any]] = [{"clinic": name, **only}]
@@ -258,16 +258,16 @@ async def test_of_a_row_that_was_fetched_in_part_the_part_has_to_stay(db: Db, do
 
             if matters:
                 with expect_contention():
-                    await report(db, read, meanwhile)
+                    await write_report(db, read, meanwhile)
             else:
-                await report(db, read, meanwhile)
+                await write_report(db, read, meanwhile)
             await change(db, key, on_call=True, pager=None)
 
 
 @in_memory
 @both_layouts
 async def test_the_whole_item_can_be_read_after_a_part_of_it(db: Db, doctor: type[Any]) -> None:
-    name = await clinic(db, doctor)
+    name = await create_clinic(db, doctor)
     key = doctor.key(clinic=name, name="d001")
     async with db.transaction() as tx:
         await tx.query(doctor, clinic=name, only=[doctor.on_call], lock="rows").all()
@@ -285,13 +285,13 @@ async def test_the_whole_item_can_be_read_after_a_part_of_it(db: Db, doctor: typ
             tx.update(doctor, {"clinic": name, "name": "d001", "pager": "1"}, {"pager": "2"})
 
 
-# --- with what else was read ------------------------------------------------------------------------------
+# --- rows that the transaction already has ----------------------------------------------------------------
 
 
 @in_memory
 @pytest.mark.parametrize("whole", [True, False], ids=["whole rows", "parts of rows"])
-async def test_what_was_read_before_in_another_state_is_contention(db: Db, whole: bool) -> None:
-    name = await clinic(db)
+async def test_a_row_that_changed_since_it_was_read_is_contention(db: Db, whole: bool) -> None:
+    name = await create_clinic(db)
     key = Doctor.key(clinic=name, name="d001")
     more: dict[str, Any] = {} if whole else {"only": [Doctor.pager]}
 
@@ -303,11 +303,11 @@ async def test_what_was_read_before_in_another_state_is_contention(db: Db, whole
     async def do_nothing() -> None: ...
 
     with expect_contention():
-        await report(db, read, do_nothing)
+        await write_report(db, read, do_nothing)
 
 
 @in_memory
-async def test_a_row_that_had_been_missing_or_was_written_blindly_cannot_be_locked(db: Db) -> None:
+async def test_a_row_that_was_missing_or_written_blindly_cannot_be_locked(db: Db) -> None:
     name = fresh("clinic")
     options: list[dict[str, Any]] = [{}, {"only": [Doctor.pager]}]
     for more in options:
@@ -328,7 +328,7 @@ async def test_a_row_that_had_been_missing_or_was_written_blindly_cannot_be_lock
 
 @in_memory
 async def test_more_rows_than_a_transaction_can_check_are_refused_when_it_writes(db: Db) -> None:
-    name = await clinic(db, count=101)
+    name = await create_clinic(db, count=101)
     async with db.transaction() as tx:
         assert len(await tx.query(Doctor, clinic=name, lock="rows").all()) == 101
     with expect_failure(TransactionTooLarge) as caught:
@@ -339,7 +339,7 @@ async def test_more_rows_than_a_transaction_can_check_are_refused_when_it_writes
 
 
 @in_memory
-async def test_a_lock_is_rows_or_a_switch_and_needs_a_transaction(db: Db) -> None:
+async def test_an_invalid_lock_or_a_row_lock_outside_a_transaction_is_refused(db: Db) -> None:
     odd: Any = "row"
     with pytest.raises(InvalidOptionsError, match='must be "rows", True or False'):
         db.query(Doctor, clinic="a", lock=odd)

@@ -1,4 +1,4 @@
-"""Scans: every item of a model by reading its whole table, a page at a time, in segments side by side."""
+"""Scans: they find every item of a model by reading its whole table, page by page, in parallel segments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Tree(Plant):
 
 
 class Stone(Model):
-    """In the same table, and none of theirs."""
+    """Another model in the same table."""
 
     id: Key[int]
     serial: str = field(unique=True)
@@ -66,7 +66,7 @@ class OwnTree(OwnPlant):
 
 
 class Leaf(Model):
-    """As large as is needed for a few of them to be several pages."""
+    """A model whose items are so large that a few of them fill several pages."""
 
     id: Key[int]
     text: str
@@ -83,21 +83,21 @@ both_layouts = pytest.mark.parametrize(
 )
 
 
-# --- scans in either colour -------------------------------------------------------------------------------
+# --- helpers for both colours -----------------------------------------------------------------------------
 
 
 def scan(source: Any, model: type[Any], **options: Any) -> Any:
-    """A scan of a database or transaction, whatever its colour."""
+    """Scan with a database or transaction of either colour."""
     rows = source.scan(model, **options)
     return rows if isinstance(rows, AsyncScanRows | AsyncView) else AsyncView(rows)
 
 
-async def ids(source: Any, model: type[Any], **options: Any) -> list[int]:
+async def list_ids(source: Any, model: type[Any], **options: Any) -> list[int]:
     return sorted(row.id for row in await scan(source, model, **options).all())
 
 
-def read_stored(item: Model) -> dict[str, Any]:
-    """A new item as it is stored."""
+def encode_stored(item: Model) -> dict[str, Any]:
+    """Return a new item as it would be stored."""
     schema, values = item._schema, item.to_dict()
     if schema.table is None:
         values["_type"] = schema.name
@@ -108,30 +108,30 @@ def read_stored(item: Model) -> dict[str, Any]:
 
 
 async def fill(db: Db, *items: Model) -> None:
-    """Have many items stored; requests are counted from here on."""
-    await db.get(items[0].key)  # so that the table is there
+    """Store many items, and forget the requests so far."""
+    await db.get(items[0].key)  # the first use creates the table
     table = db.table_of(type(items[0]))
     for at in range(0, len(items), 25):
-        await db.send(BatchWrite(tuple(PutItem(table, read_stored(item)) for item in items[at : at + 25])))
+        await db.send(BatchWrite(tuple(PutItem(table, encode_stored(item)) for item in items[at : at + 25])))
     db.forget()
 
 
-def scans(db: Db) -> list[Scan]:
+def list_scans(db: Db) -> list[Scan]:
     return [request for request in db.list_sent() if isinstance(request, Scan)]
 
 
-def leaves(kind: type[Any], count: int) -> list[Model]:
-    """Rows of a tenth of a page each."""
+def make_leaves(kind: type[Any], count: int) -> list[Model]:
+    """Return items of a tenth of a page each."""
     return [kind(id=number, text="x" * 104_858) for number in range(count)]
 
 
-# --- what is found ----------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------
 
 
 @everywhere
 @both_layouts
 @pytest.mark.parametrize("segments", [1, 2, 7, 40])
-async def test_every_item_of_the_model_is_seen_once(db: Db, kinds: Kinds, segments: int) -> None:
+async def test_every_item_of_the_model_is_found_once(db: Db, kinds: Kinds, segments: int) -> None:
     plant, tree = kinds
     await fill(
         db, *((tree if number % 3 else plant)(id=number, name=f"no. {number}") for number in range(60))
@@ -141,14 +141,14 @@ async def test_every_item_of_the_model_is_seen_once(db: Db, kinds: Kinds, segmen
     assert sorted((row.id, row.name, type(row)) for row in rows) == [
         (number, f"no. {number}", tree if number % 3 else plant) for number in range(60)
     ]
-    assert {(request.segment, request.segments) for request in scans(db)} == {
+    assert {(request.segment, request.segments) for request in list_scans(db)} == {
         (segment, segments) for segment in range(segments)
     }
 
 
 @everywhere
 @both_layouts
-async def test_a_derived_model_gets_its_own_items_alone(db: Db, kinds: Kinds) -> None:
+async def test_a_scan_of_a_derived_model_finds_only_its_own_items(db: Db, kinds: Kinds) -> None:
     plant, tree = kinds
     await arrange(db, plant(id=1), tree(id=2, rings=5), tree(id=3), plant(id=4))
     rows = sorted(await scan(db, tree).all(), key=lambda row: row.id)
@@ -168,7 +168,7 @@ async def test_an_empty_table_has_no_rows(db: Db, kinds: Kinds) -> None:
 
 
 @everywhere
-async def test_guards_and_other_models_are_not_seen(db: Db) -> None:
+async def test_guards_and_items_of_other_models_are_not_found(db: Db) -> None:
     await arrange(db, Stone(id=1, serial="a"), Plant(id=1), Mark(id="a"))
     assert [type(row) for row in await scan(db, Stone).all()] == [Stone]
     assert await scan(db, Plant).count() == 1
@@ -176,25 +176,26 @@ async def test_guards_and_other_models_are_not_seen(db: Db) -> None:
 
 @everywhere
 @both_layouts
-async def test_a_condition_filters_what_was_read(db: Db, kinds: Kinds) -> None:
+async def test_a_condition_filters_the_rows(db: Db, kinds: Kinds) -> None:
     plant, tree = kinds
     await arrange(db, *(plant(id=number, height=number) for number in range(10)), tree(id=99, height=7))
-    assert await ids(db, plant, where=(col(plant.height) > 5) & (col(plant.height) != 8)) == [6, 7, 9, 99]
-    assert await ids(db, plant, where=col(tree.rings).exists()) == [99]
+    where = (col(plant.height) > 5) & (col(plant.height) != 8)
+    assert await list_ids(db, plant, where=where) == [6, 7, 9, 99]
+    assert await list_ids(db, plant, where=col(tree.rings).exists()) == [99]
     assert await scan(db, plant, where=col(plant.height) < 3).count() == 3
     assert not await scan(db, plant, where=col(plant.note).exists()).exists()
 
 
 @everywhere
-async def test_a_condition_can_be_on_the_key_in_the_one_table(db: Db) -> None:
+async def test_in_the_shared_table_a_condition_can_use_the_key(db: Db) -> None:
     await arrange(db, *(Plant(id=number) for number in range(10)))
-    assert await ids(db, Plant, where=Plant.id >= 7) == [7, 8, 9]
+    assert await list_ids(db, Plant, where=Plant.id >= 7) == [7, 8, 9]
 
 
 @everywhere
 @both_layouts
 @pytest.mark.parametrize("segments", [1, 4])
-async def test_a_limit_is_kept_by_every_way_to_read(db: Db, kinds: Kinds, segments: int) -> None:
+async def test_every_kind_of_read_respects_the_limit(db: Db, kinds: Kinds, segments: int) -> None:
     plant, _ = kinds
     await fill(db, *(plant(id=number, height=number) for number in range(30)))
     for limit in (1, 7, 30, 2**40):
@@ -210,7 +211,7 @@ async def test_a_limit_is_kept_by_every_way_to_read(db: Db, kinds: Kinds, segmen
 
 @everywhere
 @both_layouts
-async def test_only_what_is_asked_for_is_fetched(db: Db, kinds: Kinds) -> None:
+async def test_only_the_requested_fields_are_fetched(db: Db, kinds: Kinds) -> None:
     plant, _ = kinds
     await arrange(db, plant(id=1, height=3, note="dry"))
     row = await scan(db, plant, only=[plant.height]).first()
@@ -219,26 +220,26 @@ async def test_only_what_is_asked_for_is_fetched(db: Db, kinds: Kinds) -> None:
         _ = row.note
     with pytest.raises(FrozenItemError):
         row.height = 4
-    assert all(request.projection for request in scans(db))
+    assert all(request.projection for request in list_scans(db))
     assert (await scan(db, plant).first()).note == "dry"
 
 
 @everywhere
-async def test_first_gives_one_and_exists_and_count_fetch_no_items(db: Db) -> None:
+async def test_first_returns_one_row_and_exists_and_count_fetch_no_items(db: Db) -> None:
     await arrange(db, Plant(id=1), Plant(id=2))
     rows = scan(db, Plant)
     assert (await rows.first()).id in (1, 2)
     db.forget()
     assert await rows.exists()
     assert await rows.count() == 2
-    assert [request.count_only for request in scans(db)] == [True] * len(scans(db))
+    assert [request.count_only for request in list_scans(db)] == [True] * len(list_scans(db))
 
 
 # --- expiry -----------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_rows_whose_time_is_over_are_not_seen(db: Db) -> None:
+async def test_expired_rows_are_not_found(db: Db) -> None:
     class Bloom(Model, ttl="until"):
         id: Key[int]
         until: int | None = None
@@ -250,48 +251,48 @@ async def test_rows_whose_time_is_over_are_not_seen(db: Db) -> None:
     for bloom in (Bloom, OwnBloom):
         late, early = db.clock.epoch + 100, db.clock.epoch + 50
         await arrange(db, bloom(id=1, until=early), bloom(id=2, until=late), bloom(id=3))
-        assert await ids(db, bloom) == [1, 2, 3]
+        assert await list_ids(db, bloom) == [1, 2, 3]
         db.clock.forward(75)
-        assert await ids(db, bloom) == [2, 3]
+        assert await list_ids(db, bloom) == [2, 3]
         assert await scan(db, bloom).count() == 2
-        assert await ids(db, bloom, only=[]) == [2, 3]
+        assert await list_ids(db, bloom, only=[]) == [2, 3]
         async with db.transaction() as tx:
-            assert await ids(tx, bloom) == [2, 3]
+            assert await list_ids(tx, bloom) == [2, 3]
 
 
 # --- pages ------------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_one_segment_is_read_a_page_at_a_time(db: Db) -> None:
-    await fill(db, *leaves(Leaf, 25))
-    seen, asked = [], []
+async def test_one_segment_is_read_page_by_page(db: Db) -> None:
+    await fill(db, *make_leaves(Leaf, 25))
+    seen, scans_so_far = [], []
     async for row in scan(db, Leaf, segments=1):
         seen.append(row.id)
-        asked.append(len(scans(db)))
+        scans_so_far.append(len(list_scans(db)))
     assert sorted(seen) == list(range(25))
-    assert asked[0] == 1
-    assert asked[-1] == 3
-    assert asked == sorted(asked)
+    assert scans_so_far[0] == 1
+    assert scans_so_far[-1] == 3
+    assert scans_so_far == sorted(scans_so_far)
 
 
 @everywhere
 async def test_segments_are_read_in_rounds_of_a_page_each(db: Db) -> None:
-    await fill(db, *leaves(Leaf, 40))
+    await fill(db, *make_leaves(Leaf, 40))
     rows = scan(db, Leaf, segments=2)
     async with aclosing(aiter(rows)) as reading:
         await anext(reading)
-        assert sorted(request.segment for request in scans(db)) == [0, 1]
-        assert all(request.start_after is None for request in scans(db))
-    assert await ids(db, Leaf, segments=2) == list(range(40))
-    assert any(request.start_after is not None for request in scans(db))
+        assert sorted(request.segment for request in list_scans(db)) == [0, 1]
+        assert all(request.start_after is None for request in list_scans(db))
+    assert await list_ids(db, Leaf, segments=2) == list(range(40))
+    assert any(request.start_after is not None for request in list_scans(db))
 
 
 @in_memory
-async def test_many_segments_are_begun_a_few_at_a_time(db: Db) -> None:
+async def test_many_segments_are_started_a_few_at_a_time(db: Db) -> None:
     await fill(db, *(Plant(id=number) for number in range(50)))
     counted: list[int] = []
-    rows = scan(db, Plant, segments=1000, progress=lambda progress: counted.append(len(scans(db))))
+    rows = scan(db, Plant, segments=1000, progress=lambda progress: counted.append(len(list_scans(db))))
     assert await rows.count() == 50
     assert counted[0] == 32
     assert counted[-1] == 1000
@@ -299,7 +300,7 @@ async def test_many_segments_are_begun_a_few_at_a_time(db: Db) -> None:
 
 @everywhere
 @pytest.mark.parametrize("segments", [1, 4])
-async def test_where_nothing_is_filtered_no_more_rows_are_read_than_are_wanted(db: Db, segments: int) -> None:
+async def test_without_a_filter_only_as_many_rows_are_read_as_requested(db: Db, segments: int) -> None:
     await fill(db, *(OwnLeaf(id=number) for number in range(50)))
     progress: list[ScanProgress] = []
     rows = scan(db, OwnLeaf, segments=segments, limit=6, progress=progress.append)
@@ -312,84 +313,84 @@ async def test_where_nothing_is_filtered_no_more_rows_are_read_than_are_wanted(d
 
 
 @everywhere
-async def test_a_limit_that_is_hard_to_fill_is_filled_by_ever_larger_pages(db: Db) -> None:
+async def test_pages_grow_until_a_filtered_scan_reaches_its_limit(db: Db) -> None:
     await fill(db, *(Plant(id=number, height=int(number == 599)) for number in range(600)))
     for segments in (1, 4):
         db.forget()
         assert [row.id for row in await scan(db, Plant, segments=segments, limit=1).all()] != []
-        assert len(scans(db)) == segments
+        assert len(list_scans(db)) == segments
         rows = scan(db, Plant, segments=segments, limit=1, where=col(Plant.height) == 1)
         assert [row.id for row in await rows.all()] == [599]
-        limits = [request.limit for request in scans(db)]
+        limits = [request.limit for request in list_scans(db)]
         assert max(limit for limit in limits if limit) > min(limit for limit in limits if limit)
 
 
 @everywhere
-async def test_a_scan_is_eventually_consistent_unless_it_is_asked_for_more(db: Db) -> None:
+async def test_a_scan_is_eventually_consistent_by_default(db: Db) -> None:
     await arrange(db, Plant(id=1))
-    assert await ids(db, Plant) == [1]
-    assert not any(request.consistent for request in scans(db))
+    assert await list_ids(db, Plant) == [1]
+    assert not any(request.consistent for request in list_scans(db))
     db.forget()
-    assert await ids(db, Plant, consistent=True) == [1]
-    assert all(request.consistent for request in scans(db))
+    assert await list_ids(db, Plant, consistent=True) == [1]
+    assert all(request.consistent for request in list_scans(db))
 
 
 # --- progress ---------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_progress_is_told_after_each_page(db: Db) -> None:
-    await fill(db, *leaves(Leaf, 25))
-    told: list[ScanProgress] = []
-    rows = scan(db, Leaf, segments=1, where=Leaf.id < 20, progress=told.append)
+async def test_progress_is_reported_after_each_page(db: Db) -> None:
+    await fill(db, *make_leaves(Leaf, 25))
+    reports: list[ScanProgress] = []
+    rows = scan(db, Leaf, segments=1, where=Leaf.id < 20, progress=reports.append)
     assert len(await rows.all()) == 20
-    assert len(told) == len(scans(db)) == 3
-    assert told == sorted(told)
-    assert told[-1] == ScanProgress(scanned=25, found=20, segments_done=1)
-    told.clear()
-    assert await scan(db, Leaf, segments=3, progress=told.append).count() == 25
-    assert told[-1] == ScanProgress(scanned=25, found=25, segments_done=3)
+    assert len(reports) == len(list_scans(db)) == 3
+    assert reports == sorted(reports)
+    assert reports[-1] == ScanProgress(scanned=25, found=20, segments_done=1)
+    reports.clear()
+    assert await scan(db, Leaf, segments=3, progress=reports.append).count() == 25
+    assert reports[-1] == ScanProgress(scanned=25, found=25, segments_done=3)
 
 
 @in_memory
 async def test_a_failing_progress_function_ends_the_scan(db: Db) -> None:
-    await fill(db, *leaves(Leaf, 25))
+    await fill(db, *make_leaves(Leaf, 25))
 
-    def enough(progress: ScanProgress) -> None:
+    def stop(progress: ScanProgress) -> None:
         if progress.found > 15:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await scan(db, Leaf, segments=1, progress=enough).all()
-    assert len(scans(db)) == 2
+        await scan(db, Leaf, segments=1, progress=stop).all()
+    assert len(list_scans(db)) == 2
 
 
-def test_progress_can_be_async_where_scans_are() -> None:
-    told: list[int] = []
+def test_progress_can_be_async_in_an_async_database() -> None:
+    reports: list[int] = []
 
-    async def tell(progress: ScanProgress) -> None:
+    async def record_progress(progress: ScanProgress) -> None:
         await asyncio.sleep(0)
-        told.append(progress.found)
+        reports.append(progress.found)
 
     async def run() -> None:
         async with AsyncDatabase("memory:") as db:
             async with db.transaction() as tx:
                 tx.create(Plant, id=1)
-            assert await db.scan(Plant, segments=1, progress=tell).count() == 1
+            assert await db.scan(Plant, segments=1, progress=record_progress).count() == 1
 
     asyncio.run(run())
-    assert told == [1]
+    assert reports == [1]
 
 
 # --- the log ----------------------------------------------------------------------------------------------
 
 
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+def list_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "holdall"]
 
 
 @everywhere
-async def test_the_log_hears_once_how_much_was_read_of_a_shared_table(
+async def test_a_scan_of_a_shared_table_logs_once_how_much_it_read(
     db: Db, caplog: pytest.LogCaptureFixture
 ) -> None:
     await arrange(db, Plant(id=1, name="secret"), Plant(id=2), Mark(id="a"))
@@ -397,7 +398,7 @@ async def test_the_log_hears_once_how_much_was_read_of_a_shared_table(
     for read in (rows.all, rows.count):
         caplog.clear()
         await read()
-        (message,) = warnings(caplog)
+        (message,) = list_warnings(caplog)
         assert message.startswith(f"a scan for Plant read 3 items of table {db.table_of(Plant)}, ")
         assert "to find 2" in message
         assert "secret" not in message
@@ -405,21 +406,21 @@ async def test_the_log_hears_once_how_much_was_read_of_a_shared_table(
 
 
 @in_memory
-async def test_a_scan_that_is_left_early_is_logged_too(db: Db, caplog: pytest.LogCaptureFixture) -> None:
-    await fill(db, *leaves(Leaf, 25))
+async def test_a_scan_that_ends_early_is_logged_too(db: Db, caplog: pytest.LogCaptureFixture) -> None:
+    await fill(db, *make_leaves(Leaf, 25))
     caplog.clear()
     async with aclosing(aiter(scan(db, Leaf, segments=1))) as reading:
         await anext(reading)
-        assert warnings(caplog) == []
-    (message,) = warnings(caplog)
+        assert list_warnings(caplog) == []
+    (message,) = list_warnings(caplog)
     assert "read 10 items" in message
 
 
 @in_memory
-async def test_a_table_of_its_own_is_nobody_elses_business(db: Db, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_scan_of_a_models_own_table_is_not_logged(db: Db, caplog: pytest.LogCaptureFixture) -> None:
     await arrange(db, OwnPlant(id=1))
-    assert await ids(db, OwnPlant) == [1]
-    assert warnings(caplog) == []
+    assert await list_ids(db, OwnPlant) == [1]
+    assert list_warnings(caplog) == []
 
 
 # --- transactions -----------------------------------------------------------------------------------------
@@ -441,23 +442,23 @@ async def test_rows_of_a_transaction_can_be_changed_and_deleted(db: Db, kinds: K
 
 
 @everywhere
-async def test_a_row_takes_part_once_it_is_looked_at(db: Db) -> None:
+async def test_a_row_is_locked_once_a_field_is_read(db: Db) -> None:
     await arrange(db, Plant(id=1), Plant(id=2))
     async with db.transaction() as tx:
         rows = await scan(tx, Plant).all()
         await meanwhile(db, Plant.key(1), height=5)
-        tx.create(Mark, id="nobody looked")
+        tx.create(Mark, id="no field was read")
         del rows
     with expect_contention():
         async with db.transaction() as tx:
             rows = await scan(tx, Plant).all()
             assert sorted(row.height for row in rows) == [0, 5]
             await meanwhile(db, Plant.key(1), height=6)
-            tx.create(Mark, id="somebody looked")
+            tx.create(Mark, id="a field was read")
 
 
 @everywhere
-async def test_a_row_is_the_instance_that_the_transaction_has(db: Db) -> None:
+async def test_a_scan_returns_the_instances_that_the_transaction_has(db: Db) -> None:
     await arrange(db, Plant(id=1), Plant(id=2), Plant(id=3))
     async with db.transaction() as tx:
         first = await tx.get_one(Plant, 1)
@@ -470,7 +471,7 @@ async def test_a_row_is_the_instance_that_the_transaction_has(db: Db) -> None:
 
 
 @everywhere
-async def test_without_a_lock_rows_take_no_part(db: Db) -> None:
+async def test_without_a_lock_rows_are_frozen_and_not_checked(db: Db) -> None:
     await arrange(db, Plant(id=1))
     async with db.transaction() as tx:
         (row,) = await scan(tx, Plant, lock=False).all()
@@ -483,7 +484,7 @@ async def test_without_a_lock_rows_take_no_part(db: Db) -> None:
 
 
 @everywhere
-async def test_outside_of_a_transaction_rows_are_frozen(db: Db) -> None:
+async def test_outside_a_transaction_rows_are_frozen(db: Db) -> None:
     await arrange(db, Plant(id=1))
     row = await scan(db, Plant).first()
     with pytest.raises(FrozenItemError):
@@ -504,12 +505,12 @@ async def test_after_contention_a_scan_is_strongly_consistent(db: Db) -> None:
             await meanwhile(db, Plant.key(1), height=10)
 
     await db.run(grow)
-    assert [request.consistent for request in scans(db)] == [False, True]
+    assert [request.consistent for request in list_scans(db)] == [False, True]
     assert (await db.get_one(Plant, 1)).height == 11
 
 
 @in_memory
-async def test_the_rows_of_one_page_are_several_reads(db: Db) -> None:
+async def test_a_read_only_transaction_reads_several_scanned_rows_again_at_one_moment(db: Db) -> None:
     await arrange(db, Plant(id=1), Plant(id=2))
     async with db.transaction(read_only=True) as tx:
         assert [row.height for row in await scan(tx, Plant, segments=1).all()] == [0, 0]
@@ -525,22 +526,22 @@ async def test_a_scan_ends_with_its_transaction(db: Db) -> None:
         await rows.all()
 
 
-# --- items that are stored in another way than they are shown ----------------------------------------------
+# --- conversions and hydrators ----------------------------------------------------------------------------
 
 
-def taller(values: dict[str, Any]) -> dict[str, Any]:
+def convert_to_centimetres(values: dict[str, Any]) -> dict[str, Any]:
     """A conversion: heights were in metres."""
     return {**values, "height": values["height"] * 100}
 
 
-class Moss(Model, migrations=[taller]):
+class Moss(Model, migrations=[convert_to_centimetres]):
     id: Key[int]
     height: int
     shade: str = field(default="dark", aliases=["colour"])
 
 
 @everywhere
-async def test_rows_of_an_older_version_are_brought_up_to_date(db: Db) -> None:
+async def test_rows_of_an_older_version_are_converted(db: Db) -> None:
     old = encode_item({"_type": "Moss", "id": 1, "height": 3, "colour": "green"})
     await arrange(db, Moss(id=2, height=7))
     await db.send(PutItem(db.table_of(Moss), {**old, **raw_key(Moss.key(1))}))
@@ -552,8 +553,8 @@ async def test_rows_of_an_older_version_are_brought_up_to_date(db: Db) -> None:
         _ = row.height
 
 
-class Whisper:
-    """A hydrator: an item's text is elsewhere."""
+class ToyHydrator:
+    """A hydrator for items whose text is stored elsewhere."""
 
     pointer = Exists(Path(("frozen",)))
 
@@ -573,13 +574,13 @@ class Whisper:
         return NotExists(Path(("frozen",)))
 
 
-class Seed(Model, archive=Whisper()):
+class Seed(Model, archive=ToyHydrator()):
     id: Key[int]
     text: str = ""
 
 
 @in_memory
-async def test_rows_that_are_stored_elsewhere_are_fetched_from_there(db: Db) -> None:
+async def test_rows_that_are_stored_elsewhere_are_hydrated(db: Db) -> None:
     await arrange(db, Seed(id=1, text="here"))
     cold = encode_item({"_type": "Seed", "id": 2, "frozen": True})
     await db.send(PutItem(db.table_of(Seed), {**cold, **raw_key(Seed.key(2))}))
@@ -588,7 +589,7 @@ async def test_rows_that_are_stored_elsewhere_are_fetched_from_there(db: Db) -> 
         assert [row.text for row in rows] == ["here", "thawed"]
 
 
-# --- what cannot be asked ----------------------------------------------------------------------------------
+# --- mistakes ----------------------------------------------------------------------------------------------
 
 
 @in_memory
@@ -609,9 +610,7 @@ async def test_rows_that_are_stored_elsewhere_are_fetched_from_there(db: Db) -> 
     ],
     ids=str,
 )
-async def test_an_option_that_means_nothing_is_refused_at_once(
-    db: Db, options: dict[str, Any], message: str
-) -> None:
+async def test_an_invalid_option_is_refused_at_once(db: Db, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOptionsError) as caught:
         scan(db, Plant, **options)
     assert message in str(caught.value)
@@ -623,9 +622,9 @@ async def test_only_models_with_items_can_be_scanned(db: Db) -> None:
     class Shape(Model, abstract=True):
         id: Key[int]
 
-    for what in (Shape, Model, "Plant", Plant.key(1)):
+    for target in (Shape, Model, "Plant", Plant.key(1)):
         with pytest.raises(InvalidOptionsError):
-            scan(db, what)  # type: ignore[arg-type]
+            scan(db, target)  # type: ignore[arg-type]
 
 
 @in_memory
@@ -636,7 +635,7 @@ async def test_a_condition_on_a_field_of_another_model_is_refused(db: Db) -> Non
         scan(db, OwnPlant, where=OwnPlant.id == 1)
 
 
-# --- any data, any condition --------------------------------------------------------------------------------
+# --- random data and conditions ---------------------------------------------------------------------------
 
 Row = tuple[int, int, str | None]
 Test = Callable[[Row], bool]
@@ -655,12 +654,12 @@ terms: st.SearchStrategy[tuple[Clause, Test]] = st.one_of(
 )
 
 
-def either(pair: tuple[tuple[Clause, Test], tuple[Clause, Test]]) -> tuple[Clause, Test]:
+def join_with_or(pair: tuple[tuple[Clause, Test], tuple[Clause, Test]]) -> tuple[Clause, Test]:
     (left, meets_left), (right, meets_right) = pair
     return left | ~right, lambda row: meets_left(row) or not meets_right(row)
 
 
-conditions = st.one_of(terms, st.tuples(terms, terms).map(either))
+conditions = st.one_of(terms, st.tuples(terms, terms).map(join_with_or))
 
 
 @pytest.fixture(scope="module")
@@ -672,15 +671,15 @@ def quiet() -> Iterator[None]:
 
 @for_any(
     rows=st.lists(st.tuples(st.integers(-5, 20), heights, st.none() | notes), unique_by=lambda row: row[0]),
-    asked=conditions,
+    condition=conditions,
     segments=st.integers(1, 9),
     limit=st.none() | st.integers(1, 12),
 )
 @pytest.mark.usefixtures("quiet")
-def test_a_scan_finds_what_a_filtered_list_has(
-    rows: list[Row], asked: tuple[Clause, Test], segments: int, limit: int | None
+def test_a_scan_finds_the_same_rows_as_a_filtered_list(
+    rows: list[Row], condition: tuple[Clause, Test], segments: int, limit: int | None
 ) -> None:
-    where, meets = asked
+    where, meets = condition
     expected = {row for row in rows if meets(row)}
     with Database("memory:") as db:
         with db.transaction() as tx:
@@ -694,7 +693,7 @@ def test_a_scan_finds_what_a_filtered_list_has(
         assert found.exists() == (found.first() is not None) == bool(expected)
 
 
-# --- memory -------------------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------------------
 
 
 class Grain(Model):
@@ -703,12 +702,12 @@ class Grain(Model):
     text: str
 
 
-def grains() -> Iterator[Grain]:
+def generate_grains() -> Iterator[Grain]:
     return (Grain(heap="a", number=number, text="x" * LENGTH) for number in range(ROWS))
 
 
-def peak(rows: Iterator[Grain]) -> float:
-    """The most memory that was held while all rows were looked at, in MB."""
+def measure_peak(rows: Iterator[Grain]) -> float:
+    """Return the peak memory, in MB, of reading all rows."""
     tracemalloc.start()
     try:
         assert sum(row.number >= 0 for row in rows) == ROWS
@@ -717,24 +716,24 @@ def peak(rows: Iterator[Grain]) -> float:
         tracemalloc.stop()
 
 
-def heap(db: Database) -> None:
+def store_grains(db: Database) -> None:
     db.get(Grain, heap="a", number=0)
     batch: list[PutItem] = []
-    for grain in grains():
-        batch.append(PutItem("holdall", read_stored(grain)))
+    for grain in generate_grains():
+        batch.append(PutItem("holdall", encode_stored(grain)))
         if len(batch) == 25:
             db.send(BatchWrite(tuple(batch)))
             batch.clear()
 
 
 @pytest.mark.usefixtures("quiet")
-def test_the_memory_that_reading_takes_does_not_grow_with_the_rows() -> None:
-    """A page of these rows is some three megabytes, all of them together are at least twenty."""
+def test_memory_does_not_grow_with_the_number_of_rows() -> None:
+    """A page of these rows takes about 3 MB; all rows together take at least 20 MB."""
     with Database("memory:") as db:
-        heap(db)
-        assert peak(iter(db.scan(Grain, segments=1))) < 5
-        assert peak(iter(db.scan(Grain, segments=4))) < 18
-        assert peak(iter(db.query(Grain, heap="a"))) < 9
-        with db.transaction() as tx:  # which releases rows whose fields were not read
-            assert peak(iter(tx.scan(Grain, segments=1))) < 6
-            assert peak(iter(tx.query(Grain, heap="a"))) < 10
+        store_grains(db)
+        assert measure_peak(iter(db.scan(Grain, segments=1))) < 5
+        assert measure_peak(iter(db.scan(Grain, segments=4))) < 18
+        assert measure_peak(iter(db.query(Grain, heap="a"))) < 9
+        with db.transaction() as tx:  # it releases rows whose fields were not read
+            assert measure_peak(iter(tx.scan(Grain, segments=1))) < 6
+            assert measure_peak(iter(tx.query(Grain, heap="a"))) < 10
